@@ -1,0 +1,71 @@
+// The problem every rung solves:   D = alpha * A * B + beta * C,   D written over C, as BLAS has it.
+//
+//        k ->                n ->                       n ->
+//      +--------+          +-----------+             +-----------+
+//    m |   A    |  lda   k |     B     |  ldb      m |     C     |  ldc
+//      | M x K  |          |  row_major|             |   M x N   |
+//      +--------+          +-----------+             +-----------+
+//      row-major           K x N, CUDA-core rungs    row-major
+//                          k ->
+//                          +--------+
+//                        n |   B    |  ldb           col_major ("TN"): each column of B is contiguous,
+//                          | N x K  |                which is how tensor-core rungs take it
+//                          +--------+
+//
+// A leading dimension is the distance, in elements, from one stored row to the next. A buffer holds whole rows:
+// rows * ld elements, the padding of the last row included, so a 16-byte load that starts inside a row whose ld is
+// a multiple of 16 bytes stays inside the buffer. What lies in the padding is never a defined number (the harness
+// puts NaN there) and must stay as it is.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace ladder {
+
+/// Operand type, and with it the unit that multiplies. All accumulate in FP32.
+enum class Type {
+  f32,   ///< FP32 on the CUDA cores
+  tf32,  ///< FP32 in memory, rounded to TF32 (10-bit mantissa) for the tensor cores
+  bf16,  ///< BF16 on the tensor cores
+  f16,   ///< FP16 on the tensor cores
+};
+
+/// Type of C and D.
+enum class Out {
+  f32,   ///< FP32
+  same,  ///< the operand's type (FP32 for f32 and tf32)
+};
+
+/// How B is stored; see the picture above.
+enum class LayoutB { row_major, col_major };
+
+/// One GEMM. Sizes and leading dimensions in elements; pointers are device pointers, aligned to 256 bytes.
+struct Problem {
+  int m = 0, n = 0, k = 0;
+  Type type = Type::f32;
+  Out out = Out::f32;
+  LayoutB layout_b = LayoutB::row_major;
+  float alpha = 1.0F, beta = 0.0F;
+  const void* a = nullptr;
+  int lda = 0;
+  const void* b = nullptr;
+  int ldb = 0;
+  void* c = nullptr;  ///< C on entry, D on return; not read where beta is 0
+  int ldc = 0;
+  cudaStream_t stream = nullptr;
+
+  template <class T>
+  const T* A() const {
+    return static_cast<const T*>(a);
+  }
+  template <class T>
+  const T* B() const {
+    return static_cast<const T*>(b);
+  }
+  template <class T>
+  T* C() const {
+    return static_cast<T*>(c);
+  }
+};
+
+}  // namespace ladder
