@@ -1,0 +1,19 @@
+// Named sets of shapes for --shapes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/harness/shapes.h"
+
+namespace ladder {
+
+struct ShapeFamily {
+  std::string name;
+  std::string purpose;  ///< one line
+  std::vector<Shape> shapes;
+};
+
+const std::vector<ShapeFamily>& shape_families();
+
+}  // namespace ladder

@@ -1,0 +1,118 @@
+#include "common/harness/blas.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/harness/error.h"
+#include "common/rung.h"
+
+namespace ladder {
+namespace {
+
+constexpr size_t workspace_bytes = 64 << 20;
+
+cudaDataType_t operand_type(Type type) {
+  return type == Type::bf16 ? CUDA_R_16BF : type == Type::f16 ? CUDA_R_16F : CUDA_R_32F;
+}
+cudaDataType_t result_type(Type type, Out out) { return out == Out::f32 ? CUDA_R_32F : operand_type(type); }
+
+cublasComputeType_t compute_type(Type type) {
+  switch (type) {
+    case Type::f32:
+      return CUBLAS_COMPUTE_32F_PEDANTIC;
+    case Type::tf32:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case Type::bf16:
+    case Type::f16:
+      break;
+  }
+  return CUBLAS_COMPUTE_32F;
+}
+
+cublasOperation_t operation_b(LayoutB layout) { return layout == LayoutB::row_major ? CUBLAS_OP_N : CUBLAS_OP_T; }
+
+}  // namespace
+
+Blas::Blas() { cublas_check(cublasCreate(&handle_)); }
+Blas::~Blas() { cublasDestroy(handle_); }
+
+void Blas::gemm(const Problem& p) const { run(p, compute_type(p.type)); }
+void Blas::reference(const Problem& p) const { run(p, CUBLAS_COMPUTE_32F_PEDANTIC); }
+
+void Blas::run(const Problem& p, cublasComputeType_t compute) const {
+  cublas_check(cublasSetStream(handle_, p.stream));
+  cublas_check(cublasGemmEx(handle_, operation_b(p.layout_b), CUBLAS_OP_N, p.n, p.m, p.k, &p.alpha, p.b,
+                            operand_type(p.type), p.ldb, p.a, operand_type(p.type), p.lda, &p.beta, p.c,
+                            result_type(p.type, p.out), p.ldc, compute, CUBLAS_GEMM_DEFAULT));
+}
+
+BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream) : workspace_(workspace_bytes) {
+  const Problem p = operands.problem(0, alpha, beta, stream);
+  cublas_check(cublasLtCreate(&handle_));
+  cublas_check(cublasLtMatmulDescCreate(&matmul_, compute_type(p.type), CUDA_R_32F));
+  const cublasOperation_t transpose_b = operation_b(p.layout_b);
+  cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof transpose_b));
+  // Column-major views; B is the first operand, as in Blas::run.
+  const bool row_major = p.layout_b == LayoutB::row_major;
+  cublas_check(
+      cublasLtMatrixLayoutCreate(&b_, operand_type(p.type), row_major ? p.n : p.k, row_major ? p.k : p.n, p.ldb));
+  cublas_check(cublasLtMatrixLayoutCreate(&a_, operand_type(p.type), p.k, p.m, p.lda));
+  cublas_check(cublasLtMatrixLayoutCreate(&c_, result_type(p.type, p.out), p.n, p.m, p.ldc));
+
+  cublasLtMatmulPreference_t preference;
+  cublas_check(cublasLtMatmulPreferenceCreate(&preference));
+  cublas_check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                    &workspace_bytes, sizeof workspace_bytes));
+  std::vector<cublasLtMatmulHeuristicResult_t> offers(64);
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, matmul_, b_, a_, c_, c_, preference,
+                                                               static_cast<int>(offers.size()), offers.data(), &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS) found = 0;  // no algorithm for this shape: not available()
+
+  // One timed run of each finds the few worth measuring: run-to-run noise is far below the spread of algorithms.
+  std::vector<std::pair<float, cublasLtMatmulAlgo_t>> timed;
+  for (int i = 0; i < found; ++i)
+    if (offers[i].state == CUBLAS_STATUS_SUCCESS) timed.emplace_back(time_ms(p, offers[i].algo, 1), offers[i].algo);
+  const auto by_time = [](const auto& x, const auto& y) { return x.first < y.first; };
+  std::sort(timed.begin(), timed.end(), by_time);
+  if (timed.size() > 4) timed.resize(4);
+  for (auto& [ms, algorithm] : timed) ms = time_ms(p, algorithm, 7);
+  std::sort(timed.begin(), timed.end(), by_time);
+  for (const auto& [ms, algorithm] : timed) algorithms_.push_back(algorithm);
+}
+
+BlasLt::~BlasLt() {
+  cublasLtMatrixLayoutDestroy(a_);
+  cublasLtMatrixLayoutDestroy(b_);
+  cublasLtMatrixLayoutDestroy(c_);
+  cublasLtMatmulDescDestroy(matmul_);
+  cublasLtDestroy(handle_);
+}
+
+void BlasLt::run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const {
+  cublas_check(cublasLtMatmul(handle_, matmul_, &p.alpha, p.b, b_, p.a, a_, &p.beta, p.c, c_, p.c, c_, &algorithm,
+                              workspace_.as<void>(), workspace_bytes, p.stream));
+}
+
+/// Median of `runs` runs after one that is not counted.
+float BlasLt::time_ms(const Problem& p, const cublasLtMatmulAlgo_t& algorithm, int runs) const {
+  cudaEvent_t start, stop;
+  cuda_check(cudaEventCreate(&start));
+  cuda_check(cudaEventCreate(&stop));
+  std::vector<float> ms(runs);
+  run(p, algorithm);
+  for (float& time : ms) {
+    cuda_check(cudaEventRecord(start, p.stream));
+    run(p, algorithm);
+    cuda_check(cudaEventRecord(stop, p.stream));
+    cuda_check(cudaEventSynchronize(stop));
+    cuda_check(cudaEventElapsedTime(&time, start, stop));
+  }
+  cudaEventDestroy(start);
+  cudaEventDestroy(stop);
+  std::nth_element(ms.begin(), ms.begin() + runs / 2, ms.end());
+  return ms[runs / 2];
+}
+
+}  // namespace ladder

@@ -1,0 +1,57 @@
+// cuBLAS and cuBLASLt: the reference of the check and the two baselines of the measurement.
+#pragma once
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#include <vector>
+
+#include "common/harness/operands.h"
+#include "common/problem.h"
+
+namespace ladder {
+
+/// cuBLAS on row-major matrices: it computes the transpose, D' = B' A', of column-major ones.
+class Blas {
+ public:
+  Blas();
+  ~Blas();
+  Blas(const Blas&) = delete;
+  Blas& operator=(const Blas&) = delete;
+
+  /// cublasGemmEx with its default algorithm, in the arithmetic of the problem's type: the baseline `cublas`.
+  void gemm(const Problem& p) const;
+
+  /// The same product into an FP32 C without tensor cores or any reduced precision (CUBLAS_COMPUTE_32F_PEDANTIC).
+  void reference(const Problem& p) const;
+
+ private:
+  void run(const Problem& p, cublasComputeType_t compute) const;
+  cublasHandle_t handle_ = nullptr;
+};
+
+/// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed.
+class BlasLt {
+ public:
+  /// Tries every algorithm on the operands' first set. C of that set holds results of it afterwards.
+  BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream);
+  ~BlasLt();
+  BlasLt(const BlasLt&) = delete;
+  BlasLt& operator=(const BlasLt&) = delete;
+
+  bool available() const { return !algorithms_.empty(); }
+
+  /// Runs the fastest algorithm. Shape, type, layout and leading dimensions must be those of the constructor.
+  void gemm(const Problem& p) const { run(p, algorithms_.front()); }
+
+ private:
+  void run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const;
+  float time_ms(const Problem& p, const cublasLtMatmulAlgo_t& algorithm, int runs) const;
+  cublasLtHandle_t handle_ = nullptr;
+  cublasLtMatmulDesc_t matmul_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  DeviceBuffer workspace_;
+  std::vector<cublasLtMatmulAlgo_t> algorithms_;  // fastest first
+};
+
+}  // namespace ladder

@@ -1,0 +1,43 @@
+// How far a correct result may lie from the reference, derived from the arithmetic alone.
+//
+//   |got - ref| <= gamma(type, K) * S  +  u_out * |ref|  +  tiny,     S = |alpha| (|A| |B|)_ij + |beta| |C_ij|
+//
+// Summing K products in a format of unit roundoff u, each partial sum rounded once, leaves an error of at most
+// K * u * S. Roundings are as good as independent, so the error really grows with sqrt(K): with lambda = 8 the bound
+// lambda * sqrt(K) * u * S fails to hold with probability below 2 exp(-lambda^2 / 2) = 3e-14 an element
+// (N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019,
+// theorem 2.4). The smaller of the two counts, once for the kernel and once for the reference. At K = 4096 that is
+// 6.2e-5, a quarter of what one forgotten average product changes.
+//
+// Tensor cores truncate each partial sum instead of rounding it, a bias that sqrt(K) does not cover: one unit of
+// 2^-23 for every step of at least 8 products (M. Fasi et al., "Numerical behavior of NVIDIA tensor cores", PeerJ
+// Computer Science 7:e330, 2021).
+#pragma once
+
+#include <cmath>
+
+#include "common/problem.h"
+
+namespace ladder {
+
+struct Bound {
+  double gamma;  ///< relative to S
+  double u_out;  ///< relative to |ref|: the rounding of the result to its own type
+  double tiny;   ///< absolute: where the result's type runs out of exponent
+};
+
+/// The bound for a product over `k` terms, k >= 1. `out` decides only how the result is rounded.
+inline Bound error_bound(Type type, Out out, int k) {
+  constexpr double u32 = 0x1p-24;
+  constexpr double lambda = 8.0;
+  constexpr double epilogue = 4.0;  // alpha *, beta *, +, and the conversion of C
+  const double sum = std::fmin(k, lambda * std::sqrt(static_cast<double>(k)));
+  Bound bound{2.0 * (sum + epilogue) * u32, 0.0, 0x1p-126};
+  if (type != Type::f32) bound.gamma += 2.0 * (k / 8.0 + 1.0) * 0x1p-23;
+  if (type == Type::tf32) bound.gamma += 2.0 * 0x1p-10;  // both operands lose up to 2^-10 of themselves by truncation
+  if (out == Out::same && type == Type::bf16) bound.u_out = 0x1p-8;
+  if (out == Out::same && type == Type::f16) bound.u_out = 0x1p-11, bound.tiny = 0x1p-24;
+  return bound;
+}
+
+}  // namespace ladder

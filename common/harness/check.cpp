@@ -1,0 +1,135 @@
+#include "common/harness/check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+#include "common/rung.h"
+
+namespace ladder {
+namespace {
+
+constexpr int full_mode_samples = 256;
+constexpr int sample_mode_samples = 4096;
+
+std::string describe(size_t index, int n, double got, double reference, double allowed) {
+  return fmt::format("row {}, column {}: got {:.9g}, reference {:.9g}, allowed distance {:.3g}", index / n, index % n,
+                     got, reference, allowed);
+}
+
+}  // namespace
+
+size_t Checker::bytes(const OperandSpec& spec, CheckMode mode) {
+  if (mode != CheckMode::full) return 0;
+  return Operands::bytes(spec, 1) + 2 * sizeof(float) * static_cast<size_t>(spec.shape.m) * spec.shape.n;
+}
+
+Checker::Checker(Operands& operands, float alpha, float beta, CheckMode mode, const Blas& blas, cudaStream_t stream)
+    : operands_(operands),
+      problem_(operands.problem(0, alpha, beta, stream)),
+      mode_(mode),
+      bound_(error_bound(problem_.type, problem_.out, problem_.k)) {
+  operands_.fill_c(0, beta == 0.0F, stream);
+  samples_ = take_samples(mode == CheckMode::full ? full_mode_samples : sample_mode_samples);
+  if (mode == CheckMode::full) make_reference(blas);
+}
+
+/// The four corners and random elements.
+Samples Checker::take_samples(int count) const {
+  const size_t m = problem_.m, n = problem_.n;
+  Samples samples;
+  samples.index = {0, n - 1, (m - 1) * n, m * n - 1};
+  std::mt19937_64 random(operands_.spec().seed);
+  while (samples.index.size() < static_cast<size_t>(count)) samples.index.push_back(random() % (m * n));
+  fp64_elements(problem_, samples);
+  return samples;
+}
+
+void Checker::make_reference(const Blas& blas) {
+  const size_t elements = static_cast<size_t>(problem_.m) * problem_.n;
+  reference_ = DeviceBuffer(elements * sizeof(float));
+  scale_ = DeviceBuffer(elements * sizeof(float));
+  if (problem_.beta != 0.0F) copy_c(problem_, reference_.as<float>(), scale_.as<float>());
+
+  Problem p = problem_;
+  p.out = Out::f32;
+  p.c = reference_.as<float>();
+  p.ldc = p.n;
+  blas.reference(p);
+
+  const size_t rows_b = p.layout_b == LayoutB::row_major ? p.k : p.n;
+  const DeviceBuffer abs_a = absolute(p.a, static_cast<size_t>(p.m) * p.lda, operand_bytes(p.type), p.stream);
+  const DeviceBuffer abs_b = absolute(p.b, rows_b * p.ldb, operand_bytes(p.type), p.stream);
+  p.a = abs_a.as<void>();
+  p.b = abs_b.as<void>();
+  p.alpha = std::fabs(p.alpha);
+  p.beta = std::fabs(p.beta);
+  p.c = scale_.as<float>();
+  blas.reference(p);
+  cuda_check(cudaStreamSynchronize(p.stream));
+
+  Bound bound = bound_;  // the reference is FP32, whatever the result is
+  bound.u_out = 0.0;
+  for (size_t i = 0; i < samples_.index.size(); ++i) {
+    float got;
+    cuda_check(cudaMemcpy(&got, reference_.as<float>() + samples_.index[i], sizeof got, cudaMemcpyDeviceToHost));
+    if (judge(got, samples_.value[i], samples_.scale[i], bound).wrong)
+      throw std::runtime_error("the reference (cuBLAS) disagrees with FP64 at " +
+                               describe(samples_.index[i], problem_.n, got, samples_.value[i],
+                                        bound.gamma * samples_.scale[i] + bound.tiny));
+  }
+}
+
+CheckResult Checker::check(const std::function<void(const Problem&)>& launch) {
+  operands_.fill_c(0, problem_.beta == 0.0F, problem_.stream);
+  launch(problem_);
+  cuda_check(cudaStreamSynchronize(problem_.stream));
+  CheckResult result = mode_ == CheckMode::full ? judge_all() : judge_samples();
+  result.bound = bound_.gamma;
+  if (const size_t changed = operands_.guard_violations(0, problem_.stream)) {
+    result.passed = false;
+    result.message = fmt::format("wrote outside C: {} elements of its padding or guard bands changed{}{}", changed,
+                                 result.message.empty() ? "" : "; ", result.message);
+  }
+  return result;
+}
+
+CheckResult Checker::judge_all() const {
+  const Tally found = tally_against(problem_, reference_.as<float>(), scale_.as<float>(), bound_);
+  CheckResult result{found.wrong == 0, found.max_error, 0.0, ""};
+  if (result.passed) return result;
+  float reference, scale;
+  cuda_check(cudaMemcpy(&reference, reference_.as<float>() + found.first, sizeof reference, cudaMemcpyDeviceToHost));
+  cuda_check(cudaMemcpy(&scale, scale_.as<float>() + found.first, sizeof scale, cudaMemcpyDeviceToHost));
+  result.message =
+      fmt::format("{} of {} elements wrong; first at {}", found.wrong, static_cast<size_t>(problem_.m) * problem_.n,
+                  describe(found.first, problem_.n, read_c(problem_, found.first), reference,
+                           bound_.gamma * scale + bound_.u_out * std::fabs(reference) + bound_.tiny));
+  return result;
+}
+
+CheckResult Checker::judge_samples() const {
+  const Tally infinite = tally_infinite(problem_);
+  CheckResult result{infinite.wrong == 0, 0.0, 0.0, ""};
+  if (!result.passed)
+    result.message = fmt::format("{} elements are not finite; first at row {}, column {}", infinite.wrong,
+                                 infinite.first / problem_.n, infinite.first % problem_.n);
+  int wrong = 0;
+  for (size_t i = 0; i < samples_.index.size(); ++i) {
+    const double got = read_c(problem_, samples_.index[i]);
+    const Judgement j = judge(got, samples_.value[i], samples_.scale[i], bound_);
+    result.max_error = std::fmax(result.max_error, j.error);
+    if (j.wrong && wrong++ == 0 && result.passed)
+      result.message = describe(samples_.index[i], problem_.n, got, samples_.value[i],
+                                bound_.gamma * samples_.scale[i] + bound_.u_out * std::fabs(samples_.value[i]));
+  }
+  if (wrong && result.passed)
+    result.message =
+        fmt::format("{} of {} sampled elements wrong; first at {}", wrong, samples_.index.size(), result.message);
+  result.passed = result.passed && wrong == 0;
+  return result;
+}
+
+}  // namespace ladder

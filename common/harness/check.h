@@ -1,0 +1,53 @@
+// Is a result right? DESIGN: poisoned output, guard bands, a bound for every element.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "common/harness/blas.h"
+#include "common/harness/bound.h"
+#include "common/harness/check_device.h"
+#include "common/harness/operands.h"
+
+namespace ladder {
+
+enum class CheckMode {
+  full,    ///< every element against cuBLAS, which itself is compared with FP64 at sampled elements
+  sample,  ///< 4096 elements against FP64, all elements for being finite; needs no further matrix in memory
+  off,
+};
+
+struct CheckResult {
+  bool passed = true;
+  double max_error = 0.0;  ///< largest Judgement::error
+  double bound = 0.0;      ///< gamma
+  std::string message;     ///< what is wrong, one line; empty where passed
+};
+
+/// Checks kernels on one set of operands. The reference is computed once, in the constructor.
+class Checker {
+ public:
+  /// Uses set 0 of `operands`. Throws std::runtime_error where the reference disagrees with FP64.
+  Checker(Operands& operands, float alpha, float beta, CheckMode mode, const Blas& blas, cudaStream_t stream);
+
+  /// Bytes of device memory that a Checker holds at its peak, beyond the operands.
+  static size_t bytes(const OperandSpec& spec, CheckMode mode);
+
+  /// Prepares C, runs the kernel, judges what it left. Throws CudaError where the launch or the kernel fails.
+  CheckResult check(const std::function<void(const Problem&)>& launch);
+
+ private:
+  Samples take_samples(int count) const;
+  void make_reference(const Blas& blas);
+  CheckResult judge_all() const;
+  CheckResult judge_samples() const;
+
+  Operands& operands_;
+  Problem problem_;
+  CheckMode mode_;
+  Bound bound_;
+  DeviceBuffer reference_, scale_;  // m x n, FP32, ld = n; full only
+  Samples samples_;
+};
+
+}  // namespace ladder

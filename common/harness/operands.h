@@ -1,0 +1,86 @@
+// Device buffers of one problem shape, filled by Thrust.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "common/harness/shapes.h"
+#include "common/problem.h"
+
+namespace ladder {
+
+enum class Init {
+  normal,   ///< standard normal
+  uniform,  ///< -1 to 1
+  integer,  ///< whole numbers from -4 to 4: sums are exact in FP32 up to K = 2^20
+  zeros,
+};
+
+size_t operand_bytes(Type type);          ///< of an element of A and B
+size_t result_bytes(Type type, Out out);  ///< of an element of C
+
+/// Device memory that frees itself. Throws CudaError.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(size_t bytes = 0);
+  ~DeviceBuffer();
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// What identifies the contents of the buffers.
+struct OperandSpec {
+  Shape shape;
+  Type type;
+  Out out;
+  LayoutB layout_b;
+  int ld_pad;  ///< elements added to each leading dimension
+  Init init;
+  uint64_t seed;
+  bool operator==(const OperandSpec&) const = default;
+  int lda() const { return shape.k + ld_pad; }
+  int ldb() const { return (layout_b == LayoutB::row_major ? shape.n : shape.k) + ld_pad; }
+  int ldc() const { return shape.n + ld_pad; }
+};
+
+/// `sets` independent copies of A, B and C, each with data of its own, laid out one after another; a measurement that
+/// walks through them finds none of its data in L2. Row padding of A and B holds NaN. Around and between the copies of
+/// C lie guard bands.
+class Operands {
+ public:
+  Operands(const OperandSpec& spec, int sets);
+
+  /// Bytes of device memory that Operands(spec, sets) allocates.
+  static size_t bytes(const OperandSpec& spec, int sets);
+
+  const OperandSpec& spec() const { return spec_; }
+  int sets() const { return sets_; }
+  Problem problem(int set, float alpha, float beta, cudaStream_t stream) const;
+
+  /// Writes C of one set anew: random values, or NaN where `poison`; its padding and guard bands get a pattern that
+  /// guard_violations() looks for.
+  void fill_c(int set, bool poison, cudaStream_t stream);
+
+  /// Elements of C's padding and guard bands that changed since fill_c.
+  size_t guard_violations(int set, cudaStream_t stream) const;
+
+ private:
+  size_t stride_a() const;
+  size_t stride_b() const;
+  size_t stride_c() const;
+  OperandSpec spec_;
+  int sets_;
+  DeviceBuffer a_, b_, c_;
+};
+
+}  // namespace ladder
