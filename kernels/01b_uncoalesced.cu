@@ -1,0 +1,69 @@
+// 01b_uncoalesced · the same kernel with its threads along the wrong dimension
+//
+// Idea              A counter-example. Neighbouring threads take neighbouring rows, so the 32 lanes of a warp read
+//                   A, and write C, in 32 different rows: 32 sectors of 32 bytes for 128 bytes of use. Each thread
+//                   does exactly what it did in 01.
+// Changed from 01   the thread map: row and column change places, and BM and BN with them
+// Expect            about 0.01 of cuBLAS, a tenth of 01: each load of A needs 32 sectors where 01 needs one
+// Limiter now       sectors: a warp's load of A passes the L1 one row at a time
+// New instructions  none
+// Limits            f32; any architecture; any M, N, K and leading dimensions
+// Run               ./run_all.sh run 01b 4096 4096 4096
+// Read              docs/01_naive.md
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+struct Tile {
+  static constexpr int BM = 32;  // rows of C a block: one warp high
+  static constexpr int BN = 8;   // columns of C a block
+  static constexpr int THREADS = BM * BN;
+};
+
+__global__ void __launch_bounds__(Tile::THREADS)
+    sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
+          float beta, float* __restrict__ C, int ldc) {
+  // 1. who am I
+  const int tiles_n = ceil_div(N, Tile::BN);
+  const int row = blockIdx.x / tiles_n * Tile::BM + threadIdx.x % Tile::BM;
+  const int col = blockIdx.x % tiles_n * Tile::BN + threadIdx.x / Tile::BM;
+  // 2. set up
+  if (row >= M || col >= N) return;
+  const float* gA = A + static_cast<size_t>(row) * lda;
+  const float* gB = B + col;
+  float acc = 0.0F;
+
+  // 3. main loop
+  for (int k = 0; k < K; ++k) acc += gA[k] * gB[static_cast<size_t>(k) * ldb];
+
+  // 4. epilogue
+  float* gC = C + static_cast<size_t>(row) * ldc + col;
+  *gC = beta == 0.0F ? alpha * acc : alpha * acc + beta * *gC;  // beta = 0 must not read C: it may hold NaN
+}
+
+void launch(const Problem& p) {
+  const int blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
+  sgemm<<<blocks, Tile::THREADS, 0, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<float>(), p.lda, p.B<float>(), p.ldb,
+                                                p.beta, p.C<float>(), p.ldc);
+  cuda_check(cudaGetLastError());
+}
+
+const Registration registration{{
+    .number = "01b",
+    .name = "uncoalesced",
+    .idea = "threads along the wrong dimension",
+    .types = {Type::f32},
+    .layout_b = LayoutB::row_major,
+    .min_sm = 70,
+    .row_align_bytes = 4,
+    .tile = {Tile::BM, Tile::BN, 1},
+    .resources =
+        [](const Problem&) {
+          return Resources{(const void*)sgemm, Tile::THREADS};
+        },
+    .launch = launch,
+}};
+
+}  // namespace
