@@ -27,9 +27,12 @@ __global__ void __launch_bounds__(Tile::THREADS)
           float beta, float* __restrict__ C, int ldc) {
   // 1. who am I
   const int tiles_n = ceil_div(N, Tile::BN);
+  // [thread-map]
   const int row = blockIdx.x / tiles_n * Tile::BM + threadIdx.x / Tile::BN;
   const int col = blockIdx.x % tiles_n * Tile::BN + threadIdx.x % Tile::BN;
+  // [/thread-map]
 
+  // [main-loop]
   // 2. set up
   if (row >= M || col >= N) return;
   const float* gA = A + static_cast<size_t>(row) * lda;
@@ -42,6 +45,7 @@ __global__ void __launch_bounds__(Tile::THREADS)
   // 4. epilogue
   float* gC = C + static_cast<size_t>(row) * ldc + col;
   *gC = beta == 0.0F ? alpha * acc : alpha * acc + beta * *gC;  // beta = 0 must not read C: it may hold NaN
+  // [/main-loop]
 }
 
 void launch(const Problem& p) {
