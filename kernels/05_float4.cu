@@ -1,0 +1,163 @@
+// 05_float4 · 16 bytes a load, A transposed on its way in
+//
+// Idea              A float4 moves four elements with one instruction. For shared memory too, what a thread reads must lie
+//                   side by side: rB does; for rA the tile of A is stored transposed, sA[k][m].
+// Changed from 04   loads, stores and fragments by float4; sA transposed by four scalar stores. Tiles are taken from the
+//                   last to the first, for only the last can be ragged: the first one loaded takes care
+// Expect            a quarter of the memory instructions of 04, and 4 shared loads for 64 FMAs: about 1.25 times as fast
+// Limiter now       bank conflicts: a load of rB takes 8 wavefronts where 4 would do (lanes 8 words apart), a store
+//                   to sA takes 2 where 1 would do (two lanes, four rows of sA apart, meet in each bank); and waiting for
+//                   global memory between the tiles
+// New instructions  LDG.E.128, LDS.128, STS.128, STG.E.128
+// Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
+// Run               ./run_all.sh run 05 4096 4096 4096
+// Read              docs/05_float4.md
+#include "common/layout.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+struct Tile {
+  static constexpr int BM = 128;  // rows of C a block
+  static constexpr int BN = 128;  // columns of C a block
+  static constexpr int BK = 8;    // k held at a time
+  static constexpr int TM = 8;    // rows of C a thread
+  static constexpr int TN = 8;    // columns of C a thread
+  static constexpr int THREADS = BM / TM * (BN / TN);
+  static constexpr int A_ROWS = THREADS * 4 / BK;  // rows of A that the block loads at once
+  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A a thread
+  static constexpr int B_ROWS = THREADS * 4 / BN;  // rows of B that the block loads at once
+  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B a thread
+  static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
+  static_assert(TM % 4 == 0 && TN % 4 == 0, "fragments are read as float4");
+};
+
+/// Four floats with one 16-byte instruction; `p` is a multiple of 16 bytes.
+__device__ float4 load4(const float* p) { return *reinterpret_cast<const float4*>(p); }
+__device__ void store4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }
+
+/// The first `count` of four floats, zeros after them. Reads nothing where count < 1.
+__device__ float4 load4(const float* p, int count) {
+  if (count < 1) return {};
+  const float4 v = load4(p);
+  return {v.x, count > 1 ? v.y : 0.0F, count > 2 ? v.z : 0.0F, count > 3 ? v.w : 0.0F};
+}
+
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at most 128 registers
+    sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
+          float beta, float* __restrict__ C, int ldc) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, TM = Tile::TM, TN = Tile::TN;
+  alignas(16) __shared__ float sA[BK][BM];
+  alignas(16) __shared__ float sB[BK][BN];
+
+  // 1. who am I
+  const int tiles_n = ceil_div(N, BN);
+  const int tile_row = blockIdx.x / tiles_n * BM;
+  const int tile_col = blockIdx.x % tiles_n * BN;
+  const auto [c_row, c_col] = row_major(threadIdx.x, BN / TN);
+  const int row = c_row * TM, col = c_col * TN;  // my first result in the tile of C
+  const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
+  const auto [b_k, b_col4] = row_major(threadIdx.x, BN / 4);
+  const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
+
+  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
+  int k_tile = (K - 1) / BK * BK;
+  const float* gA[Tile::A_LOADS];
+#pragma unroll
+  for (int i = 0; i < Tile::A_LOADS; ++i)
+    gA[i] = A + static_cast<size_t>(min(tile_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
+  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(tile_col + b_col, (N - 1) / 4 * 4);
+  float acc[TM][TN] = {};
+
+  // 3. main loop
+  for (; k_tile >= 0; k_tile -= BK) {
+    float4 inA[Tile::A_LOADS], inB[Tile::B_LOADS];
+    if (k_tile + BK <= K) {
+#pragma unroll
+      for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i]);
+#pragma unroll
+      for (int i = 0; i < Tile::B_LOADS; ++i) inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
+    } else {  // ragged: zero past K, for beyond it may lie NaN
+      const int k_left = K - k_tile;
+#pragma unroll
+      for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i], k_left - a_k);
+#pragma unroll
+      for (int i = 0; i < Tile::B_LOADS; ++i)
+        inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb, b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::A_LOADS; ++i) {
+      gA[i] -= BK;
+      sA[a_k + 0][a_row + i * Tile::A_ROWS] = inA[i].x;
+      sA[a_k + 1][a_row + i * Tile::A_ROWS] = inA[i].y;
+      sA[a_k + 2][a_row + i * Tile::A_ROWS] = inA[i].z;
+      sA[a_k + 3][a_row + i * Tile::A_ROWS] = inA[i].w;
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[b_k + i * Tile::B_ROWS][b_col], inB[i]);
+    gB -= static_cast<size_t>(BK) * ldb;
+    __syncthreads();  // the tile is complete
+
+#pragma unroll
+    for (int k = 0; k < BK; ++k) {
+      alignas(16) float rA[TM], rB[TN];
+#pragma unroll
+      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][row + i]));
+#pragma unroll
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + j]));
+#pragma unroll
+      for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j) acc[i][j] += rA[i] * rB[j];
+    }
+    __syncthreads();  // the tile is used up
+  }
+
+  // 4. epilogue
+#pragma unroll
+  for (int i = 0; i < TM; ++i) {
+    if (tile_row + row + i >= M) return;
+    float* gC = C + static_cast<size_t>(tile_row + row + i) * ldc + tile_col + col;
+#pragma unroll
+    for (int j = 0; j < TN; j += 4) {
+      const int columns = N - (tile_col + col + j);                       // how many of these four are inside C
+      const float4 c = beta == 0.0F ? float4{} : load4(gC + j, columns);  // beta = 0 must not read C: it may hold NaN
+      const float4 d = {alpha * acc[i][j] + beta * c.x, alpha * acc[i][j + 1] + beta * c.y,
+                        alpha * acc[i][j + 2] + beta * c.z, alpha * acc[i][j + 3] + beta * c.w};
+      if (columns >= 4) {
+        store4(gC + j, d);
+      } else {  // the padding of C is not ours to write
+        if (columns > 0) gC[j] = d.x;
+        if (columns > 1) gC[j + 1] = d.y;
+        if (columns > 2) gC[j + 2] = d.z;
+      }
+    }
+  }
+}
+
+void launch(const Problem& p) {
+  const int blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
+  sgemm<<<blocks, Tile::THREADS, 0, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<float>(), p.lda, p.B<float>(), p.ldb,
+                                                p.beta, p.C<float>(), p.ldc);
+  cuda_check(cudaGetLastError());
+}
+
+const Registration registration{{
+    .number = "05",
+    .name = "float4",
+    .idea = "16-byte loads and stores; A transposed on its way in",
+    .types = {Type::f32},
+    .layout_b = LayoutB::row_major,
+    .min_sm = 70,
+    .row_align_bytes = 16,
+    .tile = {Tile::BM, Tile::BN, Tile::BK},
+    .resources =
+        [](const Problem&) {
+          return Resources{(const void*)sgemm, Tile::THREADS};
+        },
+    .launch = launch,
+}};
+
+}  // namespace
