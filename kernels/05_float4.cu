@@ -118,20 +118,21 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   // 4. epilogue
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    if (tile_row + row + i >= M) return;
-    float* gC = C + static_cast<size_t>(tile_row + row + i) * ldc + tile_col + col;
+    const int m = tile_row + row + i;
+    if (m >= M) return;
 #pragma unroll
     for (int j = 0; j < TN; j += 4) {
-      const int columns = N - (tile_col + col + j);                       // how many of these four are inside C
-      const float4 c = beta == 0.0F ? float4{} : load4(gC + j, columns);  // beta = 0 must not read C: it may hold NaN
+      const int n = tile_col + col + j;
+      float* gC = C + static_cast<size_t>(m) * ldc + n;
+      const float4 c = beta == 0.0F ? float4{} : load4(gC, N - n);  // beta = 0 must not read C: it may hold NaN
       const float4 d = {alpha * acc[i][j] + beta * c.x, alpha * acc[i][j + 1] + beta * c.y,
                         alpha * acc[i][j + 2] + beta * c.z, alpha * acc[i][j + 3] + beta * c.w};
-      if (columns >= 4) {
-        store4(gC + j, d);
+      if (n + 4 <= N) {
+        store4(gC, d);
       } else {  // the padding of C is not ours to write
-        if (columns > 0) gC[j] = d.x;
-        if (columns > 1) gC[j + 1] = d.y;
-        if (columns > 2) gC[j + 2] = d.z;
+        if (n + 0 < N) gC[0] = d.x;
+        if (n + 1 < N) gC[1] = d.y;
+        if (n + 2 < N) gC[2] = d.z;
       }
     }
   }
