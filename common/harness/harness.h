@@ -1,0 +1,10 @@
+// The whole of a program: options, check, measurement, rows.
+#pragma once
+
+namespace ladder {
+
+/// Runs the rungs of this program as the command line says. Returns the exit status (error.h) and lets nothing escape:
+/// each error becomes one line on stderr.
+int run(int argc, const char* const* argv);
+
+}  // namespace ladder

@@ -1,0 +1,162 @@
+#include "common/harness/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "common/harness/error.h"
+#include "common/rung.h"
+
+namespace ladder {
+namespace {
+
+constexpr double rounds_budget_ms = 2000.0;
+constexpr double batch_budget_ms = 250.0;  // of launches queued ahead: how long Ctrl-C may have to wait
+constexpr int batch_launches = 240;        // the launch queue holds 1024 commands; a launch and two events are three
+constexpr double steady_block_ms = 333.0;
+
+/// Holds the stream until the host has queued what is to be timed.
+__global__ void wait_ns(unsigned long long duration) {
+  unsigned long long start, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - start < duration);
+}
+
+class Event {
+ public:
+  Event() { cuda_check(cudaEventCreate(&event_)); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+  void record(cudaStream_t stream) const { cuda_check(cudaEventRecord(event_, stream)); }
+  double ms_since(const Event& start) const {
+    float ms = 0.0F;
+    cuda_check(cudaEventElapsedTime(&ms, start.event_, event_));
+    return ms;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Queues launches, each on the next set of operands, and times spans of them.
+class Clock {
+ public:
+  Clock(const Operands& operands, float alpha, float beta, cudaStream_t stream)
+      : operands_(operands), alpha_(alpha), beta_(beta), stream_(stream) {}
+
+  /// Launches `contender` `count` times; the span's time is element `spans` of the next finish().
+  void span(const Contender& contender, int count) {
+    if (queued_ == 0) wait_ns<<<1, 1, 0, stream_>>>(pause_ns_);
+    while (starts_.size() <= queued_) {
+      starts_.emplace_back();
+      stops_.emplace_back();
+    }
+    starts_[queued_].record(stream_);
+    for (int i = 0; i < count; ++i) {
+      contender.run(operands_.problem(next_set_, alpha_, beta_, stream_));
+      next_set_ = (next_set_ + 1) % operands_.sets();
+    }
+    stops_[queued_++].record(stream_);
+  }
+
+  /// Waits for what was queued; milliseconds of each span.
+  std::vector<double> finish() {
+    cuda_check(cudaStreamSynchronize(stream_));
+    std::vector<double> ms(queued_);
+    for (size_t i = 0; i < queued_; ++i) ms[i] = stops_[i].ms_since(starts_[i]);
+    queued_ = 0;
+    stop_if_interrupted();
+    return ms;
+  }
+
+  /// How long the stream is held before each batch: long enough to queue `launches` of them.
+  void pause_for(int launches) { pause_ns_ = 30'000ULL * launches; }
+
+ private:
+  const Operands& operands_;
+  float alpha_, beta_;
+  cudaStream_t stream_;
+  std::vector<Event> starts_, stops_;
+  size_t queued_ = 0;
+  int next_set_ = 0;
+  unsigned long long pause_ns_ = 0;
+};
+
+}  // namespace
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double position = q * (values.size() - 1);
+  const size_t below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - below) * (values[above] - values[below]);
+}
+
+std::vector<double> ratios(const std::vector<double>& numerator, const std::vector<double>& denominator) {
+  std::vector<double> result(numerator.size());
+  std::transform(numerator.begin(), numerator.end(), denominator.begin(), result.begin(), std::divides<>());
+  return result;
+}
+
+int cold_sets(const OperandSpec& spec, size_t l2_bytes, size_t available_bytes) {
+  const size_t one = Operands::bytes(spec, 1);
+  const size_t wanted = std::clamp<size_t>(2 * l2_bytes / one + 1, 2, 4096);
+  return static_cast<int>(std::clamp<size_t>(available_bytes / one, 1, wanted));
+}
+
+Measurement measure(const std::vector<Contender>& contenders, const Operands& operands, float alpha, float beta,
+                    Protocol protocol, int rounds, const Nvml& nvml, cudaStream_t stream) {
+  const int count = static_cast<int>(contenders.size());
+  Clock clock(operands, alpha, beta, stream);
+  Measurement result;
+  result.ms.resize(count);
+
+  // Two runs of each, not counted but for how long the second takes: code is loaded, caches and clocks settle.
+  clock.pause_for(1);
+  std::vector<double> estimate(count);
+  for (int run = 0; run < 2; ++run)
+    for (int i = 0; i < count; ++i) {
+      clock.span(contenders[i], 1);
+      estimate[i] = clock.finish()[0];
+    }
+  const double round_ms = std::accumulate(estimate.begin(), estimate.end(), 0.0);
+
+  GpuSampler sampler(nvml);
+  if (protocol == Protocol::steady) {
+    if (rounds == 0) rounds = 5;
+    for (int round = 0; round < rounds; ++round)
+      for (int i = 0; i < count; ++i) {
+        const int launches = std::max(1, static_cast<int>(std::ceil(steady_block_ms / estimate[i])));
+        clock.pause_for(std::min(launches, batch_launches));
+        clock.span(contenders[i], launches);
+        result.ms[i].push_back(clock.finish()[0] / launches);
+      }
+  } else {
+    if (rounds == 0) rounds = static_cast<int>(std::clamp(rounds_budget_ms / round_ms, 5.0, 30.0));
+    const int most = std::min(batch_launches / count, static_cast<int>(batch_budget_ms / round_ms));
+    const int batch = std::clamp(most, 1, rounds);
+    clock.pause_for(batch * count);
+    std::vector<int> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::mt19937 random(rounds);
+    for (int done = 0; done < rounds; done += batch) {
+      std::vector<int> queued;
+      for (int round = done; round < std::min(done + batch, rounds); ++round) {
+        std::shuffle(order.begin(), order.end(), random);
+        for (const int i : order) {
+          clock.span(contenders[i], 1);
+          queued.push_back(i);
+        }
+      }
+      const std::vector<double> ms = clock.finish();
+      for (size_t j = 0; j < ms.size(); ++j) result.ms[queued[j]].push_back(ms[j]);
+    }
+  }
+  result.gpu = sampler.finish();
+  return result;
+}
+
+}  // namespace ladder

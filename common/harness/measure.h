@@ -1,0 +1,44 @@
+// Timing by CUDA events: a kernel and its baselines in the same rounds. docs/methodology.md gives the reasons.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/harness/nvml.h"
+#include "common/harness/operands.h"
+
+namespace ladder {
+
+enum class Protocol {
+  rounds,  ///< each contender once a round, in shuffled order: all meet the same clocks
+  steady,  ///< a third of a second of one contender back to back, in turn: each at the clock its own power allows
+};
+
+/// Something that solves a Problem: the kernel under test, or a baseline.
+struct Contender {
+  std::string name;
+  std::function<void(const Problem&)> run;
+};
+
+struct Measurement {
+  std::vector<std::vector<double>> ms;  ///< [contender][round]; for steady the mean of a block
+  std::optional<GpuState> gpu;          ///< over the whole measurement
+};
+
+/// Linear interpolation between order statistics; q from 0 to 1. `values` must not be empty.
+double quantile(std::vector<double> values, double q);
+
+/// numerator[i] / denominator[i] of each round: what varies from round to round alike for both drops out.
+std::vector<double> ratios(const std::vector<double>& numerator, const std::vector<double>& denominator);
+
+/// How many copies of the operands a cold measurement rotates over: more than twice the L2, where memory permits.
+int cold_sets(const OperandSpec& spec, size_t l2_bytes, size_t available_bytes);
+
+/// Times all contenders on `operands`, a different set at each launch. `rounds` 0 chooses: as many rounds as two seconds
+/// hold, from 5 to 30 (steady: 5 blocks). Throws Interrupted, CudaError.
+Measurement measure(const std::vector<Contender>& contenders, const Operands& operands, float alpha, float beta,
+                    Protocol protocol, int rounds, const Nvml& nvml, cudaStream_t stream);
+
+}  // namespace ladder

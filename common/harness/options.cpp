@@ -1,0 +1,204 @@
+#include "common/harness/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "bench/shape_families.h"
+#include "common/harness/error.h"
+
+namespace ladder {
+namespace {
+
+/// A set of words and what each stands for.
+template <class T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+const Choices<Type> types = {{"f32", Type::f32}, {"tf32", Type::tf32}, {"bf16", Type::bf16}, {"f16", Type::f16}};
+const Choices<Out> outs = {{"f32", Out::f32}, {"same", Out::same}};
+const Choices<Init> inits = {
+    {"normal", Init::normal}, {"uniform", Init::uniform}, {"integer", Init::integer}, {"zeros", Init::zeros}};
+const Choices<Protocol> protocols = {{"rounds", Protocol::rounds}, {"steady", Protocol::steady}};
+const Choices<CheckMode> checks = {{"full", CheckMode::full}, {"sample", CheckMode::sample}, {"off", CheckMode::off}};
+const Choices<bool> l2_states = {{"cold", true}, {"warm", false}};
+
+template <class T>
+std::vector<std::string> words(const Choices<T>& choices) {
+  std::vector<std::string> result;
+  for (const auto& choice : choices) result.push_back(choice.first);
+  return result;
+}
+template <class T>
+T choose(const std::string& option, const std::string& word, const Choices<T>& choices) {
+  for (const auto& [candidate, value] : choices)
+    if (candidate == word) return value;
+  throw UsageError(fmt::format("{} takes {}, got '{}'; nearest: {}", option, fmt::join(words(choices), ", "), word,
+                               nearest(word, words(choices))));
+}
+template <class T>
+std::string word_of(T value, const Choices<T>& choices) {
+  for (const auto& [word, candidate] : choices)
+    if (candidate == value) return word;
+  return "";
+}
+
+float parse_float(const std::string& option, const std::string& text) {
+  size_t used = 0;
+  float value = NAN;
+  try {
+    value = std::stof(text, &used);
+  } catch (const std::exception&) {  // falls through to the message below
+  }
+  if (used != text.size() || !std::isfinite(value))
+    throw UsageError(fmt::format("{} takes a finite number, got '{}'", option, text));
+  return value;
+}
+
+long long parse_count(const std::string& option, const std::string& text, long long least, long long most) {
+  static const std::regex whole("[0-9]{1,18}");
+  const long long value = std::regex_match(text, whole) ? std::stoll(text) : -1;
+  if (value < least || value > most)
+    throw UsageError(fmt::format("{} takes a whole number from {} to {}, got '{}'", option, least, most, text));
+  return value;
+}
+
+}  // namespace
+
+std::string name(Type type) { return word_of(type, types); }
+std::string name(Out out) { return word_of(out, outs); }
+std::string name(Init init) { return word_of(init, inits); }
+std::string name(Protocol protocol) { return word_of(protocol, protocols); }
+
+std::vector<const Rung*> select_rungs(const std::string& text, const std::vector<Rung>& all) {
+  std::vector<std::string> known;
+  for (const Rung& rung : all) known.insert(known.end(), {rung.number, rung.stem()});
+
+  // "6" and "06_bank_conflict_free" both mean "06".
+  const auto number_of = [&](std::string word) -> std::string {
+    if (word.size() == 1 || (word.size() == 2 && std::isalpha(static_cast<unsigned char>(word[1])))) word = "0" + word;
+    for (const Rung& rung : all)
+      if (word == rung.number || word == rung.name || word == rung.stem()) return rung.number;
+    throw UsageError(fmt::format("there is no rung '{}'; the nearest is {}", word, nearest(word, known)));
+  };
+
+  std::vector<bool> chosen(all.size(), false);
+  std::stringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t dash = part.find('-');
+    const std::string first = number_of(part.substr(0, dash));
+    const std::string last = dash == std::string::npos ? first : number_of(part.substr(dash + 1));
+    if (last < first) throw UsageError(fmt::format("--kernels takes a range from low to high, got '{}'", part));
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string number = all[i].number;
+      const bool variant_of_last = dash != std::string::npos && number.substr(0, 2) == last;
+      if (number >= first && (number <= last || variant_of_last)) chosen[i] = true;
+    }
+  }
+  std::vector<const Rung*> result;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (chosen[i]) result.push_back(&all[i]);
+  if (result.empty()) throw UsageError("--kernels takes rungs such as 05,07-09,12b, got nothing");
+  return result;
+}
+
+Options parse_options(int argc, const char* const* argv, bool& finished) {
+  Options options;
+  options.command = fmt::format("{}", fmt::join(argv, argv + argc, " "));
+  const bool single = rungs().size() == 1;
+
+  std::string kernels, type, out = "f32", shapes, alpha = "1", beta = "0", ld_pad = "0", init = "normal", seed = "1";
+  std::string l2 = "cold", protocol = "rounds", round_count, check = "full", device = "0";
+  std::vector<std::string> sizes;
+
+  std::vector<std::string> families;
+  for (const ShapeFamily& family : shape_families()) families.push_back(family.name);
+
+  CLI::App app(single ? fmt::format("{}: {}", rungs()[0].stem(), rungs()[0].idea)
+                      : "Checks the rungs of the ladder against cuBLAS and times them beside it.");
+  app.set_help_flag("--help,-h", "This text");
+  app.add_option("M N K", sizes, "Sizes of one problem, D = alpha A B + beta C; 4096 4096 4096 without")
+      ->type_name("")
+      ->expected(0, 3);
+  app.add_flag("--list", options.list, "Every rung: number, name, idea, types, least architecture");
+  app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; all without");
+  app.add_option("--type", type, "f32, tf32, bf16 or f16; each rung's first without");
+  app.add_option("--out", out, "Type of the result: f32, or same as the operands");
+  app.add_option("--shapes", shapes, fmt::format("MxNxK,..., a family ({}) or a file", fmt::join(families, ", ")));
+  app.add_option("--alpha", alpha, "Factor of A B; 1 without");
+  app.add_option("--beta", beta, "Factor of C; 0 without, and then C is not read");
+  app.add_option("--ld-pad", ld_pad, "Elements added to each leading dimension; 0 without");
+  app.add_option("--init", init, "Data: normal, uniform, integer or zeros");
+  app.add_option("--seed", seed, "Of the data");
+  app.add_option("--l2", l2, "cold: operands rotate over more than twice the L2; warm: one set");
+  app.add_option("--protocol", protocol,
+                 "rounds: interleaved with the baselines; steady: blocks of a third of a second");
+  app.add_option("--rounds", round_count, "How many rounds; chosen by time without");
+  app.add_option("--check", check, "full: every element; sample: 4096 elements; off");
+  app.add_flag("--check-only", options.check_only, "Check, do not time");
+  app.add_option("--csv", options.csv, "Append one row a kernel and shape");
+  app.add_option("--samples-csv", options.samples_csv, "Append every single time");
+  app.add_flag("--resume", options.resume, "Skip what --csv already holds from this commit");
+  app.add_option("--ceilings", options.ceilings, "Ceilings measured before (by bin/ceilings); measured now without");
+  app.add_option("--environment", options.environment, "Write GPU, versions, host and commit as JSON");
+  app.add_option("--device", device, "Number of the GPU");
+
+  finished = false;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    finished = true;
+    return options;
+  } catch (const CLI::ExtrasError&) {
+    app.allow_extras();
+    std::string extra;
+    try {
+      app.parse(argc, argv);
+      extra = app.remaining().empty() ? "" : app.remaining().front();
+    } catch (const CLI::ParseError&) {  // reported below all the same
+    }
+    if (std::regex_match(extra, std::regex("-[0-9].*")))
+      throw UsageError(fmt::format("M, N and K must be whole numbers from 1 on, got '{}'", extra));
+    if (extra.rfind("-", 0) != 0) throw UsageError(fmt::format("only M N K stand without an option, got '{}'", extra));
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+    throw UsageError(fmt::format("there is no option '{}'; the nearest is {}", extra, nearest(extra, known)));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+
+  options.rungs = kernels.empty()
+                      ? select_rungs(fmt::format("{}-{}", rungs().front().number, rungs().back().number), rungs())
+                      : select_rungs(kernels, rungs());
+  if (!type.empty()) options.type = choose("--type", type, types);
+  options.out = choose("--out", out, outs);
+  options.alpha = parse_float("--alpha", alpha);
+  options.beta = parse_float("--beta", beta);
+  options.ld_pad = static_cast<int>(parse_count("--ld-pad", ld_pad, 0, 1 << 20));
+  options.init = choose("--init", init, inits);
+  options.seed = static_cast<uint64_t>(parse_count("--seed", seed, 0, 999'999'999'999'999'999));
+  options.cold = choose("--l2", l2, l2_states);
+  options.protocol = choose("--protocol", protocol, protocols);
+  if (!round_count.empty()) options.rounds = static_cast<int>(parse_count("--rounds", round_count, 1, 10'000));
+  options.check = choose("--check", check, checks);
+  options.device = static_cast<int>(parse_count("--device", device, 0, 1023));
+  if (options.check_only && options.check == CheckMode::off)
+    throw UsageError("--check-only and --check off exclude each other");
+  if (options.resume && options.csv.empty()) throw UsageError("--resume needs --csv, the file to resume from");
+
+  if (!sizes.empty() && !shapes.empty()) throw UsageError("give M N K or --shapes, not both");
+  if (!sizes.empty() && sizes.size() != 3)
+    throw UsageError(fmt::format("M, N and K are three numbers, got {}: {}", sizes.size(), fmt::join(sizes, " ")));
+  if (!sizes.empty())
+    options.shapes = {{parse_size(sizes[0], "M"), parse_size(sizes[1], "N"), parse_size(sizes[2], "K")}};
+  else
+    options.shapes = parse_shapes(!shapes.empty() ? shapes : "4096x4096x4096");
+  options.shapes_are_explicit = shapes.empty() || shapes.find_first_not_of("0123456789x,") == std::string::npos;
+  return options;
+}
+
+}  // namespace ladder

@@ -1,0 +1,51 @@
+// The command line, the same for each rung's program and for `ladder`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/harness/check.h"
+#include "common/harness/measure.h"
+#include "common/harness/operands.h"
+#include "common/harness/shapes.h"
+#include "common/rung.h"
+
+namespace ladder {
+
+struct Options {
+  bool list = false;
+  std::vector<const Rung*> rungs;  ///< chosen by --kernels, all of this program's without it
+  std::optional<Type> type;        ///< only this one; without it every rung runs its first type
+  Out out = Out::f32;
+  std::vector<Shape> shapes;
+  bool shapes_are_explicit = false;  ///< sizes were spelled out, so one that cannot fit the GPU is a usage error
+  float alpha = 1.0F, beta = 0.0F;
+  int ld_pad = 0;
+  Init init = Init::normal;
+  uint64_t seed = 1;
+  bool cold = true;
+  Protocol protocol = Protocol::rounds;
+  int rounds = 0;  ///< 0: chosen by the time that a round takes
+  CheckMode check = CheckMode::full;
+  bool check_only = false;
+  std::string csv, samples_csv, ceilings, environment;  ///< paths; empty: not wanted
+  bool resume = false;
+  int device = 0;
+  std::string command;  ///< as typed
+};
+
+/// Parses the command line. Throws UsageError with one line that names the option and what it takes. --help and
+/// --version print and set `finished`.
+Options parse_options(int argc, const char* const* argv, bool& finished);
+
+/// The rungs that "05,07-09,12b" names; a range takes in variants. Throws UsageError naming the nearest rung.
+std::vector<const Rung*> select_rungs(const std::string& text, const std::vector<Rung>& all);
+
+std::string name(Type type);
+std::string name(Out out);
+std::string name(Init init);
+std::string name(Protocol protocol);
+
+}  // namespace ladder
