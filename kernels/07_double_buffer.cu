@@ -1,0 +1,173 @@
+// 07_double_buffer · fetch the next tile while this one is computed
+//
+// Idea              Two copies of each shared tile. The loads of the next tile are issued before the inner product and
+//                   wait in registers; after it they are stored into the copy that nobody reads. So the way to global
+//                   memory hides behind 512 FMAs a thread, and one barrier a tile is enough.
+// Changed from 06   sA[2], sB[2]; the last tile is loaded before the loop, so the loop itself needs no guard;
+//                   split() and swizzle() come from common/layout.h
+// Expect            06 stands still from a tile's barrier until its loads are back; with that hidden, 1.2 times as fast
+// Limiter now       issue slots and the register file: 32 shared loads for 512 FMAs, fetched in the very step that
+//                   uses them
+// New instructions  none
+// Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
+// Run               ./run_all.sh run 07 4096 4096 4096
+// Read              docs/07_double_buffer.md
+#include "common/layout.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+struct Tile {
+  static constexpr int BM = 128;  // rows of C a block
+  static constexpr int BN = 128;  // columns of C a block
+  static constexpr int BK = 8;    // k held at a time
+  static constexpr int TM = 8;    // rows of C a thread
+  static constexpr int TN = 8;    // columns of C a thread
+  static constexpr int THREADS = BM / TM * (BN / TN);
+  static constexpr int A_ROWS = THREADS * 4 / BK;  // rows of A that the block loads at once
+  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A a thread
+  static constexpr int B_ROWS = THREADS * 4 / BN;  // rows of B that the block loads at once
+  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B a thread
+  static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
+  static_assert(TM == 8 && TN == 8, "a thread tile is split in two halves of four");
+};
+
+/// Four floats with one 16-byte instruction; `p` is a multiple of 16 bytes.
+__device__ float4 load4(const float* p) { return *reinterpret_cast<const float4*>(p); }
+__device__ void store4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }
+
+/// The first `count` of four floats, zeros after them. Reads nothing where count < 1.
+__device__ float4 load4(const float* p, int count) {
+  if (count < 1) return {};
+  const float4 v = load4(p);
+  return {v.x, count > 1 ? v.y : 0.0F, count > 2 ? v.z : 0.0F, count > 3 ? v.w : 0.0F};
+}
+
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at most 128 registers
+    sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
+          float beta, float* __restrict__ C, int ldc) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, TM = Tile::TM, TN = Tile::TN;
+  alignas(16) __shared__ float sA[2][BK][BM];
+  alignas(16) __shared__ float sB[2][BK][BN];
+
+  // 1. who am I
+  const int tiles_n = ceil_div(N, BN);
+  const int tile_row = blockIdx.x / tiles_n * BM;
+  const int tile_col = blockIdx.x % tiles_n * BN;
+  const auto [c_row, c_col] = row_major(threadIdx.x, BN / TN);
+  const int row = c_row * 4, col = c_col * 4;  // my first result in the tile of C
+  const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
+  const auto [b_k, b_col4] = row_major(threadIdx.x, BN / 4);
+  const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
+
+  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
+  int k_tile = (K - 1) / BK * BK;
+  const float* gA[Tile::A_LOADS];
+#pragma unroll
+  for (int i = 0; i < Tile::A_LOADS; ++i)
+    gA[i] = A + static_cast<size_t>(min(tile_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
+  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(tile_col + b_col, (N - 1) / 4 * 4);
+  float4 inA[Tile::A_LOADS], inB[Tile::B_LOADS];  // a tile on its way from global to shared memory
+  float acc[TM][TN] = {};
+
+  const auto to_shared = [&](int stage) {
+#pragma unroll
+    for (int i = 0; i < Tile::A_LOADS; ++i) {
+      const int m = swizzle(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
+      sA[stage][a_k + 0][m] = inA[i].x;
+      sA[stage][a_k + 1][m] = inA[i].y;
+      sA[stage][a_k + 2][m] = inA[i].z;
+      sA[stage][a_k + 3][m] = inA[i].w;
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[stage][b_k + i * Tile::B_ROWS][b_col], inB[i]);
+  };
+  const auto multiply = [&](int stage) {
+#pragma unroll
+    for (int k = 0; k < BK; ++k) {
+      alignas(16) float rA[TM], rB[TN];
+#pragma unroll
+      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[stage][k][swizzle(k, row + split(i, BM), BK)]));
+#pragma unroll
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[stage][k][col + split(j, BN)]));
+#pragma unroll
+      for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j) acc[i][j] += rA[i] * rB[j];
+    }
+  };
+
+  // The last tile comes first. It may be ragged: zero past K, for beyond it may lie NaN.
+  const int k_left = K - k_tile;
+#pragma unroll
+  for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i], k_left - a_k);
+#pragma unroll
+  for (int i = 0; i < Tile::B_LOADS; ++i)
+    inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb, b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
+  int stage = 0;
+  to_shared(stage);
+  __syncthreads();
+
+  // 3. main loop
+  for (; k_tile > 0; k_tile -= BK) {
+#pragma unroll
+    for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i] -= BK);
+    gB -= static_cast<size_t>(BK) * ldb;
+#pragma unroll
+    for (int i = 0; i < Tile::B_LOADS; ++i) inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
+    multiply(stage);  // while they are on their way
+    stage ^= 1;
+    to_shared(stage);  // everybody left this copy at the barrier before
+    __syncthreads();   // the next tile is complete, and this one used up
+  }
+  multiply(stage);
+
+  // 4. epilogue
+#pragma unroll
+  for (int i = 0; i < TM; ++i) {
+    const int m = tile_row + row + split(i, BM);
+    if (m >= M) return;
+#pragma unroll
+    for (int j = 0; j < TN; j += 4) {
+      const int n = tile_col + col + split(j, BN);
+      float* gC = C + static_cast<size_t>(m) * ldc + n;
+      const float4 c = beta == 0.0F ? float4{} : load4(gC, N - n);  // beta = 0 must not read C: it may hold NaN
+      const float4 d = {alpha * acc[i][j] + beta * c.x, alpha * acc[i][j + 1] + beta * c.y,
+                        alpha * acc[i][j + 2] + beta * c.z, alpha * acc[i][j + 3] + beta * c.w};
+      if (n + 4 <= N) {
+        store4(gC, d);
+      } else {  // the padding of C is not ours to write
+        if (n + 0 < N) gC[0] = d.x;
+        if (n + 1 < N) gC[1] = d.y;
+        if (n + 2 < N) gC[2] = d.z;
+      }
+    }
+  }
+}
+
+void launch(const Problem& p) {
+  const int blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
+  sgemm<<<blocks, Tile::THREADS, 0, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<float>(), p.lda, p.B<float>(), p.ldb,
+                                                p.beta, p.C<float>(), p.ldc);
+  cuda_check(cudaGetLastError());
+}
+
+const Registration registration{{
+    .number = "07",
+    .name = "double_buffer",
+    .idea = "load the next tile while computing this one; one barrier a tile",
+    .types = {Type::f32},
+    .layout_b = LayoutB::row_major,
+    .min_sm = 70,
+    .row_align_bytes = 16,
+    .tile = {Tile::BM, Tile::BN, Tile::BK},
+    .resources =
+        [](const Problem&) {
+          return Resources{(const void*)sgemm, Tile::THREADS};
+        },
+    .launch = launch,
+}};
+
+}  // namespace
