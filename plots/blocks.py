@@ -1,0 +1,56 @@
+"""Generated blocks of README.md and docs/*.md: found between markers, filled, compared.
+
+    <!-- generated: NAME -->
+    ... whatever the command writes ...
+    <!-- end generated -->
+
+Markers inside a fenced code block are text, not markers.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from plots.errors import InputError
+
+OPEN = re.compile(r"^<!-- generated: (.+?) -->$")
+CLOSE = "<!-- end generated -->"
+
+
+def fill(text: str, render: Callable[[str], str]) -> tuple[str, list[str]]:
+    """`text` with every block rendered anew by its name, and the names of the blocks that changed."""
+    out: list[str] = []
+    stale: list[str] = []
+    block: tuple[str, int, list[str]] | None = None  # name, line of its marker, body
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if block is None:
+            out.append(line)
+            fenced ^= line.lstrip().startswith("```")
+            opened = None if fenced else OPEN.match(line)
+            block = (opened[1], number, []) if opened else None
+        elif line == CLOSE:
+            body = render(block[0])
+            if body.strip("\n") != "\n".join(block[2]).strip("\n"):
+                stale.append(block[0])
+            out += [*body.strip("\n").splitlines(), CLOSE]
+            block = None
+        else:
+            block[2].append(line)
+            if OPEN.match(line):
+                raise InputError(f"line {number}: a block starts inside '{block[0]}', which line {block[1]} opened")
+    if block:
+        raise InputError(f"line {block[1]}: block '{block[0]}' has no '{CLOSE}'")
+    return "\n".join(out) + "\n", stale
+
+
+def update(path: Path, render: Callable[[str], str], check: bool) -> list[str]:
+    """Fills the blocks of a file, unless `check`; returns "file: block" for each that was stale."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        filled, stale = fill(text, render)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if stale and not check:
+        path.write_text(filled, encoding="utf-8")
+    return [f"{path}: {name}" for name in stale]

@@ -1,0 +1,184 @@
+"""Reading a results folder: the CSV and JSON files of the harness, validated line by line.
+
+A file that is absent is None and the reader goes on; a file that is there but wrong is an InputError.
+A last line without its newline was cut off by an interruption: it is dropped, and a note says so.
+"""
+
+import csv
+import io
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from plots.errors import InputError
+from plots.units import Shape, gflops
+
+CELL = ["kernel", "type", "out", "m", "n", "k", "alpha", "beta", "ld_pad", "init", "l2", "protocol"]
+COLUMNS = [
+    *CELL,
+    *("rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms"),
+    *("cublaslt_gflops", "ratio_cublas", "ratio_best", "ceiling_fraction", "ceiling", "max_error", "bound", "status"),
+    *("reason", "registers", "smem_bytes", "blocks_per_sm", "clock_mhz", "power_w", "temperature_c", "throttle"),
+    *("gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"),
+]
+CEILING_COLUMNS = ["name", "value", "unit", "gpu", "utc", "commit"]
+TEXT = {"kernel", "type", "out", "init", "l2", "protocol", "ceiling", "status", "reason", "throttle", *COLUMNS[-7:]}
+SIZES = {"m", "n", "k"}
+CHOICES = {
+    "type": {"f32", "tf32", "bf16", "f16"},
+    "protocol": {"rounds", "steady", "check"},
+    "status": {"ok", "wrong", "waived", "failed"},
+}
+
+
+@dataclass
+class Results:
+    """What a results folder holds. A table is a DataFrame with COLUMNS and `shape`; None where its file is absent."""
+
+    folder: Path
+    ladder: pd.DataFrame
+    check: pd.DataFrame | None = None
+    spread: pd.DataFrame | None = None
+    steady: pd.DataFrame | None = None
+    ceilings: dict[str, tuple[float, str]] = field(default_factory=dict)  # name -> (value, unit)
+    environment: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def gpu(self) -> str:
+        """The GPU's name, as CUDA gives it."""
+        named = [gpu for gpu in self.ladder["gpu"] if gpu]
+        return named[0] if named else str(self.environment.get("gpu", "unknown GPU"))
+
+    @property
+    def date(self) -> str:
+        """The day of the last measurement, YYYY-MM-DD."""
+        utc = self.ladder["utc"].max() if len(self.ladder) else str(self.environment.get("utc", ""))
+        return utc[:10] or "unknown date"
+
+
+def _lines(path: Path, header: list[str], notes: list[str]) -> list[tuple[int, list[str]]]:
+    """The records of a CSV file with their line numbers; the header is checked and left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    if text and not text.endswith("\n"):
+        whole, _, cut = text.rpartition("\n")
+        text = whole + "\n" if whole else cut
+        if whole:
+            notes.append(f"{path.name}: the last line is cut off (the run was interrupted) and was left out")
+    reader = csv.reader(io.StringIO(text))
+    records = [(reader.line_num, record) for record in reader if record]
+    if not records:
+        raise InputError(f"{path}: empty; expected the header {','.join(header[:4])},...")
+    if records[0][1] != header:
+        raise InputError(f"{path}:1: {_header_fault(records[0][1], header)}")
+    for number, record in records[1:]:
+        if len(record) != len(header):
+            raise InputError(f"{path}:{number}: {len(record)} fields, the header has {len(header)}")
+    return records[1:]
+
+
+def _header_fault(got: list[str], want: list[str]) -> str:
+    """The first way in which a header differs."""
+    for position, name in enumerate(want):
+        if position >= len(got):
+            return f"wrong header: column {position + 1} should be '{name}' and is missing"
+        if got[position] != name:
+            return f"wrong header: column {position + 1} should be '{name}', is '{got[position]}'"
+    return f"wrong header: {len(got) - len(want)} columns too many, from '{got[len(want)]}'"
+
+
+def _number(text: str, where: str) -> float:
+    """A field's number; empty is NaN."""
+    try:
+        return float(text) if text else float("nan")
+    except ValueError:
+        raise InputError(f"{where} is not a number: '{text}'") from None
+
+
+def _field(path: Path, line: int, name: str, text: str) -> str | float | int:
+    """One field, checked against what its column may hold."""
+    where = f"{path}:{line}: {name}"
+    if name in CHOICES and text not in CHOICES[name]:
+        raise InputError(f"{where} is '{text}', expected one of {', '.join(sorted(CHOICES[name]))}")
+    if name in SIZES:
+        if not text.isdecimal() or int(text) < 1:
+            raise InputError(f"{where} is not a positive whole number: '{text}'")
+        return int(text)
+    if name == "kernel" and not text[:2].isdecimal():
+        raise InputError(f"{where} does not start with a rung's number: '{text}'")
+    return text if name in TEXT else _number(text, where)
+
+
+def read_rows(path: Path, notes: list[str]) -> pd.DataFrame:
+    """The rows of a ladder CSV, the latest of each cell, with a `shape` column; times in ms, rates in GFLOP/s."""
+    records = [
+        [_field(path, line, name, text) for name, text in zip(COLUMNS, record, strict=True)]
+        for line, record in _lines(path, COLUMNS, notes)
+    ]
+    frame = pd.DataFrame(records, columns=COLUMNS)
+    frame = frame.sort_values("utc", kind="stable").drop_duplicates(CELL, keep="last").sort_index()
+    frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
+    gpus = sorted(set(frame["gpu"]) - {""})
+    if len(gpus) > 1:
+        raise InputError(f"{path}: rows from {len(gpus)} GPUs ({', '.join(gpus)}); a results folder holds one")
+    _check_formula(path, frame, notes)
+    return frame.reset_index(drop=True)
+
+
+def _check_formula(path: Path, frame: pd.DataFrame, notes: list[str]) -> None:
+    """Notes rows whose gflops is not 2*M*N*K / median_ms, within what rounding in the file can do."""
+    off = [
+        f"{row.kernel} at {row.shape}"
+        for row in frame.itertuples()
+        if row.median_ms > 0 and abs(row.gflops - gflops(row.shape, row.median_ms)) > 0.01 * row.gflops + 0.01
+    ]
+    if off:
+        notes.append(f"{path.name}: gflops is not 2·M·N·K / median_ms in {len(off)} rows, the first {off[0]}")
+
+
+def read_ceilings(path: Path, notes: list[str]) -> dict[str, tuple[float, str]]:
+    """Measured ceilings by name: (value, unit); the last row of a name wins."""
+    ceilings = {}
+    for line, (name, value, unit, *_) in _lines(path, CEILING_COLUMNS, notes):
+        number = _number(value, f"{path}:{line}: value")
+        if not number > 0:
+            raise InputError(f"{path}:{line}: value is not a positive number: '{value}'")
+        ceilings[name] = (number, unit)
+    return ceilings
+
+
+def read_environment(path: Path) -> dict[str, Any]:
+    """environment.json as a flat object."""
+    try:
+        environment = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not readable as JSON: {error}") from error
+    if not isinstance(environment, dict):
+        raise InputError(f"{path}: expected a JSON object")
+    return environment
+
+
+def load(folder: Path) -> Results:
+    """Everything in a results folder. ladder.csv must be there; what else is missing is noted."""
+    if not (folder / "ladder.csv").is_file():
+        raise InputError(f"{folder}: no ladder.csv in it")
+    notes: list[str] = []
+    results = Results(folder, read_rows(folder / "ladder.csv", notes), notes=notes)
+    for name in ("check", "spread", "steady"):
+        if (folder / f"{name}.csv").is_file():
+            setattr(results, name, read_rows(folder / f"{name}.csv", notes))
+    if (folder / "ceilings.csv").is_file():
+        results.ceilings = read_ceilings(folder / "ceilings.csv", notes)
+    else:
+        notes.append("ceilings.csv is missing: no roofline is drawn")
+    if (folder / "environment.json").is_file():
+        results.environment = read_environment(folder / "environment.json")
+    else:
+        notes.append("environment.json is missing: the environment is what the CSV rows tell")
+    return results

@@ -1,0 +1,151 @@
+"""What the generated blocks of README.md and docs/*.md say, from bench/recorded and the sources."""
+
+from functools import partial
+from pathlib import Path
+
+from plots import excerpt
+from plots.blocks import update
+from plots.data import Results, load
+from plots.errors import InputError
+from plots.grid import Grid
+from plots.ladder import gain
+from plots.rungs import is_variant, number, order, predecessor, read_rungs
+from plots.selection import Table, tables
+from plots.units import Shape, digits, kib, ratio, tflops, whole
+
+GPU = "nvidia-h200"  # whose recorded results README and the chapters show
+MEASURED_SIZES = [Shape(n, n, n) for n in (2048, 4096, 8192)]
+NOT_YET = "*No recorded results yet.*"
+
+
+def recorded(root: Path) -> Results | None:
+    """The recorded results that documents draw from; None before there are any."""
+    folder = root / "bench" / "recorded" / GPU
+    return load(folder) if (folder / "ladder.csv").is_file() else None
+
+
+def source_line(results: Results) -> str:
+    """Where recorded numbers come from, as one line of Markdown."""
+    row = results.ladder.iloc[-1]
+    return (
+        f"*Measured on {results.gpu}, {results.date}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
+        f"commit {row.commit}; recorded in `bench/recorded/{GPU}/`.*"
+    )
+
+
+def ladder_table(root: Path) -> str:
+    """README's table: every rung with its idea and, where recorded, its numbers at the headline size."""
+    rungs = read_rungs(root)
+    results = recorded(root)
+    found = tables(results) if results else []
+    if not found:
+        rows = [[f"[{stem}](kernels/{stem}.cu)", rung.idea] for stem, rung in rungs.items()]
+        return Grid(["rung", "idea"], rows, left=2).markdown() + f"\n\n{NOT_YET}"
+    parts = [_ladder_part(table, root) for table in found]
+    return "\n\n".join([*parts, source_line(results)])
+
+
+def _ladder_part(table: Table, root: Path) -> str:
+    shape = table.headline
+    rungs = read_rungs(root)
+    head = ["rung", "idea", "chapter", "TFLOP/s", "gain", "of cuBLAS"]
+    rows = [
+        [
+            f"[{kernel}](kernels/{kernel}.cu)",
+            rungs[kernel].idea if kernel in rungs else "",
+            _chapter_link(root, kernel),
+            tflops(table.value(kernel, shape)),
+            _gain(table, kernel, shape),
+            ratio(table.value(kernel, shape, "ratio_cublas")),
+        ]
+        for kernel in table.kernels
+    ]
+    rows.append(["cuBLAS", "the vendor's library", "", tflops(table.baseline("cuBLAS", shape)), "", "1.00"])
+    title = f"{table.type} at M = N = K = {shape.m}" if shape.is_square else f"{table.type} at {shape}"
+    return f"{title}; *gain* is against the rung named:\n\n" + Grid(head, rows, left=3).markdown()
+
+
+def _chapter_link(root: Path, kernel: str) -> str:
+    """A link to the chapter of a rung; a variant without one of its own is told in its rung's chapter."""
+    own = [stem for stem in read_rungs(root) if order(stem)[0] == order(kernel)[0]]
+    for stem in [kernel, *own]:
+        if (root / "docs" / f"{stem}.md").is_file():
+            return f"[{number(stem)}](docs/{stem}.md)"
+    return ""
+
+
+def _gain(table: Table, kernel: str, shape: Shape) -> str:
+    step, before = gain(table, kernel, shape)
+    return f"{digits(step)} × {before}" if step == step else ""
+
+
+def measured(root: Path, rung: str) -> str:
+    """A chapter's table: the rung before, the rung, its variants and cuBLAS, at three sizes."""
+    results = recorded(root)
+    found = [table for table in tables(results) if _stem(table, rung)] if results else []
+    if not found:
+        return NOT_YET
+    return "\n\n".join([*(_measured_part(table, _stem(table, rung)) for table in found), source_line(results)])
+
+
+def _stem(table: Table, rung: str) -> str:
+    """The kernel that "06" or "06b" names; empty where it has no rows."""
+    return next((kernel for kernel in table.kernels if number(kernel) == rung), "")
+
+
+def _measured_part(table: Table, stem: str) -> str:
+    before = predecessor(stem, table.kernels)
+    variants = [k for k in table.kernels if order(k)[0] == order(stem)[0] and is_variant(k) and not is_variant(stem)]
+    sizes = [shape for shape in MEASURED_SIZES if shape in table.shapes] or [table.headline]
+    head = [table.type, *(f"{shape}, TFLOP/s (of cuBLAS)" for shape in sizes), "registers", "smem KiB", "blocks/SM"]
+    rows = [
+        [
+            f"**{kernel}**" if kernel == stem else kernel,
+            *(_rate(table, kernel, shape) for shape in sizes),
+            *_resources(table, kernel),
+        ]
+        for kernel in [*([before] if before else []), stem, *variants]
+    ]
+    rows.append(["cuBLAS", *(f"{tflops(table.baseline('cuBLAS', shape))} (1.00)" for shape in sizes), "", "", ""])
+    gains = [f"{digits(gain(table, stem, shape)[0])} at {shape}" for shape in sizes if before]
+    said = f"\n\nGain over {before}: × {', × '.join(gains)}." if gains else ""
+    return Grid(head, rows).markdown() + said
+
+
+def _rate(table: Table, kernel: str, shape: Shape) -> str:
+    return f"{tflops(table.value(kernel, shape))} ({ratio(table.value(kernel, shape, 'ratio_cublas'))})"
+
+
+def _resources(table: Table, kernel: str) -> list[str]:
+    """Registers a thread, shared memory a block in KiB, resident blocks an SM."""
+    shape = next((s for s in reversed(table.squares) if (kernel, s) in table.cells), table.headline)
+    columns = {"registers": whole, "smem_bytes": kib, "blocks_per_sm": whole}
+    return [form(table.value(kernel, shape, column)) for column, form in columns.items()]
+
+
+def render(root: Path, up: str, name: str) -> str:
+    """The text of the block `name` in a document from whose folder `up` leads to the root."""
+    match name.split():
+        case ["ladder-table"]:
+            return ladder_table(root)
+        case ["measured", rung]:
+            return measured(root, rung)
+        case ["code", file, tag]:
+            return excerpt.render(root, file, tag, up)
+    raise InputError(f"unknown block '{name}': expected ladder-table, measured NN, or code FILE TAG")
+
+
+def update_readme(root: Path, check: bool) -> list[str]:
+    """Fills README.md's blocks; the stale ones by name."""
+    return _update(root / "README.md", root, "", check)
+
+
+def update_docs(root: Path, check: bool) -> list[str]:
+    """Fills the blocks of docs/*.md; the stale ones by name."""
+    return [name for path in sorted((root / "docs").glob("*.md")) for name in _update(path, root, "../", check)]
+
+
+def _update(path: Path, root: Path, up: str, check: bool) -> list[str]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    return update(path, partial(render, root, up), check)

@@ -1,0 +1,5 @@
+"""The one exception that ends a command with one line and exit status 2."""
+
+
+class InputError(Exception):
+    """What was given cannot be used; the message names the file and, where there is one, the line."""

@@ -1,0 +1,64 @@
+"""Throughput against size over the square shapes, all rungs and both baselines."""
+
+import math
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from plots import style
+from plots.labels import Label, label_right
+from plots.selection import Table
+from plots.units import Shape, tflops
+
+BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0)}
+
+
+def draw(table: Table) -> Figure:
+    """TFLOP/s over the edge of the matrices, log2 axis; the ceiling as a line."""
+    squares = table.squares
+    fig = style.figure(5.6)
+    ax = fig.add_axes((0.075, 0.115, 0.69, 0.80))
+    labels = []
+    hue, mark = style.colours(table.kernels), style.markers(table.kernels)
+    for kernel in table.kernels:
+        rates = [table.value(kernel, shape) / 1000 for shape in squares]
+        form = {"linestyle": style.dashes(kernel), "marker": mark[kernel], "color": hue[kernel]}
+        ax.plot(_edges(squares), rates, markersize=5, linewidth=1.5, label=kernel, **form)
+        labels += _end_label(squares, rates, kernel, hue[kernel])
+    for name, (dash, width) in BASELINES.items():
+        rates = [table.baseline(name, shape) / 1000 for shape in squares]
+        ax.plot(_edges(squares), rates, linestyle=dash, linewidth=width, color="black", label=name, zorder=1.9)
+        labels += _end_label(squares, rates, name, "black", "bold")
+    if table.ceiling:
+        ax.axhline(table.ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
+    _axes(ax, squares)
+    if table.ceiling:
+        text = f"{table.ceiling.name} ceiling {tflops(table.ceiling.gflops)}"
+        labels.append(Label(ax.get_xlim()[1], table.ceiling.gflops / 1000, text, style.FAINT))
+    label_right(ax, labels)
+    return fig
+
+
+def _edges(squares: list[Shape]) -> list[int]:
+    return [shape.m for shape in squares]
+
+
+def _end_label(squares: list[Shape], rates: list[float], text: str, colour: str, weight: str = "normal") -> list[Label]:
+    """A label at the last size that has a number; none where there is no number at all."""
+    known = [(shape.m, rate) for shape, rate in zip(squares, rates, strict=True) if math.isfinite(rate)]
+    return [Label(*known[-1], text, colour, weight)] if known else []
+
+
+def _axes(ax, squares: list[Shape]) -> None:
+    edges = _edges(squares)
+    ax.set_xscale("log", base=2)
+    powers = [edge for edge in edges if edge & (edge - 1) == 0]
+    ax.set_xticks(powers or edges, [str(edge) for edge in powers or edges])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlim(edges[0] / 1.12, edges[-1] * 1.12)
+    ax.set_ylim(bottom=0)
+    ax.margins(y=0.03)
+    ax.grid(axis="y")
+    ax.set_axisbelow(True)
+    ax.set_xlabel("M = N = K (elements)")
+    ax.set_title("TFLOP/s, that is 2·M·N·K / median time", color=style.INK)

@@ -1,0 +1,75 @@
+"""Ratio to cuBLAS over shapes and rungs, printed in every cell, coloured about 1."""
+
+import matplotlib
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from plots import style
+from plots.families import by_family
+from plots.rungs import number
+from plots.selection import Table
+from plots.units import Shape, ratio
+
+RAMP = matplotlib.colormaps["PuOr"]
+ROW = 0.27  # inches
+
+
+def draw(table: Table) -> Figure:
+    """Shapes down, rungs across; purple above 1, orange below; grey where a rung refused the shape."""
+    groups = by_family(table.shapes)
+    rows = len(table.shapes) + 1.3 * len(groups)
+    fig = style.figure(1.0 + ROW * rows)
+    height = fig.get_figheight()
+    ax = fig.add_axes((0.19, 0.12 / height, 0.70, 1 - 0.62 / height))
+    norm = _norm(table)
+    y = 0.0
+    for name, shapes in groups.items():
+        ax.text(0, y + 0.85, name, fontweight="bold", va="center", fontsize=9.5)
+        y += 1.3
+        for shape in shapes:
+            ax.text(-0.1, y + 0.5, str(shape), ha="right", va="center", fontsize=9.5)
+            for x, kernel in enumerate(table.kernels):
+                _cell(ax, x, y, table, kernel, shape, norm)
+            y += 1
+    ax.set_xlim(0, len(table.kernels))
+    ax.set_ylim(y, 0)
+    ax.xaxis.tick_top()
+    ax.set_xticks([x + 0.5 for x in range(len(table.kernels))], [number(k) for k in table.kernels])
+    ax.set_yticks([])
+    ax.tick_params(length=0)
+    ax.set_frame_on(False)
+    fig.text(0.19, 1 - 0.16 / height, f"time of cuBLAS / time of the rung, {table.type}", va="center", fontsize=11)
+    _colour_bar(fig, norm, height)
+    return fig
+
+
+def _norm(table: Table) -> TwoSlopeNorm:
+    """0 to 1 to the best ratio, which is shown as at least 1.2 and at most 2."""
+    known = [table.value(k, s, "ratio_cublas") for k in table.kernels for s in table.shapes]
+    best = max((r for r in known if r > 0), default=1.0)
+    return TwoSlopeNorm(1, 0, min(max(best, 1.2), 2))
+
+
+def _cell(ax, x: int, y: float, table: Table, kernel: str, shape: Shape, norm: TwoSlopeNorm) -> None:
+    value = table.value(kernel, shape, "ratio_cublas")
+    row = table.cells.get((kernel, shape))
+    known = value == value
+    face = RAMP(norm(min(value, norm.vmax))) if known else "#eeeeee"
+    ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
+    text = ratio(value) if known else "" if row is None or row.status == "ok" else row.status
+    ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9 if known else 7.5, color=_ink(face))
+
+
+def _ink(face) -> str:
+    """Black or white, whichever reads better on `face`."""
+    red, green, blue = matplotlib.colors.to_rgb(face)
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+
+
+def _colour_bar(fig: Figure, norm: TwoSlopeNorm, height: float) -> None:
+    tall = min(2.4, height - 1.0)
+    box = fig.add_axes((0.915, 1 - (0.5 + tall) / height, 0.018, tall / height))
+    bar = fig.colorbar(matplotlib.cm.ScalarMappable(norm, RAMP), cax=box, ticks=[0, 0.5, 1, norm.vmax])
+    bar.ax.set_yticklabels(["0", "0.5", "1", f"{norm.vmax:.2f}"])
+    bar.outline.set_visible(False)

@@ -1,0 +1,76 @@
+"""The ladder at one size: a bar a rung, and what each step gained."""
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plots import style
+from plots.rungs import is_variant, number, predecessor
+from plots.selection import Table
+from plots.units import Shape, digits, ratio, tflops
+
+COLUMNS = {"TFLOP/s": 1.13, "gain": 1.40, "of cuBLAS": 1.60}  # right edges, in axes widths
+
+
+def gain(table: Table, kernel: str, shape: Shape) -> tuple[float, str]:
+    """How many times faster than its predecessor `kernel` is, and the predecessor's number; NaN where not measured."""
+    before = predecessor(kernel, table.kernels)
+    if before is None:
+        return float("nan"), ""
+    return table.value(kernel, shape) / table.value(before, shape), number(before)
+
+
+def draw(table: Table, shape: Shape) -> Figure:
+    """Horizontal bars in ladder order, the baselines below, numbers in columns at the right."""
+    names = [*table.kernels, *table.baselines]
+    fig = style.figure(1.0 + 0.34 * len(names))
+    height = fig.get_figheight()
+    ax = fig.add_axes((0.22, 0.55 / height, 0.475, 1 - 0.95 / height))
+    hue = style.colours(table.kernels)
+    for place, name in enumerate(names):
+        rate = table.baseline(name, shape) if name in table.baselines else table.value(name, shape)
+        form = _baseline_form(name) if name in table.baselines else _rung_form(name, hue[name])
+        ax.barh(place, 0 if math.isnan(rate) else rate / 1000, height=0.72, **form)
+        for text, edge in zip(_numbers(table, name, shape, rate), COLUMNS.values(), strict=True):
+            ax.text(edge, place, text, transform=ax.get_yaxis_transform(), ha="right", va="center")
+    for head, edge in COLUMNS.items():
+        ax.text(edge, -0.85, head, transform=ax.get_yaxis_transform(), ha="right", va="center", fontweight="bold")
+    _axes(ax, table, names, shape)
+    return fig
+
+
+def _rung_form(kernel: str, colour: str) -> dict:
+    return {"color": colour, "hatch": "////" if is_variant(kernel) else None, "edgecolor": "white", "linewidth": 0}
+
+
+def _baseline_form(name: str) -> dict:
+    return {"color": "black"} if name == "cuBLAS" else {"color": "white", "edgecolor": "black", "hatch": "xx"}
+
+
+def _numbers(table: Table, name: str, shape: Shape, rate: float) -> tuple[str, str, str]:
+    """TFLOP/s, gain over the predecessor, ratio to cuBLAS, as written beside a bar."""
+    if name in table.baselines:
+        to_cublas = rate / table.baseline("cuBLAS", shape)
+        return tflops(rate), "", ratio(to_cublas)
+    step, before = gain(table, name, shape)
+    said = f"{digits(step)} × {before}" if math.isfinite(step) else ""
+    row = table.cells.get((name, shape))
+    if math.isnan(rate):
+        return (row.status if row is not None else "not run"), "", ""
+    return tflops(rate), said, ratio(table.value(name, shape, "ratio_cublas"))
+
+
+def _axes(ax: Axes, table: Table, names: list[str], shape: Shape) -> None:
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_xlim(left=0)
+    ax.set_xlabel(f"TFLOP/s at {shape}")
+    ax.grid(axis="x")
+    ax.set_axisbelow(True)
+    if table.ceiling:
+        limit = table.ceiling.gflops / 1000
+        ax.axvline(limit, color=style.FAINT, linewidth=1.2, linestyle="-.")
+        ax.set_xlim(right=max(limit * 1.02, ax.get_xlim()[1]))
+        ax.set_xlabel(f"TFLOP/s at {shape} (dash-dotted: the ceiling {table.ceiling.name}, {digits(limit)})")

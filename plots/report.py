@@ -1,0 +1,223 @@
+"""The report: one self-contained report.html, summary.md, and the plots beside them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from plots import gflops, heatmap, ladder, roofline, style, summaries
+from plots.data import Results
+from plots.grid import Grid
+from plots.rungs import RungFile, read_rungs
+from plots.selection import Table, tables
+from plots.units import digits, ratio, tflops, whole
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure with what a reader must know to read it."""
+
+    name: str
+    title: str
+    caption: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Section:
+    """Everything about one type."""
+
+    table: Table
+    headline: str
+    ladder: Grid
+    plots: list[Plot]
+    shapes: Grid
+    spread: Grid | None
+    steady: Grid | None
+
+
+def write(results: Results, out: Path, from_record: bool) -> list[Path]:
+    """Writes report.html, summary.md and plots/ into `out`; the files that a reader opens first."""
+    rungs = read_rungs()
+    context = {
+        "results": results,
+        "from_record": from_record,
+        "facts": facts(results),
+        "sections": [_section(table, results, rungs, out / "plots") for table in tables(results)],
+        "notes": [*results.notes, *gaps(results, rungs)],
+        "throttling": throttling(results),
+        "checks": summaries.check_grid(results),
+        "refused": summaries.refused_grid(results),
+        "ceilings": summaries.ceiling_grid(results),
+        "environment": Grid(["", ""], [[k.replace("_", " "), str(v)] for k, v in results.environment.items()], left=2),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    written = [out / "report.html", out / "summary.md"]
+    for path in written:
+        path.write_text(_render(f"{path.name}.j2", context), encoding="utf-8")
+    return written
+
+
+def _render(template: str, context: dict) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=template.startswith("report.html"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(context).strip() + "\n"
+
+
+def facts(results: Results) -> list[tuple[str, str]]:
+    """The run in a few lines: where, when, with what."""
+    rows = results.ladder
+    return [
+        ("GPU", results.gpu),
+        ("driver", _all(rows["driver"])),
+        ("CUDA", _all(rows["cuda"])),
+        ("cuBLAS", _all(rows["cublas"])),
+        ("measured", _all(rows["utc"].str[:10])),
+        ("commit", _all(rows["commit"])),
+        ("SM clock", _range(rows["clock_mhz"], "MHz")),
+        ("power", _range(rows["power_w"], "W")),
+        ("temperature", _range(rows["temperature_c"], "°C")),
+    ]
+
+
+def _all(column: pd.Series) -> str:
+    return ", ".join(sorted(set(column) - {""})) or "not recorded"
+
+
+def _range(column: pd.Series, unit: str) -> str:
+    known = column.dropna()
+    if known.empty:
+        return "not recorded"
+    return f"median {whole(known.median())} {unit}, from {whole(known.min())} to {whole(known.max())}"
+
+
+def headline(table: Table) -> str:
+    """The best rung at the headline size, in one sentence; what is missing where there is none."""
+    shape = table.headline
+    rated = [(table.value(k, shape), k) for k in table.kernels if table.value(k, shape) > 0]
+    if not rated:
+        return f"{table.type}: no rung has a result at {shape}."
+    rate, kernel = max(rated)
+    parts = [f"{table.type}: {kernel} reaches {tflops(rate)} TFLOP/s at {shape}"]
+    for column, against in (("ratio_cublas", "cuBLAS"), ("ratio_best", "the faster of cuBLAS and cuBLASLt")):
+        value = table.value(kernel, shape, column)
+        if value > 0:
+            parts.append(f"{ratio(value)} × {against}")
+    if table.ceiling:
+        parts.append(f"{digits(100 * rate / table.ceiling.gflops)} % of the measured ceiling {table.ceiling.name}")
+    return ", ".join(parts) + "."
+
+
+def gaps(results: Results, rungs: dict[str, RungFile]) -> list[str]:
+    """What a complete run would have and this one has not."""
+    found = tables(results)
+    if not found:
+        return ["nothing was timed: there are no plots"]
+    notes = []
+    absent = [stem for stem in rungs if stem not in set(results.ladder["kernel"])]
+    if absent:
+        notes.append(f"no rows for {', '.join(absent)}")
+    for table in found:
+        cells, full = len(table.cells), len(table.kernels) * len(table.shapes)
+        if cells < full:
+            notes.append(f"{table.type}: {full - cells} of {full} cells (rungs × shapes) have no row: incomplete run")
+        if len(table.squares) < 2:
+            notes.append(f"{table.type}: {len(table.squares)} square size only: no curve against size")
+        if not roofline.possible(table) and results.ceilings:
+            notes.append(f"{table.type}: no roofline: ceilings.csv lacks dram or the compute ceiling")
+        for name, rates in table.baselines.items():
+            if not rates:
+                notes.append(f"{table.type}: {name} was not measured")
+        if table.left_out:
+            notes.append(f"{table.type}: {table.left_out} rows not under {table.condition} are in the CSV only")
+    if results.ladder["clock_mhz"].isna().all():
+        notes.append("clocks, power and temperature were not recorded (no NVML)")
+    return notes
+
+
+def throttling(results: Results) -> str:
+    """Which limits held the clock, in how many cells."""
+    timed = results.ladder[results.ladder["protocol"] != "check"]
+    said = timed[(timed["throttle"] != "") & (timed["status"] == "ok")]
+    if said.empty:
+        return "Throttle reasons were not recorded."
+    held = said[said["throttle"] != "none"]
+    if held.empty:
+        return f"No throttling in any of {len(said)} timed cells."
+    counts = held["throttle"].str.split("+").explode().value_counts()
+    names = ", ".join(f"{name} in {count}" for name, count in counts.items())
+    return f"The clock was held back in {len(held)} of {len(said)} timed cells: {names}."
+
+
+def _section(table: Table, results: Results, rungs: dict[str, RungFile], folder: Path) -> Section:
+    return Section(
+        table=table,
+        headline=headline(table),
+        ladder=summaries.ladder_grid(table, rungs),
+        plots=[_plot(table, name, *what, folder) for name, what in _figures(table).items()],
+        shapes=summaries.shape_grid(table),
+        spread=summaries.spread_grid(results, table),
+        steady=summaries.steady_grid(results, table),
+    )
+
+
+def _figures(table: Table) -> dict[str, tuple[Figure, str, str]]:
+    """The figures that this table has data for: (figure, title, caption) by name."""
+    shape = table.headline
+    figures = {
+        "ladder": (
+            ladder.draw(table, shape),
+            f"The ladder at {shape}",
+            "Gain: throughput over that of the rung named. Of cuBLAS: median over rounds of cuBLAS's time over the "
+            "rung's own. Hatched: variants and counter-examples.",
+        ),
+        "gflops": (
+            gflops.draw(table),
+            "Throughput against size",
+            "Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling.",
+        ),
+        "heatmap": (
+            heatmap.draw(table),
+            "Ratio to cuBLAS over shapes",
+            "M×N×K down, rungs across. 1 is as fast as cuBLAS, more is faster. The colour scale has its middle at 1 "
+            "and unequal steps on its two sides.",
+        ),
+    }
+    if not table.squares:
+        del figures["gflops"]
+    if roofline.possible(table):
+        figures["roofline"] = (
+            roofline.draw(table),
+            "Roofline",
+            "Roofs as measured on this GPU. Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
+            "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size "
+            "stand above one another.",
+        )
+    return figures
+
+
+def _plot(table: Table, name: str, fig: Figure, title: str, caption: str, folder: Path) -> Plot:
+    name = f"{name}_{table.type}"
+    style.save(fig, folder, name)
+    return Plot(name, title, caption, inline_svg(style.svg(fig), name, title))
+
+
+def inline_svg(text: str, prefix: str, label: str) -> Markup:
+    """An SVG file's root element for use inside HTML: ids made unique to the page, size left to the page."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(
+        r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1), count=1
+    )
+    return Markup(text.replace("<svg", Markup('<svg role="img" aria-label="{}"').format(label), 1))

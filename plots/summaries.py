@@ -1,0 +1,149 @@
+"""The report's tables, each a Grid, from the selected rows. Rates in TFLOP/s, clocks in MHz, sizes in elements."""
+
+from collections import Counter
+
+import pandas as pd
+
+from plots.data import Results
+from plots.families import by_family
+from plots.grid import Grid
+from plots.ladder import gain
+from plots.rungs import RungFile, number
+from plots.selection import Table, select
+from plots.units import MISSING, Shape, digits, exponent, kib, ratio, tflops, whole
+
+
+def ladder_grid(table: Table, rungs: dict[str, RungFile]) -> Grid:
+    """Every rung at the headline size, the baselines below."""
+    shape = table.headline
+    head = ["rung", "idea", "TFLOP/s", "gain", "of cuBLAS", "of the best", "of ceiling", "registers", "smem KiB"]
+    head += ["blocks/SM", "clock MHz", "error / bound"]
+    rows = [_ladder_row(table, kernel, shape, rungs) for kernel in table.kernels]
+    best = max(table.baseline(name, shape) for name in table.baselines)
+    for name in table.baselines:
+        rate = table.baseline(name, shape)
+        of_ceiling = rate / table.ceiling.gflops if table.ceiling else float("nan")
+        numbers = [ratio(rate / table.baseline("cuBLAS", shape)), ratio(rate / best), ratio(of_ceiling)]
+        rows.append([name, "NVIDIA's library", tflops(rate), "", *numbers, *[""] * 5])
+    return Grid(head, rows, left=2)
+
+
+def _ladder_row(table: Table, kernel: str, shape: Shape, rungs: dict[str, RungFile]) -> list[str]:
+    idea = rungs[kernel].idea if kernel in rungs else ""
+    row = table.cells.get((kernel, shape))
+    if row is None or row.status != "ok":
+        return [kernel, idea, row.status if row is not None else "not run", *[""] * 9]
+    step, before = gain(table, kernel, shape)
+    return [
+        kernel,
+        idea,
+        tflops(row.gflops),
+        f"{digits(step)} × {before}" if step == step else "",
+        ratio(row.ratio_cublas),
+        ratio(row.ratio_best),
+        ratio(row.ceiling_fraction),
+        whole(row.registers),
+        kib(row.smem_bytes),
+        whole(row.blocks_per_sm),
+        whole(row.clock_mhz),
+        f"{exponent(row.max_error)} / {exponent(row.bound)}",
+    ]
+
+
+def shape_grid(table: Table) -> Grid:
+    """TFLOP/s of every rung at every shape, by family."""
+    head = ["family", "M × N × K", *table.baselines, *(number(kernel) for kernel in table.kernels)]
+    rows = [
+        [name, f"{shape.m} × {shape.n} × {shape.k}"]
+        + [tflops(table.baseline(baseline, shape)) for baseline in table.baselines]
+        + [_rate_or_status(table, kernel, shape) for kernel in table.kernels]
+        for name, shapes in by_family(table.shapes).items()
+        for shape in shapes
+    ]
+    return Grid(head, rows, left=2)
+
+
+def _rate_or_status(table: Table, kernel: str, shape: Shape) -> str:
+    row = table.cells.get((kernel, shape))
+    return MISSING if row is None else tflops(row.gflops) if row.status == "ok" else row.status
+
+
+def check_grid(results: Results) -> Grid:
+    """How each kernel stood the check, over all rows of the ladder and the correctness run."""
+    rows = pd.concat([results.ladder, *([results.check] if results.check is not None else [])])
+    head = ["kernel", "cells checked", "right", "wrong", "failed", "waived", "largest error / bound"]
+    lines = []
+    for kernel, own in rows.groupby("kernel", sort=True):
+        counts = Counter(own["status"])
+        right = own[own["status"] == "ok"]
+        worst = (right["max_error"] / right["bound"]).max()
+        numbers = [str(counts[status]) for status in ("ok", "wrong", "failed", "waived")]
+        lines.append([str(kernel), str(len(own) - counts["waived"]), *numbers, digits(worst, 2)])
+    return Grid(head, lines)
+
+
+def refused_grid(results: Results) -> Grid:
+    """Rows that hold no result: one line for each shape and reason, with the kernels it is true of."""
+    rows = pd.concat([results.ladder, *([results.check] if results.check is not None else [])])
+    rows = rows[rows["status"] != "ok"]
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows.itertuples():
+        what = f"{row.type} {row.m} × {row.n} × {row.k}" + _unusual(row)
+        groups.setdefault((row.status, what, row.reason or "no reason given"), []).append(number(row.kernel))
+    worst_first = sorted(groups.items(), key=lambda item: ("wrong failed waived".index(item[0][0]), item[0][1:]))
+    lines = [[status, shape, ", ".join(dict.fromkeys(k)), reason] for (status, shape, reason), k in worst_first]
+    return Grid(["status", "type, M × N × K", "rungs", "reason"], lines, left=4)
+
+
+def _unusual(row) -> str:
+    """What differs from a plain product, for telling rows apart."""
+    parts = [f"alpha {row.alpha:g}"] * (row.alpha != 1) + [f"beta {row.beta:g}"] * (row.beta != 0)
+    return "".join(f", {part}" for part in parts + [f"ld_pad {row.ld_pad:g}"] * (row.ld_pad != 0))
+
+
+def spread_grid(results: Results, table: Table) -> Grid | None:
+    """The same cells measured twice: both ratios to cuBLAS and how far apart they are, in per cent of the first."""
+    if results.spread is None:
+        return None
+    lines = []
+    for row in select(results.spread[results.spread["type"] == table.type], table.condition).itertuples():
+        first = table.value(row.kernel, row.shape, "ratio_cublas")
+        if row.status == "ok" and first > 0:
+            apart = 100 * (row.ratio_cublas / first - 1)
+            lines.append([row.kernel, str(row.shape), f"{first:.4f}", f"{row.ratio_cublas:.4f}", f"{apart:+.2f} %"])
+    head = ["kernel", "size", "of cuBLAS, first run", "second run", "difference"]
+    return Grid(head, lines, left=2) if lines else None
+
+
+def steady_grid(results: Results, table: Table) -> Grid | None:
+    """The steady protocol beside the default one, at the cells measured under both."""
+    if results.steady is None:
+        return None
+    rows = results.steady
+    rows = rows[(rows["type"] == table.type) & (rows["protocol"] == "steady") & (rows["status"] == "ok")]
+    head = ["kernel", "size", "TFLOP/s, steady", "of cuBLAS, steady", "clock MHz", "power W"]
+    head += [f"of cuBLAS, {table.condition.protocol}"]
+    lines = [
+        [
+            row.kernel,
+            str(row.shape),
+            tflops(row.gflops),
+            ratio(row.ratio_cublas),
+            whole(row.clock_mhz),
+            whole(row.power_w),
+            ratio(table.value(row.kernel, row.shape, "ratio_cublas")),
+        ]
+        for row in rows.itertuples()
+    ]
+    return Grid(head, lines, left=2) if lines else None
+
+
+def ceiling_grid(results: Results) -> Grid | None:
+    """What the hardware was measured to do."""
+    lines = [[name, *_ceiling(value, unit)] for name, (value, unit) in results.ceilings.items()]
+    return Grid(["ceiling", "measured", "unit"], lines) if lines else None
+
+
+def _ceiling(value: float, unit: str) -> list[str]:
+    """GFLOP/s and GB/s as TFLOP/s and TB/s, the report's units."""
+    return [digits(value / 1000), "T" + unit[1:]] if unit in ("GFLOP/s", "GB/s") else [digits(value), unit]

@@ -1,0 +1,76 @@
+"""How numbers are written: three significant digits, one unit for throughput (TFLOP/s) everywhere."""
+
+import math
+from typing import NamedTuple
+
+MISSING = "–"
+
+
+class Shape(NamedTuple):
+    """The sizes of one GEMM: C is m x n, the inner dimension is k; in elements."""
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def is_square(self) -> bool:
+        """True where all three sizes are equal."""
+        return self.m == self.n == self.k
+
+    @property
+    def flop(self) -> float:
+        """Floating-point operations: a multiply and an add for each of m*n*k terms."""
+        return 2.0 * self.m * self.n * self.k
+
+    def __str__(self) -> str:
+        return f"{self.m}³" if self.is_square else f"{self.m}×{self.n}×{self.k}"
+
+
+def gflops(shape: Shape, ms: float) -> float:
+    """Throughput in GFLOP/s of `shape` done in `ms` milliseconds: 2*M*N*K / time."""
+    return shape.flop / (ms * 1e6)
+
+
+def compulsory_bytes(shape: Shape, operand_bytes: int, out_bytes: int, reads_c: bool) -> float:
+    """Bytes that any implementation must move: A and B read once, C written once, and read once where beta != 0."""
+    operands = shape.m * shape.k + shape.k * shape.n
+    return operands * operand_bytes + shape.m * shape.n * out_bytes * (2 if reads_c else 1)
+
+
+def digits(value: float, significant: int = 3) -> str:
+    """`value` in plain decimal with `significant` digits; a dash where it is not a number."""
+    if not math.isfinite(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    decimals = significant - 1 - math.floor(math.log10(abs(value)))
+    decimals = significant - 1 - math.floor(math.log10(abs(round(value, decimals))))
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"
+
+
+def tflops(value: float) -> str:
+    """A throughput given in GFLOP/s, written in TFLOP/s without the unit."""
+    return digits(value / 1000)
+
+
+def ratio(value: float) -> str:
+    """A ratio with as many decimals as it is known to: two from 0.1 on, else two significant digits."""
+    if not math.isfinite(value):
+        return MISSING
+    return f"{value:.2f}" if value >= 0.0995 else digits(value, 2)
+
+
+def whole(value: float) -> str:
+    """A count, without decimals."""
+    return f"{value:.0f}" if math.isfinite(value) else MISSING
+
+
+def exponent(value: float) -> str:
+    """A small error in e-notation with two significant digits."""
+    return f"{value:.1e}" if math.isfinite(value) else MISSING
+
+
+def kib(value: float) -> str:
+    """A number of bytes in KiB."""
+    return f"{value / 1024:.3g}" if math.isfinite(value) else MISSING

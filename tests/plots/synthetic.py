@@ -1,0 +1,106 @@
+"""Synthetic results for the tests: invented numbers of a GPU that does not exist, in the harness's exact format."""
+
+import csv
+import json
+from pathlib import Path
+
+from plots.data import CEILING_COLUMNS, COLUMNS
+from plots.units import Shape
+
+GPU = "Synthetic GPU 9000"
+CUBLAS = 50_000.0  # GFLOP/s at every shape of at least 2048 a side, less below
+PEAK = 65_000.0
+RATIOS = {
+    "01_naive": 0.12,
+    "01b_uncoalesced": 0.011,
+    "02_smem_tiling": 0.18,
+    "03_thread_tile_1d": 0.34,
+    "04_thread_tile_2d": 0.52,
+    "05_float4": 0.65,
+    "06_bank_conflict_free": 0.78,
+    "06b_padded": 0.76,
+    "07_double_buffer": 0.93,
+    "08_warp_tiling": 1.01,
+}
+SQUARES = [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192]
+OTHERS = [
+    (4096, 28672, 4096),
+    (128, 4096, 4096),
+    (1020, 1020, 1020),
+    (4097, 4100, 4100),
+    (512, 512, 16384),
+    (8192, 8192, 32),
+]
+
+
+def cublas_rate(shape: Shape) -> float:
+    """Invented GFLOP/s of cuBLAS: rises with the work until it saturates."""
+    work = shape.flop
+    return CUBLAS * work / (work + 2e8)
+
+
+def row(kernel: str, shape: Shape, **changed: object) -> dict[str, object]:
+    """One good row; `changed` overrides fields."""
+    base = cublas_rate(shape)
+    factor = RATIOS[kernel] if min(shape) >= 1024 else RATIOS[kernel] ** 1.3
+    rate = base * factor
+    cells = dict.fromkeys(COLUMNS, "")
+    cells |= {"kernel": kernel, "type": "f32", "out": "f32", "m": shape.m, "n": shape.n, "k": shape.k}
+    cells |= {"alpha": 1, "beta": 0, "ld_pad": 0, "init": "normal", "l2": "cold", "protocol": "rounds", "rounds": 21}
+    ms = shape.flop / rate / 1e6
+    cells |= {"median_ms": ms, "p10_ms": ms * 0.99, "p90_ms": ms * 1.02, "gflops": rate}
+    cells |= {"cublas_ms": shape.flop / base / 1e6, "cublas_gflops": base}
+    cells |= {"cublaslt_ms": shape.flop / base / 1.002e6, "cublaslt_gflops": base * 1.002}
+    cells |= {"ratio_cublas": rate / base, "ratio_best": rate / base / 1.002}
+    cells |= {
+        "ceiling": "fp32_fma",
+        "ceiling_fraction": rate / PEAK,
+        "max_error": 1.2e-7,
+        "bound": 2.4e-4,
+        "status": "ok",
+    }
+    cells |= {"registers": 128, "smem_bytes": 16384, "blocks_per_sm": 2, "clock_mhz": 1980, "power_w": 512.5}
+    cells |= {"temperature_c": 51, "throttle": "none", "gpu": GPU, "sm": "90", "driver": "1.2.3", "cuda": "13.0"}
+    cells |= {"cublas": "13.1", "commit": "abc1234", "utc": "2001-02-03T04:05:06Z"}
+    return cells | changed
+
+
+def all_rows() -> list[dict[str, object]]:
+    """Ten kernels over square and other shapes, some waived, as 16-byte rungs do where a row is not a multiple of 4."""
+    shapes = [Shape(n, n, n) for n in SQUARES] + [Shape(*sizes) for sizes in OTHERS]
+    return [row(kernel, shape) for shape in shapes for kernel in RATIOS]
+
+
+def waived(kernel: str, shape: Shape, reason: str) -> dict[str, object]:
+    """A row of a rung that refused the shape."""
+    empty = dict.fromkeys(COLUMNS[COLUMNS.index("median_ms") : COLUMNS.index("status")], "")
+    return row(kernel, shape, **empty, status="waived", reason=reason)
+
+
+def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
+    """Writes a ladder CSV."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> Path:
+    """A whole results folder: ladder, ceilings, environment, check, spread, steady."""
+    rows = all_rows() if rows is None else rows
+    write_rows(folder / "ladder.csv", rows)
+    at_4096 = [row(kernel, Shape(4096, 4096, 4096)) for kernel in RATIOS]
+    write_rows(folder / "spread.csv", [r | {"ratio_cublas": float(r["ratio_cublas"]) * 1.004} for r in at_4096])
+    write_rows(folder / "steady.csv", [r | {"protocol": "steady", "clock_mhz": 1900} for r in at_4096])
+    write_rows(folder / "check.csv", [r | {"protocol": "check", "median_ms": "", "gflops": ""} for r in at_4096])
+    ceilings = [("fp32_fma", PEAK, "GFLOP/s"), ("dram", 3970, "GB/s"), ("l2", 8000, "GB/s"), ("smem", 33000, "GB/s")]
+    with (folder / "ceilings.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CEILING_COLUMNS)
+        writer.writerows([*ceiling, GPU, "2001-02-03T04:00:00Z", "abc1234"] for ceiling in ceilings)
+    environment = {"gpu": GPU, "sm": "90", "sm_count": 132, "driver": "1.2.3", "cuda": "13.0", "cublas": "13.1"}
+    environment |= {"commit": "abc1234", "utc": "2001-02-03T04:05:06Z", "command": "./run_all.sh", "l2_bytes": 52428800}
+    (folder / "environment.json").write_text(json.dumps(environment), encoding="utf-8")
+    return folder
