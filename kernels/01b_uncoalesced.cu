@@ -27,8 +27,10 @@ __global__ void __launch_bounds__(Tile::THREADS)
           float beta, float* __restrict__ C, int ldc) {
   // 1. who am I
   const int tiles_n = ceil_div(N, Tile::BN);
+  // [thread-map]
   const int row = blockIdx.x / tiles_n * Tile::BM + threadIdx.x % Tile::BM;
   const int col = blockIdx.x % tiles_n * Tile::BN + threadIdx.x / Tile::BM;
+  // [/thread-map]
   // 2. set up
   if (row >= M || col >= N) return;
   const float* gA = A + static_cast<size_t>(row) * lda;

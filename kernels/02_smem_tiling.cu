@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(Tile::THREADS)
   const float* gB = B + static_cast<size_t>(b_k) * ldb + min(tile_col + b_col, N - 1);
   float acc = 0.0F;
 
+  // [main-loop]
   // 3. main loop
   for (int k_tile = 0; k_tile < K; k_tile += BK) {
     sA[a_row][a_k] = k_tile + a_k < K ? *gA : 0.0F;  // both zero past K: beyond it may lie NaN
@@ -57,6 +58,7 @@ __global__ void __launch_bounds__(Tile::THREADS)
     for (int k = 0; k < BK; ++k) acc += sA[row][k] * sB[k][col];
     __syncthreads();  // the tile is used up
   }
+  // [/main-loop]
 
   // 4. epilogue
   if (tile_row + row >= M || tile_col + col >= N) return;

@@ -56,9 +56,11 @@ __global__ void __launch_bounds__(Tile::THREADS)
 
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
+      // [inner-product]
       const float rB = sB[k][col];
 #pragma unroll
       for (int i = 0; i < TM; ++i) acc[i] += sA[row + i][k] * rB;
+      // [/inner-product]
     }
     __syncthreads();  // the tile is used up
   }

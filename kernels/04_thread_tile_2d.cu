@@ -72,6 +72,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 
 #pragma unroll 2  // in full, the compiler would fetch A four k at a time and run out of registers
     for (int k = 0; k < BK; ++k) {
+      // [outer-product]
       float rA[TM], rB[TN];
 #pragma unroll
       for (int i = 0; i < TM; ++i) rA[i] = sA[row + i][k];
@@ -81,6 +82,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       for (int i = 0; i < TM; ++i)
 #pragma unroll
         for (int j = 0; j < TN; ++j) acc[i][j] += rA[i] * rB[j];
+      // [/outer-product]
     }
     __syncthreads();  // the tile is used up
   }
