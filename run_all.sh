@@ -1,0 +1,217 @@
+#!/usr/bin/env bash
+# GEMM Ladder: the one entry.
+#
+#   ./run_all.sh                   build, check every rung, time the ladder and cuBLAS, write results/<gpu>/report.html
+#   ./run_all.sh --quick           the same in about two minutes: fewer sizes and rounds
+#   ./run_all.sh test              every test that can run here
+#   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help
+#   ./run_all.sh list              every rung: number, name, idea, types, least architecture
+#   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS
+#   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of
+#   ./run_all.sh docs              build the documentation site
+#   ./run_all.sh help              this text
+#
+# The first two take --results DIR, a folder in place of results/<gpu>. Interrupted, they keep what was measured, and the
+# same command goes on from there. With no GPU the report shows recorded results, labelled as such.
+# What is missing on the machine is set up inside the checkout (tools/setup.sh): .deps, .venv and build hold it all.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+source tools/setup.sh
+
+commands=(test run list diff profile docs help)
+
+usage_error() { say "run_all.sh: $*"; exit 2; }
+nearest() { need_python3; python3 tools/nearest.py "$@"; }
+has_gpu() { nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; }
+
+# build [TARGET...]: progress is shown where everything is built; one target is built quietly, unless it fails.
+build() {
+  need_build
+  if [[ ! -f build/build.ninja ]]; then
+    say "build: configuring"
+    quietly "configuring the build" "" cmake --preset default
+  fi
+  if (($#)); then
+    local log=build/last_build.log
+    cmake --build build --target "$@" >"$log" 2>&1 || { cat "$log" >&2; die "the build of $* failed"; }
+  else
+    cmake --build build >&2 || die "the build failed"
+  fi
+}
+
+# stem_of NUMBER: 06, 6, bank_conflict_free and 06_bank_conflict_free all mean 06_bank_conflict_free.
+stem_of() {
+  local word=$1 file stem stems=()
+  [[ $word =~ ^[0-9][a-z]?$ ]] && word=0$word
+  for file in kernels/*.cu; do
+    stem=$(basename "$file" .cu)
+    if [[ $word == "$stem" || $word == "${stem%%_*}" || $word == "${stem#*_}" ]]; then echo "$stem"; return; fi
+    stems+=("$stem")
+  done
+  usage_error "there is no rung '$1'; the nearest is $(nearest "$word" "${stems[@]}")"
+}
+
+# ---- the whole ladder ------------------------------------------------------------------------------------------------
+
+# step TITLE COMMAND...: a wrong result is remembered and told at the end; Ctrl-C and failures end the run.
+wrong=0
+step() {
+  local status=0
+  say "== $1"
+  shift
+  "$@" || status=$?
+  case $status in
+    0 | 77) ;;  # 77: some shape or rung does not apply; the rows say why
+    1) wrong=1 ;;
+    130) interrupted ;;
+    *) die "stopped by '$1' (status $status)" ;;
+  esac
+}
+
+interrupted() {
+  say "run_all.sh: interrupted; what was measured is in $results, and the same command goes on from there"
+  exit 130
+}
+
+# Keeps a run that ended, or one of other sources; one that was interrupted goes on.
+prepare_results() {
+  local mode=$1 state recorded archive file
+  state="$mode $(sed -n 's/.*COMMIT "\(.*\)".*/\1/p' build/generated/build_info.h)"
+  recorded=$(sed -n 's/.*"gpu": *"\([^"]*\)".*/\1/p' "$results/environment.json" 2>/dev/null || true)
+  [[ -z $recorded || $recorded == "$gpu" ]] ||
+    usage_error "$results holds results of $recorded, and this is $gpu: name another folder with --results"
+  mkdir -p "$results"
+  if [[ -f $results/run.txt && $(<"$results/run.txt") == "$state" ]]; then
+    say "going on with the interrupted run in $results"
+  elif [[ -f $results/run.txt ]]; then
+    archive=$results/archive/$(date -u +%Y%m%dT%H%M%SZ)
+    mkdir -p "$archive"
+    for file in {ladder,samples,ceilings,check,steady}.csv environment.json run.txt report.html summary.md plots; do
+      [[ ! -e $results/$file ]] || mv "$results/$file" "$archive"
+    done
+    say "the earlier results are now in $archive"
+  fi
+  echo "$state" >"$results/run.txt"
+}
+
+ladder() { build/bin/ladder --resume --environment "$results/environment.json" --ceilings "$results/ceilings.csv" "$@"; }
+
+measure() {
+  local mode=$1 times=(--csv "$results/ladder.csv" --samples-csv "$results/samples.csv")
+  trap interrupted INT
+  if [[ ! -f $results/ceilings.csv ]]; then
+    step "what this GPU can do" build/bin/ceilings --csv "$results/ceilings.csv"
+  fi
+  if [[ $mode == quick ]]; then
+    step "check" ladder --check-only --shapes 1x1x1,127x132x33,257x260x257 --csv "$results/check.csv"
+    step "time" ladder --shapes 1024x1024x1024,2048x2048x2048,4096x4096x4096 --rounds 10 "${times[@]}"
+  else
+    step "check" ladder --check-only --shapes bench/odd_shapes.txt --csv "$results/check.csv"
+    step "check alpha, beta and padding" ladder --check-only --shapes bench/odd_shapes.txt --alpha -1.5 --beta 0.75 \
+      --ld-pad 4 --csv "$results/check.csv"
+    step "time" ladder --shapes square,llm,tails,skinny "${times[@]}"
+    step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
+  fi
+  step "report" python3 -m plots report --results "$results" --out "$results"
+  echo "finished $(date -u +%FT%TZ)" >"$results/run.txt"
+  ((!wrong)) || say "run_all.sh: there are wrong results: look for status 'wrong' in $results/*.csv"
+  echo "Report: $results/report.html"
+  return "$wrong"
+}
+
+# With no GPU: the recorded results, as a report that says which GPU and date they are from.
+show_recorded() {
+  local folder shown=()
+  for folder in bench/recorded/*/; do
+    [[ -f $folder/ladder.csv ]] || continue
+    step "report of $folder" python3 -m plots report --recorded --results "$folder" \
+      --out "results/recorded/$(basename "$folder")"
+    shown+=("results/recorded/$(basename "$folder")/report.html")
+  done
+  if ((${#shown[@]})); then printf 'Report of recorded results: %s\n' "${shown[@]}"; else say "no results are recorded in bench/recorded"; fi
+}
+
+whole_ladder() {
+  local mode=full
+  results=
+  while (($#)); do
+    case $1 in
+      --quick) mode=quick ;;
+      --results) results=${2:?run_all.sh: --results takes a folder}; shift ;;
+      *) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --results)" ;;
+    esac
+    shift
+  done
+  build
+  need_python report
+  if ! has_gpu; then
+    say "no GPU here (nvidia-smi lists none): everything is built, nothing is timed; recorded results follow"
+    show_recorded
+    return
+  fi
+  export CUDA_DEVICE_ORDER=PCI_BUS_ID  # so that CUDA and nvidia-smi number the GPUs alike
+  gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader --id="${CUDA_VISIBLE_DEVICES:-0}" | head -n 1)
+  results=${results:-results/$(tr 'A-Z ' 'a-z-' <<<"$gpu")}
+  prepare_results "$mode"
+  measure "$mode"
+}
+
+# ---- the other sub-commands ------------------------------------------------------------------------------------------
+
+run_rung() {
+  (($#)) || usage_error "run takes a rung and its arguments, such as: run 06 4096 4096 4096"
+  local stem
+  stem=$(stem_of "$1")
+  build "$stem"
+  exec "build/bin/$stem" "${@:2}"
+}
+
+diff_rungs() {
+  (($# == 2)) || usage_error "diff takes two rungs, such as: diff 05 06"
+  local from to
+  from=$(stem_of "$1")
+  to=$(stem_of "$2")
+  build "kernel_$from" "kernel_$to"
+  need_sass
+  need_python report
+  exec python3 -m tools.diff "$from" "$to"
+}
+
+profile_rung() {
+  (($# == 1 || $# == 4)) || usage_error "profile takes a rung and M N K (4096 4096 4096 without), such as: profile 06"
+  local stem
+  stem=$(stem_of "$1")
+  have ncu || die "profile needs Nsight Compute: no 'ncu' on the PATH (developer.nvidia.com/nsight-compute)"
+  has_gpu || { say "run_all.sh: profile needs a GPU, and nvidia-smi lists none"; exit 77; }
+  build "$stem"
+  need_python report
+  exec python3 -m tools.profile "$stem" "${@:2}"
+}
+
+list_rungs() { build ladder; exec build/bin/ladder --list; }
+
+run_tests() {
+  build
+  need_sass
+  need_python test
+  exec python3 -m tools.test
+}
+
+build_docs() {
+  need_python docs
+  mkdocs build --quiet --strict
+  echo "Documentation: site/index.html"
+}
+
+case ${1:-} in
+  "" | --quick | --results) whole_ladder "$@" ;;
+  test) run_tests ;;
+  run) run_rung "${@:2}" ;;
+  list) list_rungs ;;
+  diff) diff_rungs "${@:2}" ;;
+  profile) profile_rung "${@:2}" ;;
+  docs) build_docs ;;
+  help | --help | -h) sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0" ;;
+  -*) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --results --help)" ;;
+  *) usage_error "there is no sub-command '$1'; the nearest is $(nearest "$1" "${commands[@]}")" ;;
+esac

@@ -1,0 +1,155 @@
+# shellcheck shell=bash
+# Sourced by run_all.sh: finds what a sub-command needs and brings what is missing. What is on the machine is used as it
+# is; the rest goes into .deps (compiler, libraries) and .venv (Python packages) of the checkout and nowhere else.
+# Each step that changes something says so in one line; doing it again changes nothing.
+
+deps=$PWD/.deps
+venv=$PWD/.venv
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "run_all.sh: $*"; exit 1; }
+have() { command -v "$1" >/dev/null; }
+
+# at_least WANTED FOUND: compares dotted versions.
+at_least() { [[ -n $2 && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
+
+# quietly WHAT ADVICE COMMAND...: shows the command's output only where it fails.
+quietly() {
+  local what=$1 advice=$2 log
+  shift 2
+  mkdir -p "$deps"
+  log=$deps/setup.log
+  "$@" >"$log" 2>&1 && return
+  tail -n 3 "$log" >&2
+  die "$what failed (is there a network? the whole log is .deps/setup.log). $advice"
+}
+
+# The command that installs packages here, each system under its own names.
+install_hint() {
+  local debian=$1 fedora=$2 arch=$3
+  if have apt-get; then echo "sudo apt-get install $debian"
+  elif have dnf; then echo "sudo dnf install $fedora"
+  elif have pacman; then echo "sudo pacman -S $arch"
+  else echo "install $debian (Debian's names) in this system's way"; fi
+}
+
+# ---- Python ----------------------------------------------------------------------------------------------------------
+
+need_python3() {
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
+    die "needs Python 3.10 or later: $(install_hint python3 python3 python)"
+}
+
+make_venv() {
+  [[ -x $venv/bin/pip ]] && return
+  say "setup: a Python environment in .venv"
+  quietly "making .venv" "Needs Python's venv: $(install_hint python3-venv python3 python)" \
+    python3 -m venv --clear "$venv"
+}
+
+# need_python NAME...: the packages of requirements/NAME.txt, from the python3 at hand where it has them all.
+need_python() {
+  local files=("${@/#/requirements/}") missing arguments
+  files=("${files[@]/%/.txt}")
+  need_python3
+  if [[ -x $venv/bin/pip ]]; then PATH=$venv/bin:$PATH; fi
+  missing=$(python3 tools/missing.py "${files[@]}") && return
+  make_venv
+  PATH=$venv/bin:$PATH
+  missing=$(python3 tools/missing.py "${files[@]}") && return
+  say "setup: into .venv: $(tr '\n' ' ' <<<"$missing")"
+  arguments=("${files[@]/#/--requirement=}")
+  quietly "installing Python packages" "By hand: .venv/bin/pip install ${arguments[*]}" \
+    "$venv/bin/pip" install "${arguments[@]}"
+}
+
+# unpack_wheels NAME DIRECTORY: NVIDIA's wheels of requirements/NAME.txt, laid out as a toolkit in .deps/DIRECTORY.
+unpack_wheels() {
+  local requirements=requirements/$1.txt target=$deps/$2 part=$deps/$2.part library link
+  need_python3
+  local pip=(python3 -m pip)
+  "${pip[@]}" --version &>/dev/null || { make_venv; pip=("$venv/bin/pip"); }
+  rm -rf "$part"
+  quietly "unpacking NVIDIA's wheels" "By hand: the CUDA Toolkit, 12.4 or later, from developer.nvidia.com/cuda-downloads" \
+    "${pip[@]}" install --target "$part" --requirement "$requirements"
+  for library in "$part"/nvidia/cu13/lib/lib*.so.*; do  # the linker wants libX.so, the wheels hold libX.so.N
+    [[ -e $library ]] || continue
+    link=${library%.so.*}.so
+    ln -sf "$(basename "$library")" "$link"
+  done
+  [[ ! -d $part/nvidia/cu13/lib ]] || ln -s lib "$part/nvidia/cu13/lib64"
+  mv "$part/nvidia/cu13" "$target"
+  rm -rf "$part"
+}
+
+# ---- the compiler ----------------------------------------------------------------------------------------------------
+
+usable_nvcc() {
+  [[ -x $1 ]] && at_least 12.4 "$("$1" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')" &&
+    "$1" -E -x cu - <<<'#include <cublasLt.h>' &>/dev/null
+}
+
+# need_cuda: CUDACXX is an nvcc of 12.4 or later that finds cuBLAS.
+need_cuda() {
+  local nvcc
+  for nvcc in "${CUDACXX:-}" "$(type -P nvcc)" /usr/local/cuda/bin/nvcc "$deps/cuda/bin/nvcc"; do
+    if usable_nvcc "$nvcc"; then export CUDACXX=$nvcc; return; fi
+  done
+  say "setup: no nvcc 12.4 or later with cuBLAS here; CUDA 13.0 from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)"
+  rm -rf "$deps/cuda"
+  unpack_wheels cuda cuda
+  usable_nvcc "$deps/cuda/bin/nvcc" || die "the nvcc in .deps/cuda does not work: is there a g++? $("$deps/cuda/bin/nvcc" --version 2>&1 | tail -n 1)"
+  export CUDACXX=$deps/cuda/bin/nvcc
+}
+
+# need_sass: cuobjdump and nvdisasm are on the PATH.
+need_sass() {
+  local directory
+  for directory in "" "$(dirname "${CUDACXX:-$(type -P nvcc)}")" /usr/local/cuda/bin "$deps/sass/bin"; do
+    if PATH=$directory:$PATH type -P cuobjdump nvdisasm &>/dev/null; then PATH=$directory:$PATH; return; fi
+  done
+  say "setup: cuobjdump and nvdisasm from NVIDIA's Python wheels into .deps/sass"
+  unpack_wheels sass sass
+  PATH=$deps/sass/bin:$PATH
+}
+
+# ---- libraries and build tools ---------------------------------------------------------------------------------------
+
+has_header() { c++ -std=c++20 -E -x c++ -isystem "$deps/usr/include" - <<<"#include <$1>" &>/dev/null; }
+
+# Downloads Debian packages; where the system's lists do not serve, with lists of our own, which takes no root.
+download_debs() (
+  apt=(apt-get -o APT::Sandbox::User=root)
+  cd "$deps/deb" || exit
+  "${apt[@]}" download "$@" && exit
+  mkdir -p "$deps/apt/lists/partial" "$deps/apt/cache/archives/partial"
+  apt+=(-o "Dir::State::Lists=$deps/apt/lists" -o "Dir::Cache=$deps/apt/cache")
+  "${apt[@]}" update
+  "${apt[@]}" download "$@"
+)
+
+need_libraries() {
+  local debian=() deb hint
+  has_header CLI/CLI.hpp || debian+=(libcli11-dev)
+  has_header fmt/core.h || debian+=(libfmt-dev)
+  has_header gtest/gtest.h || debian+=(libgtest-dev)
+  [[ ${#debian[@]} == 0 ]] && return
+  hint=$(install_hint "${debian[*]}" "cli11-devel fmt-devel gtest-devel" "cli11 fmt gtest")
+  type -P apt-get dpkg >/dev/null || die "needs the headers of ${debian[*]}: $hint"
+  say "setup: ${debian[*]} from this system's packages into .deps/usr"
+  rm -rf "$deps/deb"
+  mkdir -p "$deps/deb"
+  quietly "downloading ${debian[*]}" "By hand: $hint" download_debs "${debian[@]}"
+  for deb in "$deps"/deb/*.deb; do dpkg -x "$deb" "$deps"; done
+  rm -rf "$deps/deb" "$deps/apt"
+}
+
+# need_build: compiler, libraries, CMake and Ninja.
+need_build() {
+  have c++ || die "needs a C++20 compiler: $(install_hint g++ gcc-c++ gcc)"
+  need_cuda
+  need_libraries
+  if ! have ninja || ! at_least 3.25 "$(cmake --version 2>/dev/null | sed -n 's/cmake version //p')"; then
+    need_python build
+  fi
+}
