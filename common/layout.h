@@ -29,87 +29,117 @@ constexpr LADDER_HOST_DEVICE int split(int i, int extent) { return i / 4 * (exte
 /// four floats or more, so 16-byte loads along m still work.
 constexpr LADDER_HOST_DEVICE int swizzle(int k, int m, int BK) { return m ^ (k / 4 * (128 / BK)); }
 
-// How a rung lays out and reads its shared tiles, with 05 to 07's block of 128 x 128 and 8 x 8 results a thread.
-
-/// What distinguishes 05, 06 and 06b; 07 is 06 twice.
-struct SharedTile {
-  int BK;         ///< k a tile
-  int padding;    ///< floats after each row of sA
-  bool swizzled;  ///< columns of sA by swizzle()
-  bool halves;    ///< thread tiles by split(), otherwise 8 consecutive rows and columns
-
-  static constexpr int BM = 128, BN = 128, THREADS = 256;
-
-  /// Word of sA that holds A[m][k] of the tile.
-  constexpr int a_word(int k, int m) const { return k * (BM + padding) + (swizzled ? swizzle(k, m, BK) : m); }
-
-  /// Word of sB that holds B[k][n] of the tile.
-  constexpr int b_word(int k, int n) const { return k * BN + n; }
-
-  /// First of the four elements of A (row m, column k) that `thread` loads in pass `pass`.
-  constexpr Coord a_load(int thread, int pass = 0) const { return four(thread + pass * THREADS, BK); }
-
-  /// First of the four elements of B (row k, column n) that `thread` loads in pass `pass`.
-  constexpr Coord b_load(int thread, int pass = 0) const { return four(thread + pass * THREADS, BN); }
-
-  /// Place in the block's tile of C of result (i, j) of `thread`.
-  constexpr Coord result(int thread, int i, int j) const {
-    const Coord at = row_major(thread, 16);
-    return halves ? Coord{at.row * 4 + split(i, BM), at.col * 4 + split(j, BN)} : Coord{at.row * 8 + i, at.col * 8 + j};
-  }
-
- private:
-  static constexpr Coord four(int i, int columns) {
-    const Coord at = row_major(i, columns / 4);
-    return {at.row, at.col * 4};
-  }
-};
-
-inline constexpr SharedTile tile_05{8, 0, false, false};
-inline constexpr SharedTile tile_06{8, 0, true, true};
-inline constexpr SharedTile tile_06b{8, 4, false, true};
-
 /// Shared memory has 32 banks, each one 4-byte word wide.
 inline constexpr int BANKS = 32;
 
-/// First word that each lane of a warp touches in one shared load or store.
+/// One shared load or store of a warp.
 struct WarpAccess {
-  int word[32];
+  int width;     ///< words a lane: 1, 2 or 4, side by side
+  int word[32];  ///< each lane's first word
 };
 
-/// Wavefronts (passes through shared memory, one clock each) of one warp's access of 4, 8 or 16 bytes a lane.
-///
-/// The model. In one wavefront each bank delivers one word, to as many lanes as ask for it. A 4-byte access takes the
-/// 32 lanes at once, an 8-byte access 16, a 16-byte access 8, so that conflict-free is 1, 2 and 4 wavefronts. Each group
-/// needs as many as its busiest bank has different words. If in an 8- or 16-byte access all lanes ask for the
-/// same words as lane ^ 1, or all as lane ^ 2, the groups are twice as large. CUDA's documentation gives the rule for 4
-/// bytes; the rest is what Nsight Compute counts on sm_80 and sm_90.
-constexpr int wavefronts(const WarpAccess& access, int width_bytes) {
-  const int width = width_bytes / 4;
-  const auto pairs = [&](int mask) {
+/// In which wavefront (pass through shared memory, one clock each) each lane of an access is served, and how many there are.
+struct Wavefronts {
+  int of_lane[32];
+  int count;
+};
+
+/// The model. In one wavefront a bank delivers one word, to all lanes that ask for it. A 4-byte access takes the 32
+/// lanes at once, an 8-byte access 16, a 16-byte access 8, so conflict-free is 1, 2 and 4 wavefronts; each of these
+/// groups needs as many as its busiest bank has different words. If all lanes ask for the same words as lane ^ 1, or all
+/// as lane ^ 2, the groups of an 8- or 16-byte access are twice as large. CUDA's documentation states the rule for 4
+/// bytes; the rest is a model of what the hardware's counters show.
+constexpr Wavefronts wavefronts(const WarpAccess& access) {
+  const auto in_pairs = [&](int mask) {
     for (int lane = 0; lane < 32; ++lane)
       if (access.word[lane] != access.word[lane ^ mask]) return false;
     return true;
   };
-  const int lanes = width == 1 ? 32 : 32 / width * (pairs(1) || pairs(2) ? 2 : 1);
-  int total = 0;
-  for (int first = 0; first < 32; first += lanes) {
+  const int group = access.width == 1 ? 32 : 32 / access.width * (in_pairs(1) || in_pairs(2) ? 2 : 1);
+  Wavefronts result{};
+  for (int first = 0; first < 32; first += group) {
+    int seen[BANKS][32] = {}, different[BANKS] = {};  // the words asked of each bank, in lane order
     int busiest = 0;
-    for (int bank = 0; bank < BANKS; ++bank) {
-      int seen[32 * 4] = {}, different = 0;
-      for (int lane = first; lane < first + lanes; ++lane) {
-        for (int i = 0; i < width; ++i) {
-          const int word = access.word[lane] + i;
-          bool known = word % BANKS != bank;
-          for (int s = 0; s < different && !known; ++s) known = seen[s] == word;
-          if (!known) seen[different++] = word;
-        }
+    for (int lane = first; lane < first + group; ++lane) {
+      int turn = 0;
+      for (int word = access.word[lane]; word < access.word[lane] + access.width; ++word) {
+        const int bank = word % BANKS;
+        int i = 0;
+        while (i < different[bank] && seen[bank][i] != word) ++i;
+        if (i == different[bank]) seen[bank][different[bank]++] = word;
+        turn = i > turn ? i : turn;
+        busiest = different[bank] > busiest ? different[bank] : busiest;
       }
-      busiest = different > busiest ? different : busiest;
+      result.of_lane[lane] = result.count + turn;
     }
-    total += busiest;
+    result.count += busiest;
   }
-  return total;
+  return result;
 }
+
+/// How 05, 06 and 06b lay out their shared tiles and share out their block of 128 x 128 results; 07 is 06 twice over.
+struct SharedTile {
+  int BK;         ///< k held at a time
+  int padding;    ///< unused floats after each row of sA
+  bool swizzled;  ///< columns of sA by swizzle()
+  bool halves;    ///< thread tiles by split(), otherwise 8 consecutive rows and columns
+
+  static constexpr int BM = 128, BN = 128, TM = 8, TN = 8, THREADS = 256;
+
+  /// Words of sA and sB that hold A[m][k] and B[k][n] of the tile.
+  constexpr int a_word(int m, int k) const { return k * (BM + padding) + (swizzled ? swizzle(k, m, BK) : m); }
+  constexpr int b_word(int k, int n) const { return k * BN + n; }
+
+  /// First of the four elements, along k, of the tile of A that `thread` loads from global memory in pass `pass`.
+  constexpr Coord a_loaded(int thread, int pass) const {
+    const auto [row, k4] = row_major(pass * THREADS + thread, BK / 4);
+    return {row, k4 * 4};
+  }
+  /// First of the four elements, along n, of the tile of B.
+  constexpr Coord b_loaded(int thread, int pass) const {
+    const auto [k, col4] = row_major(pass * THREADS + thread, BN / 4);
+    return {k, col4 * 4};
+  }
+
+  /// Place in the block's tile of C of result acc[i][j] of `thread`.
+  constexpr Coord result(int thread, int i, int j) const {
+    const auto [row, col] = row_major(thread, BN / TN);
+    return halves ? Coord{row * 4 + split(i, BM), col * 4 + split(j, BN)} : Coord{row * TM + i, col * TN + j};
+  }
+
+  /// The stores to sA: element `i` (0 to 3) of the lanes' four. The stores to sB: all four at once.
+  constexpr WarpAccess a_store(int warp, int pass, int i) const {
+    WarpAccess access{1, {}};
+    for (int lane = 0; lane < 32; ++lane) {
+      const auto [m, k] = a_loaded(warp * 32 + lane, pass);
+      access.word[lane] = a_word(m, k + i);
+    }
+    return access;
+  }
+  constexpr WarpAccess b_store(int warp, int pass) const {
+    WarpAccess access{4, {}};
+    for (int lane = 0; lane < 32; ++lane) {
+      const auto [k, n] = b_loaded(warp * 32 + lane, pass);
+      access.word[lane] = b_word(k, n);
+    }
+    return access;
+  }
+
+  /// The loads of rA[i ... i + 3] and of rB[j ... j + 3] at step k.
+  constexpr WarpAccess a_fragment(int warp, int k, int i) const {
+    WarpAccess access{4, {}};
+    for (int lane = 0; lane < 32; ++lane) access.word[lane] = a_word(result(warp * 32 + lane, i, 0).row, k);
+    return access;
+  }
+  constexpr WarpAccess b_fragment(int warp, int k, int j) const {
+    WarpAccess access{4, {}};
+    for (int lane = 0; lane < 32; ++lane) access.word[lane] = b_word(k, result(warp * 32 + lane, 0, j).col);
+    return access;
+  }
+};
+
+inline constexpr SharedTile tile_05{.BK = 8, .padding = 0, .swizzled = false, .halves = false};
+inline constexpr SharedTile tile_06{.BK = 8, .padding = 0, .swizzled = true, .halves = true};
+inline constexpr SharedTile tile_06b{.BK = 8, .padding = 4, .swizzled = false, .halves = true};
 
 }  // namespace ladder

@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(Tile::THREADS)
   const int row = blockIdx.x / tiles_n * Tile::BM + threadIdx.x % Tile::BM;
   const int col = blockIdx.x % tiles_n * Tile::BN + threadIdx.x / Tile::BM;
   // [/thread-map]
+
   // 2. set up
   if (row >= M || col >= N) return;
   const float* gA = A + static_cast<size_t>(row) * lda;

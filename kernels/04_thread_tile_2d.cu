@@ -25,9 +25,10 @@ struct Tile {
   static constexpr int TM = 8;    // rows of C a thread
   static constexpr int TN = 8;    // columns of C a thread
   static constexpr int THREADS = BM / TM * (BN / TN);
-  static constexpr int A_ROWS = THREADS / BK,
-                       A_LOADS = BM / A_ROWS;  // rows of A that the block loads at once; how often
-  static constexpr int B_ROWS = THREADS / BN, B_LOADS = BK / B_ROWS;  // the same for B
+  static constexpr int A_ROWS = THREADS / BK;  // rows of A that the block loads at once
+  static constexpr int A_LOADS = BM / A_ROWS;  // elements of A a thread loads for a tile
+  static constexpr int B_ROWS = THREADS / BN;  // rows of B that the block loads at once
+  static constexpr int B_LOADS = BK / B_ROWS;  // elements of B a thread loads for a tile
   static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of elements");
 };
 
