@@ -21,9 +21,9 @@ Coord first_result(int thread) {
 
 template <class Word>
 int warp_wavefronts(int warp, int width_bytes, Word word_of_thread) {
-  WarpAccess access{};
+  WarpAccess access{width_bytes / 4, {}};
   for (int lane = 0; lane < 32; ++lane) access.word[lane] = word_of_thread(warp * 32 + lane);
-  return wavefronts(access, width_bytes);
+  return wavefronts(access).count;
 }
 
 TEST(LaneTile, GivesEachThreadTileToOneLane) {
