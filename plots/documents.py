@@ -8,7 +8,7 @@ from plots.blocks import update
 from plots.data import Results, load
 from plots.errors import InputError
 from plots.grid import Grid
-from plots.ladder import gain
+from plots.ladder import gain, gain_text
 from plots.rungs import is_variant, number, order, predecessor, read_rungs
 from plots.selection import Table, tables
 from plots.units import Shape, digits, kib, ratio, tflops, whole
@@ -55,7 +55,7 @@ def _ladder_part(table: Table, root: Path) -> str:
             rungs[kernel].idea if kernel in rungs else "",
             _chapter_link(root, kernel),
             tflops(table.value(kernel, shape)),
-            _gain(table, kernel, shape),
+            gain_text(table, kernel, shape),
             ratio(table.value(kernel, shape, "ratio_cublas")),
         ]
         for kernel in table.kernels
@@ -72,11 +72,6 @@ def _chapter_link(root: Path, kernel: str) -> str:
         if (root / "docs" / f"{stem}.md").is_file():
             return f"[{number(stem)}](docs/{stem}.md)"
     return ""
-
-
-def _gain(table: Table, kernel: str, shape: Shape) -> str:
-    step, before = gain(table, kernel, shape)
-    return f"{digits(step)} × {before}" if step == step else ""
 
 
 def measured(root: Path, rung: str) -> str:

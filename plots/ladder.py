@@ -21,6 +21,12 @@ def gain(table: Table, kernel: str, shape: Shape) -> tuple[float, str]:
     return table.value(kernel, shape) / table.value(before, shape), number(before)
 
 
+def gain_text(table: Table, kernel: str, shape: Shape) -> str:
+    """The gain as text, "1.24 × 05"; empty where it is not known."""
+    step, before = gain(table, kernel, shape)
+    return f"{digits(step)} × {before}" if math.isfinite(step) else ""
+
+
 def draw(table: Table, shape: Shape) -> Figure:
     """Horizontal bars in ladder order, the baselines below, numbers in columns at the right."""
     names = [*table.kernels, *table.baselines]
@@ -53,12 +59,10 @@ def _numbers(table: Table, name: str, shape: Shape, rate: float) -> tuple[str, s
     if name in table.baselines:
         to_cublas = rate / table.baseline("cuBLAS", shape)
         return tflops(rate), "", ratio(to_cublas)
-    step, before = gain(table, name, shape)
-    said = f"{digits(step)} × {before}" if math.isfinite(step) else ""
     row = table.cells.get((name, shape))
     if math.isnan(rate):
         return (row.status if row is not None else "not run"), "", ""
-    return tflops(rate), said, ratio(table.value(name, shape, "ratio_cublas"))
+    return tflops(rate), gain_text(table, name, shape), ratio(table.value(name, shape, "ratio_cublas"))
 
 
 def _axes(ax: Axes, table: Table, names: list[str], shape: Shape) -> None:

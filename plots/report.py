@@ -14,7 +14,7 @@ from plots.data import Results
 from plots.grid import Grid
 from plots.rungs import RungFile, read_rungs
 from plots.selection import Table, tables
-from plots.units import digits, ratio, tflops, whole
+from plots.units import MISSING, digits, ratio, tflops, whole
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -55,7 +55,8 @@ def write(results: Results, out: Path, from_record: bool) -> list[Path]:
         "checks": summaries.check_grid(results),
         "refused": summaries.refused_grid(results),
         "ceilings": summaries.ceiling_grid(results),
-        "environment": Grid(["", ""], [[k.replace("_", " "), str(v)] for k, v in results.environment.items()], left=2),
+        "environment": Grid(["", ""], [[k.replace("_", " "), _said(v)] for k, v in results.environment.items()], left=2),
+        "commit": _commit(results),
     }
     out.mkdir(parents=True, exist_ok=True)
     written = [out / "report.html", out / "summary.md"]
@@ -89,6 +90,16 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("power", _range(rows["power_w"], "W")),
         ("temperature", _range(rows["temperature_c"], "°C")),
     ]
+
+
+def _said(value: object) -> str:
+    return MISSING if value is None else str(value)
+
+
+def _commit(results: Results) -> str:
+    """The one commit that all rows were measured at; empty where there are several or it was not a clean one."""
+    commits = set(results.ladder["commit"])
+    return commits.pop() if len(commits) == 1 and all(c.isalnum() and c != "unknown" for c in commits) else ""
 
 
 def _all(column: pd.Series) -> str:

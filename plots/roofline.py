@@ -14,7 +14,7 @@ from plots.labels import Label, label_right
 from plots.selection import Table
 from plots.units import Shape, compulsory_bytes, digits
 
-APART = 2.2  # least quotient of two intensities in the figure
+APART = 3.5  # least quotient of two intensities in the figure
 
 
 def intensity(table: Table, shape: Shape) -> float:

@@ -7,7 +7,7 @@ import pandas as pd
 from plots.data import Results
 from plots.families import by_family
 from plots.grid import Grid
-from plots.ladder import gain
+from plots.ladder import gain_text
 from plots.rungs import RungFile, number
 from plots.selection import Table, select
 from plots.units import MISSING, Shape, digits, exponent, kib, ratio, tflops, whole
@@ -33,12 +33,11 @@ def _ladder_row(table: Table, kernel: str, shape: Shape, rungs: dict[str, RungFi
     row = table.cells.get((kernel, shape))
     if row is None or row.status != "ok":
         return [kernel, idea, row.status if row is not None else "not run", *[""] * 9]
-    step, before = gain(table, kernel, shape)
     return [
         kernel,
         idea,
         tflops(row.gflops),
-        f"{digits(step)} × {before}" if step == step else "",
+        gain_text(table, kernel, shape),
         ratio(row.ratio_cublas),
         ratio(row.ratio_best),
         ratio(row.ceiling_fraction),

@@ -1,0 +1,100 @@
+import re
+from pathlib import Path
+
+import pytest
+import synthetic
+from synthetic import row, write_folder, write_rows
+
+from plots.data import COLUMNS, load, read_rows
+from plots.errors import InputError
+from plots.selection import tables
+from plots.units import Shape
+
+SIZE = Shape(4096, 4096, 4096)
+ROOT = Path(__file__).parents[2]
+
+
+def test_columns_are_those_the_harness_writes():
+    source = (ROOT / "common/harness/harness.cpp").read_text(encoding="utf-8")
+    written = re.search(r"row_columns = \{(.*?)\};", source, re.S)[1]
+    assert re.findall(r'"(\w+)"', written) == COLUMNS
+
+
+def test_every_number_comes_back(folder):
+    frame = read_rows(folder / "ladder.csv", [])
+    assert len(frame) == len(synthetic.all_rows())
+    written = row("05_float4", SIZE)
+    read = frame[(frame["kernel"] == "05_float4") & (frame["shape"] == SIZE)].iloc[0]
+    assert read["gflops"] == written["gflops"]
+    assert read["ratio_cublas"] == written["ratio_cublas"]
+
+
+def test_the_latest_of_two_rows_of_a_cell_wins_wherever_it_stands(tmp_path):
+    new = row("01_naive", SIZE, utc="2001-02-04T00:00:00Z", ratio_cublas=0.2)
+    old = row("01_naive", SIZE, utc="2001-02-03T00:00:00Z", ratio_cublas=0.1)
+    for rows in ([new, old], [old, new]):
+        assert read_rows(write_rows(tmp_path / "l.csv", rows), [])["ratio_cublas"].tolist() == [0.2]
+
+
+def test_cublas_is_the_median_over_the_kernels_rows(tmp_path):
+    rates = {"01_naive": 40_000, "02_smem_tiling": 50_000, "03_thread_tile_1d": 51_000}
+    rows = [row(kernel, SIZE, cublas_gflops=rate) for kernel, rate in rates.items()]
+    assert tables(load(write_folder(tmp_path, rows)))[0].baseline("cuBLAS", SIZE) == 50_000
+
+
+def test_rows_under_other_conditions_are_counted_not_mixed(tmp_path):
+    rows = [*synthetic.all_rows(), row("01_naive", SIZE, l2="warm", gflops=1.0)]
+    table = tables(load(write_folder(tmp_path, rows)))[0]
+    assert table.left_out == 1
+    assert table.value("01_naive", SIZE) == row("01_naive", SIZE)["gflops"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("kernel,type", "kernel,kind", ":1: wrong header: column 2 should be 'type', is 'kind'"),
+        (",commit,utc\n", ",commit\n", ":1: wrong header: column 43 should be 'utc' and is missing"),
+        ("f32,f32,256", "f32,f32,", ":2: m is not a positive whole number: ''"),
+        ("f32,f32,256", "f31,f32,256", ":2: type is 'f31'"),
+        (",ok,", ",fine,", ":2: status is 'fine'"),
+        (",128,16384,", ",many,16384,", ":2: registers is not a number: 'many'"),
+        (",abc1234,", ",", ":2: 42 fields, the header has 43"),
+        ("01_naive,", "naive,", ":2: kernel does not start with a rung's number: 'naive'"),
+    ],
+)
+def test_a_bad_line_is_named(folder, old, new, said):
+    path = folder / "ladder.csv"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        load(folder)
+    assert f"{path}{said}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_of_two_gpus_are_refused(tmp_path):
+    with pytest.raises(InputError, match="rows from 2 GPUs"):
+        load(write_folder(tmp_path, [row("01_naive", SIZE), row("02_smem_tiling", SIZE, gpu="Other")]))
+
+
+def test_a_cut_off_last_line_is_left_out_and_noted(folder):
+    path = folder / "ladder.csv"
+    path.write_text(path.read_text()[:-30])
+    results = load(folder)
+    assert len(results.ladder) == len(synthetic.all_rows()) - 1
+    assert any("cut off" in note for note in results.notes)
+
+
+def test_gflops_that_contradict_the_time_are_noted(tmp_path):
+    results = load(write_folder(tmp_path, [row("01_naive", SIZE, gflops=1e5)]))
+    assert any("2·M·N·K / median_ms in 1 rows" in note for note in results.notes)
+
+
+def test_good_rows_raise_no_note(results):
+    assert results.notes == []
+
+
+def test_a_bad_ceiling_is_named(folder):
+    path = folder / "ceilings.csv"
+    path.write_text(path.read_text().replace("3970", "-3970"))
+    with pytest.raises(InputError, match=r"ceilings.csv:3: value is not a positive number: '-3970'"):
+        load(folder)

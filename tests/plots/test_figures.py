@@ -1,0 +1,149 @@
+"""The figures as pictures: every text inside the canvas and clear of every other; numbers equal to the CSV's."""
+
+import itertools
+
+import pytest
+import synthetic
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from synthetic import row, waived, write_folder
+
+from plots import gflops, heatmap, ladder, roofline, style
+from plots.data import load
+from plots.labels import spread
+from plots.selection import tables
+from plots.units import Shape, ratio, tflops
+
+SIZE = Shape(4096, 4096, 4096)
+ODD = Shape(1020, 1020, 1020)
+
+DRAW = {
+    "gflops": gflops.draw,
+    "ladder": lambda table: ladder.draw(table, table.headline),
+    "roofline": roofline.draw,
+    "heatmap": heatmap.draw,
+}
+
+
+def one_size():
+    return [row(kernel, SIZE) for kernel in synthetic.RATIOS]
+
+
+def all_alike():
+    """Ten kernels and both baselines within half a per cent of one another, at two sizes."""
+    shapes = [Shape(n, n, n) for n in (2048, 4096)]
+    return [row(k, s, gflops=50_000.0 + 20 * i) for s in shapes for i, k in enumerate(synthetic.RATIOS)]
+
+
+def slow_gpu():
+    """A GPU a thousand times slower, with no cuBLASLt."""
+    keys = ("gflops", "cublas_gflops", "ratio_best")
+    return [r | {k: float(r[k]) / 1000 for k in keys} | {"cublaslt_gflops": ""} for r in synthetic.all_rows()]
+
+
+def refused():
+    return [
+        waived(k, ODD, "no") if (r["m"], k) == (1020, "05_float4") else r
+        for r in synthetic.all_rows()
+        for k in [r["kernel"]]
+    ]
+
+
+CASES = {"all": synthetic.all_rows, "one": one_size, "alike": all_alike, "slow": slow_gpu, "refused": refused}
+
+
+@pytest.fixture(params=CASES)
+def case(request, tmp_path):
+    return tables(load(write_folder(tmp_path, CASES[request.param]())))[0]
+
+
+def drawn_texts(fig, monkeypatch):
+    """Every text that is really drawn, with its box in pixels (a label's leader line not counted)."""
+    drawn = []
+    plain = Text.draw
+    monkeypatch.setattr(Text, "draw", lambda self, renderer: (drawn.append(self), plain(self, renderer)))
+    renderer = FigureCanvasAgg(fig).get_renderer()
+    fig.draw(renderer)
+    return [(t.get_text(), Text.get_window_extent(t, renderer)) for t in drawn if t.get_visible() and t.get_text().strip()]
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_no_text_touches_another_or_leaves_the_picture(name, case, monkeypatch):
+    fig = DRAW[name](case)
+    found, canvas = drawn_texts(fig, monkeypatch), fig.bbox
+    assert len(found) > 5
+    for text, box in found:
+        assert canvas.x0 <= box.x0 and box.x1 <= canvas.x1, f"'{text}' leaves the picture sideways"
+        assert canvas.y0 <= box.y0 and box.y1 <= canvas.y1, f"'{text}' leaves the picture"
+    for (one, a), (other, b) in itertools.combinations(found, 2):
+        wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert wide <= 0.5 or high <= 0.5, f"'{one}' and '{other}' overlap by {wide:.0f}×{high:.0f} pixels"
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_the_same_input_gives_the_same_bytes(name, table):
+    assert style.svg(DRAW[name](table)) == style.svg(DRAW[name](table))
+    assert "2001" not in style.svg(DRAW[name](table))
+
+
+def test_curves_hold_the_csvs_numbers(table):
+    lines = {line.get_label(): line for line in gflops.draw(table).axes[0].get_lines()}
+    for kernel in synthetic.RATIOS:
+        want = [float(row(kernel, Shape(n, n, n))["gflops"]) / 1000 for n in synthetic.SQUARES]
+        assert list(lines[kernel].get_xdata()) == synthetic.SQUARES
+        assert list(lines[kernel].get_ydata()) == pytest.approx(want)
+    assert list(lines["cuBLAS"].get_ydata())[-1] == pytest.approx(synthetic.cublas_rate(Shape(8192, 8192, 8192)) / 1000)
+
+
+def test_ladder_prints_the_csvs_numbers(table):
+    svg = style.svg(ladder.draw(table, SIZE))
+    for kernel in synthetic.RATIOS:
+        assert f">{tflops(float(row(kernel, SIZE)['gflops']))}<" in svg
+        assert f">{ratio(synthetic.RATIOS[kernel])}<" in svg
+    assert f">{0.34 / 0.18:.2f} × 02<" in svg, "the gain of 03 is over 02"
+    assert f">{0.93 / 0.78:.2f} × 06<" in svg, "the gain of 07 is over 06, not over its variant 06b"
+    assert ">0.974 × 06<" in svg, "a variant is compared with its own rung"
+
+
+def test_heatmap_prints_every_ratio_and_names_refusals(tmp_path):
+    table = tables(load(write_folder(tmp_path, refused())))[0]
+    svg = style.svg(heatmap.draw(table))
+    assert svg.count(">waived<") == 1
+    for shape in table.shapes:
+        assert f">{shape}<" in svg
+    assert svg.count(f">{ratio(1.01)}<") == len(table.shapes)
+
+
+def test_heatmap_is_centred_at_one(table):
+    norm = heatmap._norm(table)
+    assert norm(1.0) == 0.5
+    assert norm(0.5) < 0.5 < norm(1.1)
+
+
+def test_roofline_points_lie_at_the_compulsory_intensity(table):
+    assert roofline.intensity(table, SIZE) == pytest.approx(4096 / 6)
+    points = [line for line in roofline.draw(table).axes[0].get_lines() if line.get_marker() == "o"]
+    assert points[0].get_xdata()[-1] == pytest.approx(4096 / 6)
+    assert points[0].get_ydata()[-1] == pytest.approx(float(row("01_naive", SIZE)["gflops"]) / 1000)
+
+
+def test_roofline_needs_ceilings(folder):
+    (folder / "ceilings.csv").unlink()
+    assert not roofline.possible(tables(load(folder))[0])
+
+
+def test_spread_keeps_order_and_gap_and_moves_little():
+    assert spread([0.1, 0.5, 0.9], 0.1, 0, 1) == pytest.approx([0.1, 0.5, 0.9])
+    assert spread([0.5, 0.5], 0.1, 0, 1) == pytest.approx([0.45, 0.55])
+    placed = spread([0.99, 1.0, 0.98, 0.2], 0.1, 0, 1)
+    assert placed == pytest.approx([0.9, 1.0, 0.8, 0.2])
+
+
+def test_neighbouring_rungs_differ_in_lightness(table):
+    def lightness(colour):
+        red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+        return 0.299 * red + 0.587 * green + 0.114 * blue
+
+    shades = [lightness(colour) for colour in style.colours(table.kernels).values()]
+    assert shades == sorted(shades, reverse=True)
+    assert min(a - b for a, b in itertools.pairwise(shades)) > 5
