@@ -34,15 +34,15 @@ __global__ void __launch_bounds__(Tile::THREADS)
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
-  const int tile_row = blockIdx.x / tiles_n * BM;
-  const int tile_col = blockIdx.x % tiles_n * BN;
+  const int block_row = blockIdx.x / tiles_n * BM;
+  const int block_col = blockIdx.x % tiles_n * BN;
   const auto [row, col] = row_major(threadIdx.x, BN);    // my result in the tile of C
   const auto [a_row, a_k] = row_major(threadIdx.x, BK);  // my element of a tile of A
   const auto [b_k, b_col] = row_major(threadIdx.x, BN);  // my element of a tile of B
 
   // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  const float* gA = A + static_cast<size_t>(min(tile_row + a_row, M - 1)) * lda + a_k;
-  const float* gB = B + static_cast<size_t>(b_k) * ldb + min(tile_col + b_col, N - 1);
+  const float* gA = A + static_cast<size_t>(min(block_row + a_row, M - 1)) * lda + a_k;
+  const float* gB = B + static_cast<size_t>(b_k) * ldb + min(block_col + b_col, N - 1);
   float acc = 0.0F;
 
   // [main-loop]
@@ -61,8 +61,8 @@ __global__ void __launch_bounds__(Tile::THREADS)
   // [/main-loop]
 
   // 4. epilogue
-  if (tile_row + row >= M || tile_col + col >= N) return;
-  float* gC = C + static_cast<size_t>(tile_row + row) * ldc + tile_col + col;
+  if (block_row + row >= M || block_col + col >= N) return;
+  float* gC = C + static_cast<size_t>(block_row + row) * ldc + block_col + col;
   *gC = beta == 0.0F ? alpha * acc : alpha * acc + beta * *gC;  // beta = 0 must not read C: it may hold NaN
 }
 

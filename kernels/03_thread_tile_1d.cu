@@ -34,16 +34,16 @@ __global__ void __launch_bounds__(Tile::THREADS)
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
-  const int tile_row = blockIdx.x / tiles_n * BM;
-  const int tile_col = blockIdx.x % tiles_n * BN;
+  const int block_row = blockIdx.x / tiles_n * BM;
+  const int block_col = blockIdx.x % tiles_n * BN;
   const auto [c_row, col] = row_major(threadIdx.x, BN);
   const int row = c_row * TM;                            // my first result in the tile of C
   const auto [a_row, a_k] = row_major(threadIdx.x, BK);  // my element of a tile of A
   const auto [b_k, b_col] = row_major(threadIdx.x, BN);  // my element of a tile of B
 
   // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  const float* gA = A + static_cast<size_t>(min(tile_row + a_row, M - 1)) * lda + a_k;
-  const float* gB = B + static_cast<size_t>(b_k) * ldb + min(tile_col + b_col, N - 1);
+  const float* gA = A + static_cast<size_t>(min(block_row + a_row, M - 1)) * lda + a_k;
+  const float* gB = B + static_cast<size_t>(b_k) * ldb + min(block_col + b_col, N - 1);
   float acc[TM] = {};
 
   // 3. main loop
@@ -66,11 +66,11 @@ __global__ void __launch_bounds__(Tile::THREADS)
   }
 
   // 4. epilogue
-  if (tile_col + col >= N) return;
+  if (block_col + col >= N) return;
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    if (tile_row + row + i >= M) return;
-    float* gC = C + static_cast<size_t>(tile_row + row + i) * ldc + tile_col + col;
+    if (block_row + row + i >= M) return;
+    float* gC = C + static_cast<size_t>(block_row + row + i) * ldc + block_col + col;
     *gC = beta == 0.0F ? alpha * acc[i] : alpha * acc[i] + beta * *gC;  // beta = 0 must not read C: it may hold NaN
   }
 }

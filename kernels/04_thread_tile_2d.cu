@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
-  const int tile_row = blockIdx.x / tiles_n * BM;
-  const int tile_col = blockIdx.x % tiles_n * BN;
+  const int block_row = blockIdx.x / tiles_n * BM;
+  const int block_col = blockIdx.x % tiles_n * BN;
   const auto [c_row, c_col] = row_major(threadIdx.x, BN / TN);
   const int row = c_row * TM, col = c_col * TN;          // my first result in the tile of C
   const auto [a_row, a_k] = row_major(threadIdx.x, BK);  // my first element of a tile of A
@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   const float* gA[Tile::A_LOADS];
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i)
-    gA[i] = A + static_cast<size_t>(min(tile_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + a_k;
-  const float* gB = B + static_cast<size_t>(b_k) * ldb + min(tile_col + b_col, N - 1);
+    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + a_k;
+  const float* gB = B + static_cast<size_t>(b_k) * ldb + min(block_col + b_col, N - 1);
   float acc[TM][TN] = {};
 
   // 3. main loop
@@ -91,11 +91,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   // 4. epilogue
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    if (tile_row + row + i >= M) return;
-    float* gC = C + static_cast<size_t>(tile_row + row + i) * ldc + tile_col + col;
+    if (block_row + row + i >= M) return;
+    float* gC = C + static_cast<size_t>(block_row + row + i) * ldc + block_col + col;
 #pragma unroll
     for (int j = 0; j < TN; ++j) {
-      if (tile_col + col + j >= N) break;
+      if (block_col + col + j >= N) break;
       gC[j] = beta == 0.0F ? alpha * acc[i][j] : alpha * acc[i][j] + beta * gC[j];  // beta = 0 must not read C
     }
   }

@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
-  const int tile_row = blockIdx.x / tiles_n * BM;
-  const int tile_col = blockIdx.x % tiles_n * BN;
+  const int block_row = blockIdx.x / tiles_n * BM;
+  const int block_col = blockIdx.x % tiles_n * BN;
   const auto [c_row, c_col] = row_major(threadIdx.x, BN / TN);
   const int row = c_row * 4, col = c_col * 4;  // my first result in the tile of C
   const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
@@ -68,37 +68,37 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   const float* gA[Tile::A_LOADS];
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i)
-    gA[i] = A + static_cast<size_t>(min(tile_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
-  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(tile_col + b_col, (N - 1) / 4 * 4);
+    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
+  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
   float acc[TM][TN] = {};
 
   // 3. main loop
   for (; k_tile >= 0; k_tile -= BK) {
-    float4 inA[Tile::A_LOADS], inB[Tile::B_LOADS];
+    float4 nextA[Tile::A_LOADS], nextB[Tile::B_LOADS];
     if (k_tile + BK <= K) {
 #pragma unroll
-      for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i]);
+      for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i]);
 #pragma unroll
-      for (int i = 0; i < Tile::B_LOADS; ++i) inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
+      for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
     } else {  // ragged: zero past K, for beyond it may lie NaN
       const int k_left = K - k_tile;
 #pragma unroll
-      for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i], k_left - a_k);
+      for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
 #pragma unroll
       for (int i = 0; i < Tile::B_LOADS; ++i)
-        inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb, b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
+        nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb, b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
     }
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) {
       gA[i] -= BK;
       const int m = a_row + i * Tile::A_ROWS;
-      sA[a_k + 0][m] = inA[i].x;
-      sA[a_k + 1][m] = inA[i].y;
-      sA[a_k + 2][m] = inA[i].z;
-      sA[a_k + 3][m] = inA[i].w;
+      sA[a_k + 0][m] = nextA[i].x;
+      sA[a_k + 1][m] = nextA[i].y;
+      sA[a_k + 2][m] = nextA[i].z;
+      sA[a_k + 3][m] = nextA[i].w;
     }
 #pragma unroll
-    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[b_k + i * Tile::B_ROWS][b_col], inB[i]);
+    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[b_k + i * Tile::B_ROWS][b_col], nextB[i]);
     gB -= static_cast<size_t>(BK) * ldb;
     __syncthreads();  // the tile is complete
 
@@ -120,11 +120,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   // 4. epilogue
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    const int m = tile_row + row + split(i, BM);
+    const int m = block_row + row + split(i, BM);
     if (m >= M) return;
 #pragma unroll
     for (int j = 0; j < TN; j += 4) {
-      const int n = tile_col + col + split(j, BN);
+      const int n = block_col + col + split(j, BN);
       float* gC = C + static_cast<size_t>(m) * ldc + n;
       const float4 c = beta == 0.0F ? float4{} : load4(gC, N - n);  // beta = 0 must not read C: it may hold NaN
       const float4 d = {alpha * acc[i][j] + beta * c.x, alpha * acc[i][j + 1] + beta * c.y,

@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
-  const int tile_row = blockIdx.x / tiles_n * BM;
-  const int tile_col = blockIdx.x % tiles_n * BN;
+  const int block_row = blockIdx.x / tiles_n * BM;
+  const int block_col = blockIdx.x % tiles_n * BN;
   const auto [c_row, c_col] = row_major(threadIdx.x, BN / TN);
   const int row = c_row * 4, col = c_col * 4;  // my first result in the tile of C
   const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
@@ -67,31 +67,31 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   const float* gA[Tile::A_LOADS];
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i)
-    gA[i] = A + static_cast<size_t>(min(tile_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
-  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(tile_col + b_col, (N - 1) / 4 * 4);
-  float4 inA[Tile::A_LOADS], inB[Tile::B_LOADS];  // a tile on its way from global to shared memory
+    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
+  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
+  float4 nextA[Tile::A_LOADS], nextB[Tile::B_LOADS];  // a tile on its way from global to shared memory
   float acc[TM][TN] = {};
 
-  const auto to_shared = [&](int stage) {
+  const auto store_tile = [&](int buffer) {
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) {
       const int m = swizzle(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
-      sA[stage][a_k + 0][m] = inA[i].x;
-      sA[stage][a_k + 1][m] = inA[i].y;
-      sA[stage][a_k + 2][m] = inA[i].z;
-      sA[stage][a_k + 3][m] = inA[i].w;
+      sA[buffer][a_k + 0][m] = nextA[i].x;
+      sA[buffer][a_k + 1][m] = nextA[i].y;
+      sA[buffer][a_k + 2][m] = nextA[i].z;
+      sA[buffer][a_k + 3][m] = nextA[i].w;
     }
 #pragma unroll
-    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[stage][b_k + i * Tile::B_ROWS][b_col], inB[i]);
+    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[buffer][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
   };
-  const auto multiply = [&](int stage) {
+  const auto multiply = [&](int buffer) {
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[stage][k][swizzle(k, row + split(i, BM), BK)]));
+      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[buffer][k][swizzle(k, row + split(i, BM), BK)]));
 #pragma unroll
-      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[stage][k][col + split(j, BN)]));
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[buffer][k][col + split(j, BN)]));
 #pragma unroll
       for (int i = 0; i < TM; ++i)
 #pragma unroll
@@ -102,36 +102,36 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   // The last tile comes first. It may be ragged: zero past K, for beyond it may lie NaN.
   const int k_left = K - k_tile;
 #pragma unroll
-  for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i], k_left - a_k);
+  for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
 #pragma unroll
   for (int i = 0; i < Tile::B_LOADS; ++i)
-    inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb, b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
-  int stage = 0;
-  to_shared(stage);
+    nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb, b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
+  int buffer = 0;
+  store_tile(buffer);
   __syncthreads();
 
   // 3. main loop
   for (; k_tile > 0; k_tile -= BK) {
 #pragma unroll
-    for (int i = 0; i < Tile::A_LOADS; ++i) inA[i] = load4(gA[i] -= BK);
+    for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i] -= BK);
     gB -= static_cast<size_t>(BK) * ldb;
 #pragma unroll
-    for (int i = 0; i < Tile::B_LOADS; ++i) inB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
-    multiply(stage);  // while they are on their way
-    stage ^= 1;
-    to_shared(stage);  // everybody left this copy at the barrier before
-    __syncthreads();   // the next tile is complete, and this one used up
+    for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
+    multiply(buffer);  // while they are on their way
+    buffer ^= 1;
+    store_tile(buffer);  // everybody left this copy at the barrier before
+    __syncthreads();     // the next tile is complete, and this one used up
   }
-  multiply(stage);
+  multiply(buffer);
 
   // 4. epilogue
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    const int m = tile_row + row + split(i, BM);
+    const int m = block_row + row + split(i, BM);
     if (m >= M) return;
 #pragma unroll
     for (int j = 0; j < TN; j += 4) {
-      const int n = tile_col + col + split(j, BN);
+      const int n = block_col + col + split(j, BN);
       float* gC = C + static_cast<size_t>(m) * ldc + n;
       const float4 c = beta == 0.0F ? float4{} : load4(gC, N - n);  // beta = 0 must not read C: it may hold NaN
       const float4 d = {alpha * acc[i][j] + beta * c.x, alpha * acc[i][j + 1] + beta * c.y,
