@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -83,14 +84,19 @@ struct Cell {
 class Driver {
  public:
   explicit Driver(Options options)
-      : options_(std::move(options)), device_(open_device(options_.device)), nvml_(device_.pci_bus_id) {}
+      : options_(std::move(options)),
+        csv_(options_.csv.empty() ? nullptr : std::make_unique<CsvFile>(options_.csv, row_columns)),
+        samples_csv_(options_.samples_csv.empty() ? nullptr
+                                                  : std::make_unique<CsvFile>(options_.samples_csv, sample_columns)),
+        device_(open_device(options_.device)),
+        nvml_(device_.pci_bus_id) {}
 
   int run();
 
  private:
   struct Group;  // what consecutive cells of one shape, type and layout share
 
-  void open_files();
+  void refuse_other_gpu() const;
   std::vector<Cell> cells() const;
   std::string key(const Row& row) const;
   Row describe(const Cell& cell) const;
@@ -105,11 +111,11 @@ class Driver {
   void print_progress(size_t done, size_t total, const Row& row);
 
   Options options_;
+  std::unique_ptr<CsvFile> csv_, samples_csv_;  // opened before anything is asked of the GPU
   Device device_;
   Nvml nvml_;
   Blas blas_;
   std::vector<Ceiling> ceilings_;
-  std::unique_ptr<CsvFile> csv_, samples_csv_;
   std::unique_ptr<Group> group_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
@@ -128,16 +134,13 @@ std::string size_text(double bytes) {
 
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
-void Driver::open_files() {
-  if (!options_.csv.empty()) {
-    csv_ = std::make_unique<CsvFile>(options_.csv, row_columns);
-    for (const Row& row : csv_->rows())
-      if (row.at("gpu") != device_.name)
-        throw UsageError(fmt::format("--csv: '{}' holds results of {}, this is {}; choose another file", options_.csv,
-                                     row.at("gpu"), device_.name));
-  }
-  if (!options_.samples_csv.empty()) samples_csv_ = std::make_unique<CsvFile>(options_.samples_csv, sample_columns);
-  if (!options_.environment.empty()) write_environment(options_.environment, device_, options_.command);
+/// A file of results belongs to one GPU.
+void Driver::refuse_other_gpu() const {
+  if (!csv_) return;
+  for (const Row& row : csv_->rows())
+    if (row.at("gpu") != device_.name)
+      throw UsageError(fmt::format("--csv: '{}' holds results of {}, this is {}; choose another file", options_.csv,
+                                   row.at("gpu"), device_.name));
 }
 
 /// Shape by shape, and within a shape the cells that share operands one after another.
@@ -170,7 +173,7 @@ Row Driver::describe(const Cell& cell) const {
           {"k", fmt::to_string(cell.shape.k)},
           {"alpha", number(options_.alpha)},
           {"beta", number(options_.beta)},
-          {"ld_pad", fmt::to_string(options_.ld_pad)},
+          {"ld_pad", options_.ld_pad == ld_align ? "align" : fmt::to_string(options_.ld_pad)},
           {"init", name(options_.init)},
           {"l2", options_.cold ? "cold" : "warm"},
           {"protocol", options_.check_only ? "check" : name(options_.protocol)},
@@ -356,7 +359,8 @@ void Driver::print_progress(size_t done, size_t total, const Row& row) {
 }
 
 int Driver::run() {
-  open_files();
+  refuse_other_gpu();
+  if (!options_.environment.empty()) write_environment(options_.environment, device_, options_.command);
   if (!options_.check_only)
     ceilings_ = options_.ceilings.empty() ? measure_ceilings(device_) : read_ceilings(options_.ceilings, device_);
 
@@ -416,11 +420,14 @@ int Driver::run() {
 }
 
 void print_list() {
-  fmt::print("{:6} {:20} {:58} {:18} {}\n", "rung", "name", "idea", "types", "from");
+  size_t idea_width = 0;
+  for (const Rung& rung : rungs()) idea_width = std::max(idea_width, std::strlen(rung.idea));
+  fmt::print("{:5} {:20} {:{}}  {:18} {}\n", "rung", "name", "idea", idea_width, "types", "from");
   for (const Rung& rung : rungs()) {
     std::vector<std::string> types;
     for (const Type type : rung.types) types.push_back(name(type));
-    fmt::print("{:6} {:20} {:58} {:18} sm_{}\n", rung.number, rung.name, rung.idea, fmt::join(types, " "), rung.min_sm);
+    fmt::print("{:5} {:20} {:{}}  {:18} sm_{}\n", rung.number, rung.name, rung.idea, idea_width,
+               fmt::format("{}", fmt::join(types, " ")), rung.min_sm);
   }
 }
 

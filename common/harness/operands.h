@@ -38,19 +38,28 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
+/// A value of OperandSpec::ld_pad: each leading dimension is rounded up to a multiple of 16 bytes instead.
+inline constexpr int ld_align = -1;
+
 /// What identifies the contents of the buffers.
 struct OperandSpec {
   Shape shape;
   Type type;
   Out out;
   LayoutB layout_b;
-  int ld_pad;  ///< elements added to each leading dimension
+  int ld_pad;  ///< elements added to each leading dimension, or ld_align
   Init init;
   uint64_t seed;
   bool operator==(const OperandSpec&) const = default;
-  int lda() const { return shape.k + ld_pad; }
-  int ldb() const { return (layout_b == LayoutB::row_major ? shape.n : shape.k) + ld_pad; }
-  int ldc() const { return shape.n + ld_pad; }
+  int lda() const { return padded(shape.k, operand_bytes(type)); }
+  int ldb() const { return padded(layout_b == LayoutB::row_major ? shape.n : shape.k, operand_bytes(type)); }
+  int ldc() const { return padded(shape.n, result_bytes(type, out)); }
+
+ private:
+  int padded(int columns, size_t element_bytes) const {
+    const int vector = static_cast<int>(16 / element_bytes);
+    return ld_pad == ld_align ? (columns + vector - 1) / vector * vector : columns + ld_pad;
+  }
 };
 
 /// `sets` independent copies of A, B and C, each with data of its own, laid out one after another; a measurement that

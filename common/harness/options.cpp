@@ -130,7 +130,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--shapes", shapes, fmt::format("MxNxK,..., a family ({}) or a file", fmt::join(families, ", ")));
   app.add_option("--alpha", alpha, "Factor of A B; 1 without");
   app.add_option("--beta", beta, "Factor of C; 0 without, and then C is not read");
-  app.add_option("--ld-pad", ld_pad, "Elements added to each leading dimension; 0 without");
+  app.add_option("--ld-pad", ld_pad,
+                 "Elements added to each leading dimension, 0 without; align: rounded up to 16 bytes");
   app.add_option("--init", init, "Data: normal, uniform, integer or zeros");
   app.add_option("--seed", seed, "Of the data");
   app.add_option("--l2", l2, "cold: operands rotate over more than twice the L2; warm: one set");
@@ -178,7 +179,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.out = choose("--out", out, outs);
   options.alpha = parse_float("--alpha", alpha);
   options.beta = parse_float("--beta", beta);
-  options.ld_pad = static_cast<int>(parse_count("--ld-pad", ld_pad, 0, 1 << 20));
+  options.ld_pad = ld_pad == "align" ? ld_align : static_cast<int>(parse_count("--ld-pad", ld_pad, 0, 1 << 20));
   options.init = choose("--init", init, inits);
   options.seed = static_cast<uint64_t>(parse_count("--seed", seed, 0, 999'999'999'999'999'999));
   options.cold = choose("--l2", l2, l2_states);

@@ -1,0 +1,84 @@
+#include "tests/gpu/broken/broken.h"
+
+#include "common/rung.h"
+
+namespace ladder::broken {
+namespace {
+
+constexpr int tile = 32;
+
+template <Fault fault>
+__global__ void __launch_bounds__(tile* tile) sgemm(Problem p) {
+  __shared__ float sA[tile][tile], sB[tile][tile];
+  const float *A = static_cast<const float*>(p.a), *B = static_cast<const float*>(p.b);
+  const int tiles_n = ceil_div(p.n, tile);
+  const int y = threadIdx.x / tile, x = threadIdx.x % tile;
+  const int row = blockIdx.x / tiles_n * tile + y, col = blockIdx.x % tiles_n * tile + x;
+  const int K = fault == Fault::last_k_forgotten ? p.k - 1 : fault == Fault::reads_padding ? p.k + 1 : p.k;
+  float acc = 0.0F;
+  for (int k_tile = 0; k_tile < K; k_tile += tile) {
+    sA[y][x] = row < p.m && k_tile + x < K ? A[static_cast<size_t>(row) * p.lda + k_tile + x] : 0.0F;
+    sB[y][x] = k_tile + y < min(K, p.k) && col < p.n ? B[static_cast<size_t>(k_tile + y) * p.ldb + col] : 0.0F;
+    if (fault != Fault::missing_barrier) __syncthreads();
+    for (int k = 0; k < tile; ++k) acc += sA[y][k] * sB[k][x];
+    __syncthreads();
+  }
+  if (row >= p.m || col >= p.n) return;
+  if (fault == Fault::edge_unwritten && col == p.n - 1) return;
+  if (row == p.m / 2 && col == p.n / 3) {
+    if (fault == Fault::one_nan) acc = __int_as_float(0x7FFFFFFF);
+    if (fault == Fault::one_infinite) acc = __int_as_float(0x7F800000);
+  }
+  float* C = static_cast<float*>(p.c);
+  const int at = fault == Fault::swapped_result && row == 0 && col < 2 && p.n > 1 ? 1 - col : col;
+  float* gC = C + static_cast<size_t>(row) * p.ldc + at;
+  const bool reads_c = p.beta != 0.0F || fault == Fault::reads_c;
+  *gC = reads_c ? p.alpha * acc + p.beta * *gC : p.alpha * acc;
+  if (fault == Fault::writes_padding && col == p.n - 1) gC[1] = 0.0F;
+  if (fault == Fault::writes_before && row == 0 && col == 0) gC[-1] = 0.0F;
+}
+
+}  // namespace
+
+void launch(Fault fault, const Problem& p) {
+  const int blocks = ceil_div(p.m, tile) * ceil_div(p.n, tile);
+  const auto run = [&](auto kernel) { kernel<<<blocks, tile * tile, 0, p.stream>>>(p); };
+  switch (fault) {
+    case Fault::none:
+      run(sgemm<Fault::none>);
+      break;
+    case Fault::missing_barrier:
+      run(sgemm<Fault::missing_barrier>);
+      break;
+    case Fault::edge_unwritten:
+      run(sgemm<Fault::edge_unwritten>);
+      break;
+    case Fault::one_nan:
+      run(sgemm<Fault::one_nan>);
+      break;
+    case Fault::one_infinite:
+      run(sgemm<Fault::one_infinite>);
+      break;
+    case Fault::last_k_forgotten:
+      run(sgemm<Fault::last_k_forgotten>);
+      break;
+    case Fault::reads_padding:
+      run(sgemm<Fault::reads_padding>);
+      break;
+    case Fault::reads_c:
+      run(sgemm<Fault::reads_c>);
+      break;
+    case Fault::writes_padding:
+      run(sgemm<Fault::writes_padding>);
+      break;
+    case Fault::writes_before:
+      run(sgemm<Fault::writes_before>);
+      break;
+    case Fault::swapped_result:
+      run(sgemm<Fault::swapped_result>);
+      break;
+  }
+  cuda_check(cudaGetLastError());
+}
+
+}  // namespace ladder::broken

@@ -1,0 +1,25 @@
+// Kernels with one fault each: what the check must find.
+#pragma once
+
+#include "common/problem.h"
+
+namespace ladder::broken {
+
+enum class Fault {
+  none,              // the same kernel without a fault: what the check must let pass
+  missing_barrier,   // a tile is read before all of it is there
+  edge_unwritten,    // the last column is never stored
+  one_nan,           // one element is NaN
+  one_infinite,      // one element is infinite
+  last_k_forgotten,  // K - 1 products instead of K
+  reads_padding,     // one product too many, from the padding of A's rows
+  reads_c,           // beta = 0 multiplies what is in C
+  writes_padding,    // one element past the end of a row of C
+  writes_before,     // one element before C
+  swapped_result,    // two elements of C change places
+};
+
+/// A shared-memory kernel on FP32, B row-major, that contains `fault`.
+void launch(Fault fault, const Problem& p);
+
+}  // namespace ladder::broken

@@ -1,0 +1,78 @@
+// The check is able to fail: each planted fault is found, and the same kernel without one passes.
+#include "common/harness/check.h"
+
+#include "tests/gpu/broken/broken.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace ladder {
+namespace {
+
+using broken::Fault;
+
+class Check : public GpuTest {
+ protected:
+  CheckResult check(Fault fault, float beta, CheckMode mode = CheckMode::full) {
+    const OperandSpec spec{{203, 211, 1031}, Type::f32, Out::f32, LayoutB::row_major, 4, Init::normal, 7};
+    Operands operands(spec, 1);
+    const Blas blas;
+    Checker checker(operands, 1.25F, beta, mode, blas, nullptr);
+    return checker.check([fault](const Problem& p) { broken::launch(fault, p); });
+  }
+  void expect_found(Fault fault, const char* words, float beta = 0.0F) {
+    const CheckResult result = check(fault, beta);
+    EXPECT_FALSE(result.passed);
+    EXPECT_NE(result.message.find(words), std::string::npos) << result.message;
+  }
+};
+
+TEST_F(Check, PassesWithoutFault) {
+  for (const float beta : {0.0F, 1.0F, -0.5F}) {
+    const CheckResult result = check(Fault::none, beta);
+    EXPECT_TRUE(result.passed) << result.message;
+    EXPECT_GT(result.max_error, 0.0);
+    EXPECT_LT(result.max_error, result.bound);
+  }
+}
+TEST_F(Check, FindsMissingBarrier) { expect_found(Fault::missing_barrier, "elements wrong"); }
+TEST_F(Check, FindsUnwrittenEdge) {
+  expect_found(Fault::edge_unwritten, "203 of 42833 elements wrong; first at row 0, column 210: got nan");
+}
+TEST_F(Check, FindsUnwrittenEdgeWithBeta) { expect_found(Fault::edge_unwritten, "column 210", 1.0F); }
+TEST_F(Check, FindsOneNan) {
+  expect_found(Fault::one_nan, "1 of 42833 elements wrong; first at row 101, column 70: got nan");
+}
+TEST_F(Check, FindsOneInfinity) {
+  expect_found(Fault::one_infinite, "1 of 42833 elements wrong; first at row 101, column 70: got inf");
+}
+TEST_F(Check, FindsForgottenProduct) { expect_found(Fault::last_k_forgotten, "elements wrong"); }
+TEST_F(Check, FindsReadOfPadding) { expect_found(Fault::reads_padding, "got nan"); }
+TEST_F(Check, FindsReadOfCWithoutBeta) { expect_found(Fault::reads_c, "got nan"); }
+TEST_F(Check, FindsWriteIntoPadding) { expect_found(Fault::writes_padding, "wrote outside C: 203 elements"); }
+TEST_F(Check, FindsWriteBeforeC) { expect_found(Fault::writes_before, "wrote outside C: 1 elements"); }
+TEST_F(Check, FindsSwappedElements) {
+  expect_found(Fault::swapped_result, "2 of 42833 elements wrong; first at row 0, column 0");
+}
+
+TEST_F(Check, SampleModeFindsNanAnywhere) {
+  const CheckResult result = check(Fault::one_nan, 0.0F, CheckMode::sample);
+  EXPECT_FALSE(result.passed);
+  EXPECT_NE(result.message.find("row 101, column 70"), std::string::npos) << result.message;
+  EXPECT_TRUE(check(Fault::none, 0.0F, CheckMode::sample).passed);
+}
+
+TEST_F(Check, DataDiffersBetweenSeedsAndSets) {
+  const OperandSpec spec{{8, 8, 8}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  OperandSpec other = spec;
+  other.seed = 2;
+  const Operands two(spec, 2), different(other, 1);
+  const auto first = [](const Problem& p) {
+    float value = 0.0F;
+    cudaMemcpy(&value, p.a, sizeof value, cudaMemcpyDeviceToHost);
+    return value;
+  };
+  EXPECT_NE(first(two.problem(0, 1, 0, nullptr)), first(two.problem(1, 1, 0, nullptr)));
+  EXPECT_NE(first(two.problem(0, 1, 0, nullptr)), first(different.problem(0, 1, 0, nullptr)));
+}
+
+}  // namespace
+}  // namespace ladder

@@ -1,0 +1,70 @@
+// Every rung, every shape of tests/shapes/odd.txt, with different paddings, factors and data.
+#include "common/rung.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "common/harness/blas.h"
+#include "common/harness/check.h"
+#include "common/harness/options.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace ladder {
+namespace {
+
+struct Case {
+  int ld_pad;
+  float alpha, beta;
+  Init init;
+};
+
+/// All of alpha and beta in 0, 1, -1.5 and random, over aligned, padded and plain rows and all kinds of data.
+std::vector<Case> cases(const Rung& rung) {
+  std::mt19937 random(rung.number[1]);
+  std::uniform_real_distribution<float> any(-2.0F, 2.0F);
+  const float r = any(random), s = any(random);
+  std::vector<Case> result = {{ld_align, 1.0F, 0.0F, Init::normal},
+                              {ld_align, -1.5F, 1.0F, Init::normal},
+                              {ld_align, r, s, Init::uniform},
+                              {ld_align, 0.0F, 0.0F, Init::normal},
+                              {ld_align, 0.0F, -1.5F, Init::normal},
+                              {ld_align, 1.0F, 1.0F, Init::integer},
+                              {4, s, -1.5F, Init::normal},
+                              {0, 1.0F, 0.0F, Init::zeros},
+                              {0, -1.5F, r, Init::normal}};
+  if (rung.row_align_bytes <= 4) result.push_back({3, r, 1.0F, Init::normal});
+  return result;
+}
+
+class EveryRung : public GpuTest, public testing::WithParamInterface<size_t> {};
+
+TEST_P(EveryRung, IsRightOverOddShapes) {
+  const Rung& rung = rungs()[GetParam()];
+  if (device_->sm < rung.min_sm) GTEST_SKIP() << "needs sm_" << rung.min_sm;
+  const Blas blas;
+  int checked = 0;
+  uint64_t seed = 100;
+  for (const Shape& shape : parse_shapes(GEMM_LADDER_SOURCE "/tests/shapes/odd.txt"))
+    for (const Type type : rung.types)
+      for (const Case& c : cases(rung)) {
+        const OperandSpec spec{shape, type, Out::f32, rung.layout_b, c.ld_pad, c.init, ++seed};
+        const bool aligned = (spec.lda() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
+                             (spec.ldb() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
+                             (spec.ldc() * result_bytes(type, Out::f32)) % rung.row_align_bytes == 0;
+        if (!aligned) continue;
+        Operands operands(spec, 1);
+        Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas, nullptr);
+        const CheckResult result = checker.check(rung.launch);
+        EXPECT_TRUE(result.passed) << fmt::format("{} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(), name(type),
+                                                  shape.str(), c.ld_pad, c.alpha, c.beta, name(c.init), result.message);
+        ++checked;
+      }
+  EXPECT_GE(checked, 40 * 6) << "too few cases were within the rung's alignment";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ladder, EveryRung, testing::Range<size_t>(0, rungs().size()),
+                         [](const auto& info) { return rungs()[info.param].stem(); });
+
+}  // namespace
+}  // namespace ladder
