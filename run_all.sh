@@ -16,6 +16,7 @@
 # What is missing on the machine is set up inside the checkout (tools/setup.sh): .deps, .venv and build hold it all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source=tools/setup.sh
 source tools/setup.sh
 
 commands=(test run list diff profile docs help)
@@ -103,12 +104,12 @@ measure() {
     step "what this GPU can do" build/bin/ceilings --csv "$results/ceilings.csv"
   fi
   if [[ $mode == quick ]]; then
-    step "check" ladder --check-only --shapes 1x1x1,127x132x33,257x260x257 --csv "$results/check.csv"
+    step "check" ladder --check-only --shapes tests/shapes/odd.txt --ld-pad align --csv "$results/check.csv"
     step "time" ladder --shapes 1024x1024x1024,2048x2048x2048,4096x4096x4096 --rounds 10 "${times[@]}"
   else
-    step "check" ladder --check-only --shapes bench/odd_shapes.txt --csv "$results/check.csv"
-    step "check alpha, beta and padding" ladder --check-only --shapes bench/odd_shapes.txt --alpha -1.5 --beta 0.75 \
-      --ld-pad 4 --csv "$results/check.csv"
+    step "check" ladder --check-only --shapes tests/shapes/odd.txt --ld-pad align --csv "$results/check.csv"
+    step "check with alpha and beta" ladder --check-only --shapes tests/shapes/odd.txt --ld-pad align \
+      --alpha -1.5 --beta 0.75 --csv "$results/check.csv"
     step "time" ladder --shapes square,llm,tails,skinny "${times[@]}"
     step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
   fi

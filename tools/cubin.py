@@ -1,0 +1,120 @@
+"""What the compiler made of a kernel: registers, memory, launch bounds and instructions, read with cuobjdump.
+
+Works on any file that holds GPU code (object, fatbin, program) and needs no GPU.
+"""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+RESERVED_SHARED_BYTES = 1024  # what the system takes of each block's shared memory
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One __global__ function, compiled for one architecture."""
+
+    arch: str  # "sm_90a"
+    symbol: str  # mangled
+    registers: int  # a thread
+    stack_bytes: int  # a thread
+    local_bytes: int  # a thread; spills among them
+    shared_bytes: int  # a block, without dynamic shared memory
+    threads: int  # a block, as its launch bounds promise; 0 without
+    min_blocks: int  # an SM, as its launch bounds promise; 1 without
+    instructions: tuple[str, ...]  # "LDG.E.128.CONSTANT", in the order of the code
+
+    def count(self, pattern: str) -> int:
+        """How many instructions begin with `pattern`, a regular expression for whole dotted parts."""
+        whole = re.compile(rf"(?:{pattern})(?:\.|$)")
+        return sum(bool(whole.match(instruction)) for instruction in self.instructions)
+
+
+def kernels(file: Path) -> list[Kernel]:
+    """All kernels in `file`, for each architecture that it was compiled for."""
+    bounds = _launch_bounds(_cuobjdump("--dump-ptx", file))
+    code = _instructions(_cuobjdump("--dump-sass", file))
+    found = []
+    for arch, text in _by_arch(_cuobjdump("--dump-resource-usage", file)):
+        for symbol, usage in re.findall(r"Function (\S+):\n(.*)", text):
+            sizes = {name: int(value) for name, value in re.findall(r"(\w+):(\d+)", usage)}
+            shared = sizes["SHARED"]
+            if shared and sm_number(arch) >= 90:
+                shared -= RESERVED_SHARED_BYTES  # from sm_90 on the dump counts them in
+            threads, min_blocks = bounds.get(symbol, (0, 1))
+            instructions = code[arch, symbol]
+            found.append(
+                Kernel(arch, symbol, sizes["REG"], sizes["STACK"], sizes["LOCAL"], shared, threads, min_blocks, instructions)
+            )
+    return found
+
+
+def sm_number(arch: str) -> int:
+    """90 for "sm_90a"."""
+    return int(re.fullmatch(r"sm_(\d+)[a-z]?", arch)[1])
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an SM has; CUDA C++ Programming Guide, table of compute capabilities."""
+
+    threads: int
+    blocks: int
+    shared_bytes: int
+
+
+SM_LIMITS = {
+    80: Limits(2048, 32, 164 * 1024),
+    86: Limits(1536, 16, 100 * 1024),
+    89: Limits(1536, 24, 100 * 1024),
+    90: Limits(2048, 32, 228 * 1024),
+}
+
+
+def blocks_per_sm(sm: int, threads: int, registers: int, shared_bytes: int) -> int | None:
+    """Resident blocks an SM; None for an SM whose limits are not in the table."""
+    if sm not in SM_LIMITS or not threads:
+        return None
+    limits = SM_LIMITS[sm]
+    warps = -(-threads // 32)
+    registers_a_warp = -(-registers // 8) * 8 * 32  # handed out in units of 256
+    warps_by_registers = 16384 // registers_a_warp * 4  # four partitions of 16384 registers
+    return min(
+        limits.blocks,
+        limits.threads // (warps * 32),
+        warps_by_registers // warps,
+        limits.shared_bytes // (shared_bytes + RESERVED_SHARED_BYTES),
+    )
+
+
+def _cuobjdump(option: str, file: Path) -> str:
+    return subprocess.run(["cuobjdump", option, str(file)], check=True, capture_output=True, text=True).stdout
+
+
+def _by_arch(text: str) -> list[tuple[str, str]]:
+    parts = re.split(r"^arch = (\S+)$", text, flags=re.MULTILINE)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _launch_bounds(ptx: str) -> dict[str, tuple[int, int]]:
+    bounds = {}
+    for symbol, head in re.findall(r"\.entry (\w+)\((.*?)\{", ptx, flags=re.DOTALL):
+        threads = re.search(r"\.maxntid (\d+)(?:, (\d+))?(?:, (\d+))?", head)
+        blocks = re.search(r"\.minnctapersm (\d+)", head)
+        size = 0
+        if threads:
+            size = int(threads[1]) * int(threads[2] or 1) * int(threads[3] or 1)
+        bounds[symbol] = (size, int(blocks[1]) if blocks else 1)
+    return bounds
+
+
+def _instructions(sass: str) -> dict[tuple[str, str], tuple[str, ...]]:
+    code = {}
+    for arch, text in _by_arch(sass):
+        parts = re.split(r"Function : (\S+)\n", text)
+        for symbol, body in zip(parts[1::2], parts[2::2], strict=True):
+            mnemonics = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)", body, re.MULTILINE)
+            code[arch, symbol] = tuple(mnemonics)
+    return code

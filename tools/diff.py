@@ -1,0 +1,122 @@
+"""What changed between two rungs: their code side by side, then what the compiler and the GPU made of it.
+
+usage: python3 -m tools.diff FROM TO   (stems such as 05_float4; their objects must be built)
+"""
+
+import csv
+import sys
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tools.cubin import Kernel, blocks_per_sm, kernels, sm_number
+
+CONTEXT = 2  # unchanged lines shown around a change
+
+
+def side_by_side(old: list[str], new: list[str], names: tuple[str, str]) -> Table:
+    table = Table(expand=True, pad_edge=False)
+    for name in names:
+        table.add_column("", justify="right", style="dim", no_wrap=True)
+        table.add_column(name, ratio=1, overflow="fold")
+    groups = SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT)
+    for group in groups:
+        for tag, old_from, old_to, new_from, new_to in group:
+            rows = max(old_to - old_from, new_to - new_from)
+            for row in range(rows):
+                at_old = old_from + row if old_from + row < old_to else None
+                at_new = new_from + row if new_from + row < new_to else None
+                left = old[at_old] if at_old is not None else None
+                right = new[at_new] if at_new is not None else None
+                if tag == "equal":
+                    cells = Text(left, style="dim"), Text(right, style="dim")
+                else:
+                    cells = changed(left, right, "red"), changed(right, left, "green")
+                table.add_row(line_number(at_old), cells[0], line_number(at_new), cells[1])
+        table.add_section()
+    return table
+
+
+def line_number(index: int | None) -> str:
+    return "" if index is None else str(index + 1)
+
+
+def changed(line: str | None, other: str | None, colour: str) -> Text:
+    """The line in colour; in bold what the line opposite does not have, where the two are alike at all."""
+    if line is None:
+        return Text("")
+    text = Text(line, style=colour)
+    matcher = SequenceMatcher(None, line, other or "", autojunk=False)
+    if matcher.ratio() > 0.5:
+        for tag, start, end, _, _ in matcher.get_opcodes():
+            if tag in ("delete", "replace"):
+                text.stylize("bold underline", start, end)
+    return text
+
+
+def built_kernel(stem: str) -> Kernel:
+    """The rung's kernel for the newest architecture that it was built for."""
+    found = kernels(Path(f"build/CMakeFiles/kernel_{stem}.dir/kernels/{stem}.cu.o"))
+    newest = max(sm_number(kernel.arch) for kernel in found)
+    return max((kernel for kernel in found if sm_number(kernel.arch) == newest), key=lambda kernel: len(kernel.instructions))
+
+
+def timed_rows(stems: tuple[str, str]) -> tuple[str, dict[str, dict[str, str]]]:
+    """Where both rungs were timed at 4096, and their rows: this machine's results first, then the recorded ones."""
+    for file in [*sorted(Path("results").glob("*/ladder.csv")), *sorted(Path("bench/recorded").glob("*/ladder.csv"))]:
+        rows = {}
+        with file.open(newline="") as lines:
+            for row in csv.DictReader(lines):
+                if row["m"] == row["n"] == row["k"] == "4096" and row["gflops"]:
+                    rows[row["kernel"]] = row
+        if all(stem in rows for stem in stems):
+            return str(file), rows
+    return "", {}
+
+
+def facts(stems: tuple[str, str]) -> Table:
+    built = [built_kernel(stem) for stem in stems]
+    file, rows = timed_rows(stems)
+    table = Table(title=f"Compiled for {built[0].arch}", title_justify="left")
+    table.add_column("")
+    for stem in stems:
+        table.add_column(stem, justify="right")
+
+    def add(name: str, values: list) -> None:
+        table.add_row(name, *("-" if value is None else f"{value:,}" for value in values))
+
+    add("threads a block", [kernel.threads or None for kernel in built])
+    add("registers a thread", [kernel.registers for kernel in built])
+    add("shared memory, bytes a block", [kernel.shared_bytes for kernel in built])
+    add("blocks an SM", [occupancy(kernel) for kernel in built])
+    add("warps an SM", [(occupancy(kernel) or 0) * kernel.threads // 32 or None for kernel in built])
+    add("instructions", [len(kernel.instructions) for kernel in built])
+    add("FFMA among them", [kernel.count("FFMA") for kernel in built])
+    if rows:
+        row = rows[stems[1]]
+        add("GFLOP/s at 4096", [round(float(rows[stem]["gflops"])) for stem in stems])
+        table.add_row("ratio to cuBLAS", *(f"{float(rows[stem]['ratio_cublas']):.3f}" for stem in stems))
+        table.caption = f"times: {row['gpu']}, {row['utc'][:10]}, commit {row['commit']} ({file})"
+    else:
+        table.caption = "times: none yet for both; ./run_all.sh on a GPU measures them"
+    return table
+
+
+def occupancy(kernel: Kernel) -> int | None:
+    return blocks_per_sm(sm_number(kernel.arch), kernel.threads, kernel.registers, kernel.shared_bytes)
+
+
+def main(stems: tuple[str, str]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)
+    old, new = (Path(f"kernels/{stem}.cu").read_text().splitlines() for stem in stems)
+    console.print(side_by_side(old, new, stems))
+    console.print(facts(stems))
+
+
+if __name__ == "__main__":
+    main((sys.argv[1], sys.argv[2]))
