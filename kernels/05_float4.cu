@@ -90,10 +90,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) {
       gA[i] -= BK;
+      // [store-transposed]
       sA[a_k + 0][a_row + i * Tile::A_ROWS] = nextA[i].x;
       sA[a_k + 1][a_row + i * Tile::A_ROWS] = nextA[i].y;
       sA[a_k + 2][a_row + i * Tile::A_ROWS] = nextA[i].z;
       sA[a_k + 3][a_row + i * Tile::A_ROWS] = nextA[i].w;
+      // [/store-transposed]
     }
 #pragma unroll
     for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[b_k + i * Tile::B_ROWS][b_col], nextB[i]);
@@ -102,11 +104,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
+      // [fragments]
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
       for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][row + i]));
 #pragma unroll
       for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + j]));
+      // [/fragments]
 #pragma unroll
       for (int i = 0; i < TM; ++i)
 #pragma unroll

@@ -33,6 +33,7 @@ struct Tile {
   static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
   static_assert(TM == 8 && TN == 8, "a thread tile is split in two halves of four");
 
+  // [places]
   // Element i of the thread's 8 rows or columns, as a distance from its first: 0 1 2 3, then the same in the second half.
   static constexpr __host__ __device__ int split(int i, int extent) { return i / 4 * (extent / 2) + i % 4; }
 
@@ -40,6 +41,7 @@ struct Tile {
   // that many rows for each group sends the groups to different banks. It moves runs of at least four floats as
   // a whole, so a 16-byte load along m finds its four elements side by side.
   static constexpr __host__ __device__ int swizzle(int k, int m) { return m ^ (k / 4 * (128 / BK)); }
+  // [/places]
 };
 
 // The rungs after this one take both from common/layout.h, which the tests and the figures use: the same functions.
@@ -107,11 +109,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) {
       gA[i] -= BK;
+      // [store-swizzled]
       const int m = Tile::swizzle(a_k, a_row + i * Tile::A_ROWS);  // the same for all four k
       sA[a_k + 0][m] = nextA[i].x;
       sA[a_k + 1][m] = nextA[i].y;
       sA[a_k + 2][m] = nextA[i].z;
       sA[a_k + 3][m] = nextA[i].w;
+      // [/store-swizzled]
     }
 #pragma unroll
     for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[b_k + i * Tile::B_ROWS][b_col], nextB[i]);
@@ -120,11 +124,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
+      // [fragments]
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
       for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][Tile::swizzle(k, row + Tile::split(i, BM))]));
 #pragma unroll
       for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + Tile::split(j, BN)]));
+      // [/fragments]
 #pragma unroll
       for (int i = 0; i < TM; ++i)
 #pragma unroll

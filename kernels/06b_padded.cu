@@ -50,8 +50,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, TM = Tile::TM, TN = Tile::TN;
+  // [padded-tile]
   alignas(16) __shared__ float sA[BK][BM + Tile::PAD];
   alignas(16) __shared__ float sB[BK][BN];
+  // [/padded-tile]
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);

@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   store_tile(buffer);
   __syncthreads();
 
+  // [main-loop]
   // 3. main loop
   for (; k_tile > 0; k_tile -= BK) {
 #pragma unroll
@@ -123,6 +124,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
     __syncthreads();     // the next tile is complete, and this one used up
   }
   multiply(buffer);
+  // [/main-loop]
 
   // 4. epilogue
 #pragma unroll

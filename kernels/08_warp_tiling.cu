@@ -45,9 +45,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
   const int block_row = blockIdx.x / tiles_n * BM, block_col = blockIdx.x % tiles_n * BN;
+  // [lane-map]
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int m = warp / Tile::WARPS_N * WM + lane_tile(lane).row * 4;  // first row of this thread in the block tile
   const int n = warp % Tile::WARPS_N * WN + lane_tile(lane).col * 4;
+  // [/lane-map]
   const Coord a = row_major(threadIdx.x, BK / 4);  // the four elements of A that this thread loads: row, fours of k
   const Coord b = row_major(threadIdx.x, BN / 4);  // and of B: k, fours of columns
 
@@ -80,14 +82,17 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   float acc[TM][TN] = {};
   float rA[2][TM], rB[2][TN];
+  // [fragments]
   const auto load_fragments = [&](int buffer, int k) {
 #pragma unroll
     for (int i = 0; i < TM; i += 4) four(rA[k % 2][i]) = four(sA[buffer][k][m + swizzle(k, i * WM / TM, BK)]);
 #pragma unroll
     for (int j = 0; j < TN; j += 4) four(rB[k % 2][j]) = four(sB[buffer][k][n + j * WN / TN]);
   };
+  // [/fragments]
   load_fragments(0, 0);
 
+  // [main-loop]
   // 3. main loop
   int buffer = 0;
 #pragma unroll 1
@@ -117,6 +122,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       }
     }
   }
+  // [/main-loop]
 
   // 4. epilogue
 #pragma unroll
