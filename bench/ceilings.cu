@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(threads) fma_chain(float* out, float x, float 
   float value[fma_chains];
 #pragma unroll
   for (int i = 0; i < fma_chains; ++i) value[i] = x + i + threadIdx.x;
-#pragma unroll 4
+#pragma unroll 16
   for (int step = 0; step < fma_steps; ++step)
 #pragma unroll
     for (int i = 0; i < fma_chains; ++i) value[i] = value[i] * x + y;
@@ -58,12 +58,17 @@ __global__ void __launch_bounds__(threads) read_smem(float* out) {
   tile[threadIdx.x] = make_float4(threadIdx.x, 1.0F, 2.0F, 3.0F);
   __syncthreads();
   const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&tile[threadIdx.x]));
-  float x = 0.0F, y = 0.0F, z = 0.0F, w = 0.0F;
+  float sum = 0.0F;
   for (int step = 0; step < smem_steps; ++step)
 #pragma unroll
-    for (int i = 0; i < smem_loads; ++i)  // volatile: none of the equal loads may be dropped
-      asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(at));
-  if (x + y + z + w == 12345.5F) *out = x;
+    for (int i = 0; i < smem_loads; ++i) {
+      float4 v;
+      asm volatile("ld.volatile.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                   : "r"(at));
+      sum += v.x + v.y + v.z + v.w;
+    }
+  if (sum == 12345.5F) *out = sum;
 }
 
 /// Median milliseconds of `launch` over `repeats` runs, after one that is not counted.

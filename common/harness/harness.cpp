@@ -343,7 +343,7 @@ void Driver::print_row(const Row& row) const {
   else
     fmt::print("{:24} {:5} {:>18} {:>10} {:>9} {:>9} {:>8} {:>8} {:>18}  {}\n", field("kernel"), field("type"), shape,
                rounded("median_ms", "{:.4f}"), rounded("gflops", "{:.0f}"), rounded("ratio_cublas", "{:.3f}"),
-               rounded("ratio_best", "{:.3f}"), rounded("ceiling_fraction", "{:.1%}"), error + "/" + bound, status);
+               rounded("ratio_best", "{:.3f}"), rounded("ceiling_fraction", "{:.3f}"), error + "/" + bound, status);
   std::fflush(stdout);
 }
 

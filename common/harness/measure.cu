@@ -27,7 +27,9 @@ __global__ void wait_ns(unsigned long long duration) {
 class Event {
  public:
   Event() { cuda_check(cudaEventCreate(&event_)); }
-  ~Event() { cudaEventDestroy(event_); }
+  ~Event() {
+    if (event_) cudaEventDestroy(event_);
+  }
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&&) = delete;
   void record(cudaStream_t stream) const { cuda_check(cudaEventRecord(event_, stream)); }
