@@ -76,13 +76,17 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       // [outer-product]
       float rA[TM], rB[TN];
 #pragma unroll
-      for (int i = 0; i < TM; ++i) rA[i] = sA[row + i][k];
-#pragma unroll
       for (int j = 0; j < TN; ++j) rB[j] = sB[k][col + j];
 #pragma unroll
-      for (int i = 0; i < TM; ++i)
+      for (int i = 0; i < TM; ++i) rA[i] = sA[row + i][k];
 #pragma unroll
-        for (int j = 0; j < TN; ++j) acc[i][j] += rA[i] * rB[j];
+      for (int i = 0; i < TM; ++i) {
+#pragma unroll
+        for (int j = 0; j < TN; ++j) {
+          const int snake = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
+          acc[i][snake] += rA[i] * rB[snake];
+        }
+      }
       // [/outer-product]
     }
     __syncthreads();  // the tile is used up

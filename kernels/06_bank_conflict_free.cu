@@ -127,14 +127,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       // [fragments]
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][Tile::swizzle(k, row + Tile::split(i, BM))]));
-#pragma unroll
       for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + Tile::split(j, BN)]));
-      // [/fragments]
 #pragma unroll
-      for (int i = 0; i < TM; ++i)
+      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][Tile::swizzle(k, row + Tile::split(i, BM))]));
+        // [/fragments]
 #pragma unroll
-        for (int j = 0; j < TN; ++j) acc[i][j] += rA[i] * rB[j];
+      for (int i = 0; i < TM; ++i) {
+#pragma unroll
+        for (int j = 0; j < TN; ++j) {
+          const int snake = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
+          acc[i][snake] += rA[i] * rB[snake];
+        }
+      }
     }
     __syncthreads();  // the tile is used up
   }

@@ -84,21 +84,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 #pragma unroll
     for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[buffer][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
   };
-  const auto multiply = [&](int buffer) {
-#pragma unroll
-    for (int k = 0; k < BK; ++k) {
-      alignas(16) float rA[TM], rB[TN];
-#pragma unroll
-      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[buffer][k][swizzle(k, row + split(i, BM), BK)]));
-#pragma unroll
-      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[buffer][k][col + split(j, BN)]));
-#pragma unroll
-      for (int i = 0; i < TM; ++i)
-#pragma unroll
-        for (int j = 0; j < TN; ++j) acc[i][j] += rA[i] * rB[j];
-    }
-  };
-
   // The last tile comes first. It may be ragged: zero past K, for beyond it may lie NaN.
   const int k_left = K - k_tile;
 #pragma unroll
@@ -112,19 +97,37 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
 
   // [main-loop]
   // 3. main loop
-  for (; k_tile > 0; k_tile -= BK) {
+#pragma unroll 1
+  for (; k_tile >= 0; k_tile -= BK) {
+    if (k_tile > 0) {  // the next tile sets out
 #pragma unroll
-    for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i] -= BK);
-    gB -= static_cast<size_t>(BK) * ldb;
+      for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i] -= BK);
+      gB -= static_cast<size_t>(BK) * ldb;
 #pragma unroll
-    for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
-    multiply(buffer);  // while they are on their way
+      for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
+    }
+
+#pragma unroll
+    for (int k = 0; k < BK; ++k) {
+      alignas(16) float rA[TM], rB[TN];
+#pragma unroll
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[buffer][k][col + split(j, BN)]));
+#pragma unroll
+      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[buffer][k][swizzle(k, row + split(i, BM), BK)]));
+#pragma unroll
+      for (int i = 0; i < TM; ++i) {
+#pragma unroll
+        for (int j = 0; j < TN; ++j) {
+          const int snake = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
+          acc[i][snake] += rA[i] * rB[snake];
+        }
+      }
+    }
+
     buffer ^= 1;
-    store_tile(buffer);  // everybody left this copy at the barrier before
-    __syncthreads();     // the next tile is complete, and this one used up
+    if (k_tile > 0) store_tile(buffer);  // nobody has read this copy since the barrier before
+    __syncthreads();                     // the next tile is complete, and this one used up
   }
-  multiply(buffer);
-  // [/main-loop]
 
   // 4. epilogue
 #pragma unroll
