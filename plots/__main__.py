@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from plots import documents, gflops, heatmap, ladder, report, roofline, style
+from plots import documents, gflops, heatmap, ladder, maps, pictures, report, roofline, style
 from plots.data import load
 from plots.errors import InputError
 from plots.rungs import ROOT
@@ -48,6 +48,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--check", action="store_true", help="change nothing; exit 1 and name what is stale")
         command.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
         command.set_defaults(run=_update, update=update)
+    command = commands.add_parser("maps", help="the chapters' figures of index maps, into docs/img")
+    command.add_argument("--maps", type=Path, metavar="FILE", help="what build/bin/maps printed; it is run otherwise")
+    command.add_argument("--out", type=Path, default=ROOT / "docs" / "img", metavar="DIR", help="default docs/img")
+    command.add_argument("--check", action="store_true", help="change nothing; exit 1 and name what is stale")
+    command.set_defaults(run=_maps)
     return parser
 
 
@@ -83,10 +88,36 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _update(options: argparse.Namespace) -> int:
-    stale = options.update(options.root, options.check)
+    return _tell(options.update(options.root, options.check), options.check)
+
+
+def _maps(options: argparse.Namespace) -> int:
+    program = ROOT / "build" / "bin" / "maps"
+    printed = _read(options.maps) if options.maps else maps.run(program)
+    drawings = maps.figures(maps.parse(printed, str(options.maps or program))) | pictures.figures(ROOT)
+    stale = []
+    for name, drawing in drawings.items():
+        path = options.out / f"{name}.svg"
+        if path.is_file() and path.read_text(encoding="utf-8") == drawing.svg():
+            continue
+        stale.append(str(path))
+        if not options.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(drawing.svg(), encoding="utf-8")
+    return _tell(stale, options.check)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _tell(stale: list[str], check: bool) -> int:
     for name in stale:
-        print(f"{'stale' if options.check else 'updated'}: {name}")
-    return 1 if stale and options.check else 0
+        print(f"{'stale' if check else 'updated'}: {name}")
+    return 1 if stale and check else 0
 
 
 if __name__ == "__main__":

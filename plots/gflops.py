@@ -25,9 +25,10 @@ def draw(table: Table) -> Figure:
         form = {"linestyle": style.dashes(kernel), "marker": mark[kernel], "color": hue[kernel]}
         ax.plot(_edges(squares), rates, markersize=5, linewidth=1.5, label=kernel, **form)
         labels += _end_label(squares, rates, kernel, hue[kernel])
+    alone = {"marker": "_", "markersize": 20} if len(squares) == 1 else {}  # a line of one point cannot be seen
     for name, (dash, width) in BASELINES.items():
         rates = [table.baseline(name, shape) / 1000 for shape in squares]
-        ax.plot(_edges(squares), rates, linestyle=dash, linewidth=width, color="black", label=name, zorder=1.9)
+        ax.plot(_edges(squares), rates, linestyle=dash, linewidth=width, color="black", label=name, zorder=1.9, **alone)
         labels += _end_label(squares, rates, name, "black", "bold")
     if table.ceiling:
         ax.axhline(table.ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
@@ -55,7 +56,7 @@ def _axes(ax, squares: list[Shape]) -> None:
     powers = [edge for edge in edges if edge & (edge - 1) == 0]
     ax.set_xticks(powers or edges, [str(edge) for edge in powers or edges])
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlim(edges[0] / 1.12, edges[-1] * 1.12)
+    ax.set_xlim(edges[0] / (1.12 if len(edges) > 1 else 8), edges[-1] * 1.12)
     ax.set_ylim(bottom=0)
     ax.margins(y=0.03)
     ax.grid(axis="y")

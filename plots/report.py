@@ -192,21 +192,20 @@ def _figures(table: Table) -> dict[str, tuple[Figure, str, str]]:
             f"The ladder at {shape}",
             "Gain: throughput over that of the rung named. Of cuBLAS: median over rounds of cuBLAS's time over the "
             "rung's own. Hatched: variants and counter-examples.",
-        ),
-        "gflops": (
+        )
+    }
+    if table.squares:
+        figures["gflops"] = (
             gflops.draw(table),
             "Throughput against size",
             "Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling.",
-        ),
-        "heatmap": (
-            heatmap.draw(table),
-            "Ratio to cuBLAS over shapes",
-            "M×N×K down, rungs across. 1 is as fast as cuBLAS, more is faster. The colour scale has its middle at 1 "
-            "and unequal steps on its two sides.",
-        ),
-    }
-    if not table.squares:
-        del figures["gflops"]
+        )
+    figures["heatmap"] = (
+        heatmap.draw(table),
+        "Ratio to cuBLAS over shapes",
+        "M×N×K down, rungs across. 1 is as fast as cuBLAS, more is faster. The colour scale has its middle at 1 "
+        "and unequal steps on its two sides.",
+    )
     if roofline.possible(table):
         figures["roofline"] = (
             roofline.draw(table),
@@ -228,7 +227,5 @@ def inline_svg(text: str, prefix: str, label: str) -> Markup:
     """An SVG file's root element for use inside HTML: ids made unique to the page, size left to the page."""
     text = text[text.index("<svg") :]
     text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
-    text = re.sub(
-        r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1), count=1
-    )
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1), count=1)
     return Markup(text.replace("<svg", Markup('<svg role="img" aria-label="{}"').format(label), 1))

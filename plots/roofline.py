@@ -85,9 +85,7 @@ def _roofs(ax, table: Table, sizes: list[Shape]) -> None:
     angle = math.degrees(math.atan2(angle[1][1] - angle[0][1], angle[1][0] - angle[0][0]))
     middle = math.sqrt(left * ridge)
     text = f"DRAM copy {digits(slope)} TB/s"
-    ax.text(
-        middle / 1.08, middle * slope * 1.08, text, rotation=angle, ha="center", va="bottom", rotation_mode="anchor"
-    )
+    ax.text(middle / 1.08, middle * slope * 1.08, text, rotation=angle, ha="center", va="bottom", rotation_mode="anchor")
     for size in sizes:
         x = intensity(table, size)
         ax.axvline(x, color="#dddddd", linewidth=0.8, zorder=0)

@@ -43,9 +43,7 @@ def slow_gpu():
 
 def refused():
     return [
-        waived(k, ODD, "no") if (r["m"], k) == (1020, "05_float4") else r
-        for r in synthetic.all_rows()
-        for k in [r["kernel"]]
+        waived(k, ODD, "no") if (r["m"], k) == (1020, "05_float4") else r for r in synthetic.all_rows() for k in [r["kernel"]]
     ]
 
 

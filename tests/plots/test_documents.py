@@ -1,0 +1,146 @@
+"""Generated blocks: filled from recorded results and sources, and found stale when either moves on."""
+
+from pathlib import Path
+
+import pytest
+import synthetic
+from synthetic import write_folder
+
+from plots.__main__ import main
+from plots.blocks import fill
+from plots.documents import GPU
+from plots.errors import InputError
+
+KERNELS = ["05_float4", "06_bank_conflict_free", "06b_padded"]
+SOURCE = """// 06
+int before;
+  // [inner]
+  for (int k = 0; k < BK; ++k) {
+    // [deep]
+    work(k);
+    // [/deep]
+  }
+  // [/inner]
+.idea = "split"
+        " tiles",
+"""
+CHAPTER = """# 06
+
+<!-- generated: measured 06 -->
+<!-- end generated -->
+
+<!-- generated: code kernels/06_bank_conflict_free.cu inner -->
+<!-- end generated -->
+
+```
+<!-- generated: an example in a fence -->
+```
+"""
+README = "top\n\n<!-- generated: ladder-table -->\n<!-- end generated -->\nbottom\n"
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A small checkout: three kernels, one chapter, README, recorded results."""
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "docs").mkdir()
+    for stem in KERNELS:
+        (tmp_path / "kernels" / f"{stem}.cu").write_text(SOURCE)
+    (tmp_path / "docs" / "06_bank_conflict_free.md").write_text(CHAPTER)
+    (tmp_path / "README.md").write_text(README)
+    write_folder(tmp_path / "bench" / "recorded" / GPU)
+    return tmp_path
+
+
+def run(command, root, *more):
+    return main([command, "--root", str(root), *more])
+
+
+def test_readme_gets_the_recorded_numbers(root):
+    assert run("readme", root) == 0
+    text = (root / "README.md").read_text()
+    assert text.startswith("top\n") and text.endswith("bottom\n")
+    line = next(line for line in text.splitlines() if line.startswith("| [06_bank_conflict_free]"))
+    assert "(kernels/06_bank_conflict_free.cu)" in line and "[06](docs/06_bank_conflict_free.md)" in line
+    assert line.endswith("| split tiles | [06](docs/06_bank_conflict_free.md) | 38.9 | 1.20 × 05 | 0.78 |")
+    assert f"Measured on {synthetic.GPU}, 2001-02-03" in text
+
+
+def test_a_chapter_gets_rung_predecessor_variant_and_cublas_at_three_sizes(root):
+    assert run("docs", root) == 0
+    text = (root / "docs/06_bank_conflict_free.md").read_text()
+    lines = [line.split(" | ")[0].lstrip("| ") for line in text.splitlines() if line.startswith("| ")]
+    assert lines == ["f32", "---", "05_float4", "**06_bank_conflict_free**", "06b_padded", "cuBLAS"]
+    assert "2048³, TFLOP/s (of cuBLAS) | 4096³, TFLOP/s (of cuBLAS) | 8192³, TFLOP/s (of cuBLAS)" in text
+    assert "| **06_bank_conflict_free** | 38.6 (0.78) | 38.9 (0.78) | 39.0 (0.78) | 128 | 16 | 2 |" in text
+    assert "Gain over 05_float4: × 1.20 at 2048³, × 1.20 at 4096³, × 1.20 at 8192³." in text
+
+
+def test_code_is_cut_out_dedented_with_a_link_to_its_line(root):
+    run("docs", root)
+    text = (root / "docs/06_bank_conflict_free.md").read_text()
+    code = "```cuda\nfor (int k = 0; k < BK; ++k) {\n  work(k);\n}\n```"
+    assert f"[`kernels/06_bank_conflict_free.cu`, line 4](../kernels/06_bank_conflict_free.cu#L4)\n\n{code}" in text
+
+
+@pytest.mark.parametrize("command", ["readme", "docs"])
+def test_check_names_stale_blocks_and_changes_nothing(root, command, capsys):
+    path = root / {"readme": "README.md", "docs": "docs/06_bank_conflict_free.md"}[command]
+    before = path.read_text()
+    assert run(command, root, "--check") == 1
+    assert f"stale: {path}: " in capsys.readouterr().out
+    assert path.read_text() == before
+    assert run(command, root) == 0
+    capsys.readouterr()
+    assert run(command, root, "--check") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_new_numbers_and_new_code_make_blocks_stale(root, capsys):
+    run("docs", root)
+    recorded = root / "bench/recorded" / GPU / "ladder.csv"
+    recorded.write_text(recorded.read_text().replace(",0.78,", ",0.79,"))
+    kernel = root / "kernels/06_bank_conflict_free.cu"
+    capsys.readouterr()
+    assert run("docs", root, "--check") == 1
+    assert capsys.readouterr().out.strip().endswith("measured 06")
+    kernel.write_text(SOURCE.replace("work(k)", "rest(k)"))
+    assert run("docs", root, "--check") == 1
+    assert capsys.readouterr().out.strip().endswith("code kernels/06_bank_conflict_free.cu inner")
+
+
+def test_without_recorded_results_the_blocks_say_so(root):
+    (root / "bench/recorded" / GPU / "ladder.csv").unlink()
+    run("readme", root)
+    run("docs", root)
+    assert "*No recorded results yet.*" in (root / "README.md").read_text()
+    assert "*No recorded results yet.*" in (root / "docs/06_bank_conflict_free.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("measure 06", "unknown block 'measure 06'"),
+        ("code kernels/none.cu inner", "no such file"),
+        ("code kernels/05_float4.cu outer", "needs one line '// [outer]'"),
+    ],
+)
+def test_a_block_that_cannot_be_filled_is_one_line_and_status_2(root, capsys, block, said):
+    chapter = root / "docs/06_bank_conflict_free.md"
+    chapter.write_text(f"<!-- generated: {block} -->\n<!-- end generated -->\n")
+    assert run("docs", root) == 2
+    error = capsys.readouterr().err
+    assert said in error and chapter.name in error and error.count("\n") == 1
+
+
+def test_an_unclosed_block_is_an_error():
+    with pytest.raises(InputError, match="line 2: block 'x' has no"):
+        fill("a\n<!-- generated: x -->\nb\n", lambda name: name)
+    with pytest.raises(InputError, match="line 2: a block starts inside 'x'"):
+        fill("<!-- generated: x -->\n<!-- generated: y -->\n<!-- end generated -->\n", lambda name: name)
+
+
+def test_the_repositorys_own_blocks_are_fresh(capsys):
+    root = Path(__file__).parents[2]
+    assert run("readme", root, "--check") == 0, f"run python3 -m plots readme: {capsys.readouterr().out}"
+    assert run("docs", root, "--check") == 0, f"run python3 -m plots docs: {capsys.readouterr().out}"

@@ -1,0 +1,116 @@
+"""The index-map figures: drawn from what bench/maps.cpp prints, legible, and as committed."""
+
+import itertools
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from plots import maps, pictures
+from plots.__main__ import main
+from plots.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if not compiler:
+        pytest.skip("no C++ compiler for bench/maps.cpp")
+    program = tmp_path_factory.mktemp("maps") / "maps"
+    subprocess.run([compiler, "-std=c++20", f"-I{ROOT}", ROOT / "bench/maps.cpp", "-o", program], check=True)
+    return maps.run(program)
+
+
+@pytest.fixture(scope="module")
+def read(printed):
+    return maps.parse(printed, "maps")
+
+
+@pytest.fixture(scope="module")
+def drawings(read):
+    return maps.figures(read) | pictures.figures(ROOT)
+
+
+def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
+    csv = tmp_path / "maps.csv"
+    csv.write_text(printed)
+    status = main(["maps", "--maps", str(csv), "--check"])
+    assert status == 0, f"run python3 -m plots maps: {capsys.readouterr().out}"
+
+
+def test_a_changed_map_makes_a_figure_stale(printed, tmp_path, capsys):
+    csv = tmp_path / "maps.csv"
+    csv.write_text(
+        printed.replace("sB_load,05,31,0,248,", "sB_load,05,30,0,248,", 1).replace(
+            "sB_load,06,0,0,0,0,0,0", "sB_load,06,1,0,0,0,0,0", 1
+        )
+    )
+    assert csv.read_text() != printed
+    assert main(["maps", "--maps", str(csv), "--check"]) == 1
+    assert "06_load_b.svg" in capsys.readouterr().out
+
+
+def boxes(drawing):
+    for text in drawing.texts:
+        font = FontProperties(family="DejaVu Sans", weight="bold" if text.bold else "normal")
+        width = TextPath((0, 0), text.text, size=text.size, prop=font).get_extents().width
+        left = text.x - {"start": 0, "middle": width / 2, "end": width}[text.anchor]
+        yield text.text, left, left + width, text.y - text.size / 2, text.y + text.size / 2
+
+
+def test_no_text_touches_another_or_leaves_the_picture(drawings):
+    for name, drawing in drawings.items():
+        found = list(boxes(drawing))
+        for text, left, right, top, bottom in found:
+            assert left >= 0 and right <= drawing.width, f"{name}: '{text}'"
+            assert top >= 0 and bottom <= drawing.height, f"{name}: '{text}'"
+        for one, other in itertools.combinations(found, 2):
+            apart = one[2] <= other[1] or other[2] <= one[1] or one[4] <= other[3] or other[4] <= one[3]
+            assert apart, f"{name}: '{one[0]}' and '{other[0]}' overlap"
+
+
+def test_every_lane_and_wavefront_of_a_load_is_drawn(read, drawings):
+    for rung, count in (("05", 8), ("06", 4), ("06b", 4)):
+        assert 1 + max(touch.wavefront for touch in read["sB_load", rung]) == count
+        assert f"{rung}: {count} wavefronts" in [text.text for text in drawings["06_load_b"].texts]
+    cells = [text.text for text in drawings["06_load_b"].texts if text.text.isdecimal()]
+    assert all(cells.count(str(lane)) >= 3 for lane in range(32))
+
+
+def test_regions_cover_every_element_once(read):
+    owner = {(touch.row, touch.col): touch.thread for touch in read["C", "06"]}
+    covered = {}
+    for thread, (row, col, height, width) in maps._regions(owner):
+        for place in itertools.product(range(row, row + height), range(col, col + width)):
+            assert place not in covered
+            covered[place] = thread
+    assert covered == owner
+
+
+def test_sectors_that_a_warp_touches():
+    counts = {
+        rung: [pictures.sectors(places) for places in pictures.touched(lanes).values()]
+        for rung, lanes in pictures.THREAD_MAPS.items()
+    }
+    assert counts == {"01": [1, 4, 4], "01b": [32, 1, 32]}
+
+
+@pytest.mark.parametrize(("stem", "along"), [("01_naive", "col"), ("01b_uncoalesced", "row")])
+def test_the_thread_maps_are_those_of_the_kernels(stem, along):
+    source = (ROOT / f"kernels/{stem}.cu").read_text(encoding="utf-8")
+    fastest = re.search(r"const int (row|col) = .* threadIdx\.x % Tile::\w+;", source)[1]
+    moved = [place for place in pictures.THREAD_MAPS[stem.partition("_")[0]](1)]
+    assert fastest == along == ("row", "col")[moved.index(1)]
+
+
+def test_a_wrong_line_is_named():
+    with pytest.raises(InputError, match="maps:2: expected 8 fields"):
+        maps.parse(",".join(maps.HEADER) + "\nC,03,0,0\n", "maps")
+    with pytest.raises(InputError, match="maps:1: expected the header"):
+        maps.parse("a,b\n", "maps")

@@ -1,0 +1,196 @@
+"""The report: self-contained, escaped, with the CSV's numbers, and still there when half of the input is not."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import synthetic
+from synthetic import row, waived, write_folder, write_rows
+
+from plots.__main__ import main
+from plots.units import Shape, ratio, tflops
+
+SIZE = Shape(4096, 4096, 4096)
+VOID = {"meta", "link", "br", "hr", "img"}
+
+
+def report(folder: Path, out: Path, *more: str) -> tuple[str, str]:
+    assert main(["report", "--results", str(folder), "--out", str(out), *more]) == 0
+    return (out / "report.html").read_text(), (out / "summary.md").read_text()
+
+
+class Page(HTMLParser):
+    """Cells of each table row, attributes that would make a request, ids, and whether tags are balanced."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.cell, self.requests, self.ids, self.open = [], None, [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.cell = ""
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href") and not value.startswith(("#", "data:")):
+                self.requests.append(value)
+            if name == "id":
+                self.ids.append(value)
+        self.requests += [tag] if tag in ("script", "link", "iframe") else []
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag in ("td", "th"):
+            self.rows[-1].append(self.cell)
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+
+def test_the_ladder_table_holds_the_csvs_numbers(folder, tmp_path):
+    html, summary = report(folder, tmp_path / "out")
+    rows = {cells[0]: cells for cells in Page(html).rows if len(cells) == 12}
+    for kernel, factor in synthetic.RATIOS.items():
+        written = row(kernel, SIZE)
+        assert rows[kernel][2] == tflops(float(written["gflops"]))
+        assert rows[kernel][4:7] == [ratio(factor), ratio(factor / 1.002), ratio(float(written["gflops"]) / 65000)]
+        assert rows[kernel][7:] == ["128", "16", "2", "1980", "1.2e-07 / 2.4e-04"]
+    assert "| 08_warp_tiling |" in summary and "| 50.4 | 1.09 × 07 | 1.01 |" in summary
+
+
+def test_every_shape_and_rung_is_in_the_shape_table(folder, tmp_path):
+    html, _ = report(folder, tmp_path / "out")
+    rows = {cells[1]: cells for cells in Page(html).rows if len(cells) == 4 + len(synthetic.RATIOS)}
+    shapes = [Shape(n, n, n) for n in synthetic.SQUARES] + [Shape(*s) for s in synthetic.OTHERS]
+    for shape in shapes:
+        numbers = [tflops(float(row(kernel, shape)["gflops"])) for kernel in synthetic.RATIOS]
+        assert rows[f"{shape.m} × {shape.n} × {shape.k}"][4:] == numbers
+
+
+def test_one_file_without_requests_and_without_a_repeated_id(folder, tmp_path):
+    html, _ = report(folder, tmp_path / "out")
+    page = Page(html)
+    assert page.open == [] and page.requests == []
+    assert not re.findall(r"url\((?!#)|@import", html)
+    assert len(page.ids) == len(set(page.ids))
+    for target in re.findall(r'(?:href="#|url\(#)([^")]+)', html):
+        assert target in page.ids
+    assert html.count("<svg") == 4
+    names = {f"{name}_f32.{kind}" for name in ("ladder", "gflops", "heatmap", "roofline") for kind in ("svg", "png")}
+    assert {path.name for path in (tmp_path / "out/plots").iterdir()} == names
+
+
+def test_text_from_the_csv_is_escaped(tmp_path):
+    bad = '<script>alert("x")</script> & | more, and more'
+    rows = [row("01_naive", SIZE), waived("02_smem_tiling", SIZE, bad)]
+    html, summary = report(write_folder(tmp_path, rows), tmp_path / "out")
+    assert "<script" not in html and "&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt; &amp; | more" in html
+    assert "<script" not in summary.replace("\\<", "")
+    assert bad in [cell for cells in Page(html).rows for cell in cells]
+
+
+def test_recorded_results_are_labelled_with_gpu_and_date(folder, tmp_path):
+    label = f"measured on {synthetic.GPU} on 2001-02-03, not on the machine"
+    assert not any(label in text for text in report(folder, tmp_path / "own"))
+    assert all(label in text for text in report(folder, tmp_path / "flag", "--recorded"))
+    lying = write_folder(tmp_path / "bench" / "recorded" / "gpu")
+    assert all(label in text for text in report(lying, tmp_path / "folder"))
+
+
+def test_refusals_failures_and_wrong_results_are_listed(tmp_path):
+    odd = Shape(1020, 1020, 1020)
+    rows = [
+        *synthetic.all_rows(),
+        waived("05_float4", odd, "needs rows of 16 bytes"),
+        waived("06_bank_conflict_free", odd, "needs rows of 16 bytes"),
+        row("07_double_buffer", odd, status="wrong", reason="3 elements wrong", utc="2001-02-04T00:00:00Z"),
+    ]
+    rows = [r | {"utc": "2001-02-04T00:00:00Z"} if r["status"] == "waived" else r for r in rows]
+    html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
+    rows = Page(html).rows
+    assert ["wrong", "f32 1020 × 1020 × 1020", "07", "3 elements wrong"] in rows
+    assert ["waived", "f32 1020 × 1020 × 1020", "05, 06", "needs rows of 16 bytes"] in rows
+    checked = {cells[0]: cells for cells in rows if len(cells) == 7 and cells[0] in synthetic.RATIOS}
+    assert checked["07_double_buffer"][1:6] == ["17", "16", "1", "0", "0"]
+    assert checked["05_float4"][1:6] == ["16", "16", "0", "0", "1"]
+
+
+def test_spread_and_steady_are_told_where_they_were_measured(folder, tmp_path):
+    html, summary = report(folder, tmp_path / "out")
+    assert ["05_float4", "4096³", "0.6500", "0.6526", "+0.40 %"] in Page(html).rows
+    assert "Steady protocol" in html and "Steady protocol" in summary
+    (folder / "spread.csv").unlink()
+    (folder / "steady.csv").unlink()
+    html, summary = report(folder, tmp_path / "out")
+    assert "same run twice" not in html + summary and "Steady protocol" not in html + summary
+
+
+def test_throttling_is_counted(tmp_path):
+    held = {"01_naive": "sw_power_cap+sw_thermal", "02_smem_tiling": "sw_power_cap"}
+    rows = [row(k, SIZE, throttle=t) for k, t in held.items()]
+    html, _ = report(write_folder(tmp_path, [*rows, row("08_warp_tiling", SIZE)]), tmp_path / "out")
+    assert "held back in 2 of 3 timed cells: sw_power_cap in 2, sw_thermal in 1." in html
+
+
+def only_check_rows(rows):
+    return [r | {"protocol": "check", "median_ms": "", "gflops": ""} for r in rows]
+
+
+def nothing_known(rows):
+    gone = ["clock_mhz", "power_w", "temperature_c", "throttle", "cublaslt_ms", "cublaslt_gflops", "ratio_best"]
+    return [r | dict.fromkeys([*gone, "ceiling", "ceiling_fraction", "max_error", "bound"], "") for r in rows]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: rows[:37], "cells (rungs × shapes) have no row"),
+        (lambda rows: [r for r in rows if r["kernel"] != "05_float4"], "no rows for 05_float4"),
+        (lambda rows: [r for r in rows if r["m"] == r["n"] == r["k"] == 4096], "1 square size only"),
+        (lambda rows: [r for r in rows if not r["m"] == r["n"] == r["k"]], "0 square size only"),
+        (only_check_rows, "nothing was timed"),
+        (nothing_known, "cuBLASLt was not measured"),
+        (nothing_known, "clocks, power and temperature were not recorded"),
+        (lambda rows: [r | {"status": "failed", "reason": "?", "gflops": ""} for r in rows], "no rung has a result"),
+        (lambda rows: [], "nothing was timed"),
+        (lambda rows: [*rows, row("01_naive", SIZE, beta=1)], "1 rows not under rounds protocol"),
+    ],
+)
+def test_an_incomplete_run_still_gives_a_report_that_says_what_is_missing(tmp_path, change, said):
+    html, summary = report(write_folder(tmp_path, change(synthetic.all_rows())), tmp_path / "out")
+    assert said in html and said in summary
+    assert Page(html).open == []
+    assert "nan" not in re.sub(r"<svg.*?</svg>|<style.*?</style>", "", html, flags=re.S).lower().split()
+
+
+def test_missing_files_are_named(folder, tmp_path):
+    for name in ("ceilings.csv", "environment.json", "check.csv"):
+        (folder / name).unlink()
+    html, _ = report(folder, tmp_path / "out")
+    assert "ceilings.csv is missing: no roofline" in html and "environment.json is missing" in html
+    assert html.count("<svg") == 3
+
+
+@pytest.mark.parametrize("command", ["report", "gflops", "ladder", "roofline", "heatmap"])
+def test_bad_input_is_one_line_and_status_2(tmp_path, capsys, command):
+    arguments = [command, "--results", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(arguments) == 2
+    write_rows(tmp_path / "ladder.csv", [row("01_naive", SIZE, gflops="fast")])
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.splitlines()[0].endswith("no ladder.csv in it")
+    assert error.splitlines()[1].endswith("ladder.csv:2: gflops is not a number: 'fast'")
+    assert len(error.splitlines()) == 2
+
+
+@pytest.mark.parametrize("command", ["gflops", "ladder", "roofline", "heatmap"])
+def test_each_figure_has_a_command(folder, tmp_path, command):
+    assert main([command, "--results", str(folder), "--out", str(tmp_path / "out")]) == 0
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {f"{command}_f32.svg", f"{command}_f32.png"}
