@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-
 RESERVED_SHARED_BYTES = 1024  # what the system takes of each block's shared memory
 
 

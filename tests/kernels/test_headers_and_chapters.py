@@ -1,0 +1,101 @@
+"""Each rung says what STYLE asks of it, has a chapter, and can be compiled by the plain nvcc line that stands there."""
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
+FIELDS = ["Idea", "Changed from", "Expect", "Limiter now", "New instructions", "Limits", "Run", "Read"]
+LONGEST_HEADER = 25  # lines
+
+# fmt 9 takes host code that nvcc hands to GCC for device code, and then contradicts itself about constexpr.
+PLAIN_LINE = (
+    "nvcc -std=c++20 -O3 -arch=sm_90 -DFMT_HEADER_ONLY -DFMT_USE_CONSTEXPR=1 -I. kernels/{stem}.cu common/*.cpp "
+    "common/harness/*.c* bench/ceilings.cu bench/shape_families.cpp bench/main.cpp -lcublas -lcublasLt -ldl -o {stem}"
+)
+BUILT_IN_FULL = "08_warp_tiling"  # the rest of a line is the same for all rungs, and takes a minute
+
+
+def by_stem(path: Path) -> str:
+    return path.stem
+
+
+def header(source: Path) -> list[str]:
+    lines = source.read_text().splitlines()
+    return lines[: next(number for number, line in enumerate(lines) if not line.startswith("//"))]
+
+
+def field(source: Path, name: str) -> str:
+    (text,) = (match[1] for line in header(source) if (match := re.match(rf"// {name}\b\s*(.*)", line)))
+    return text
+
+
+def chapter(source: Path) -> Path:
+    return ROOT / field(source, "Read").split()[0]
+
+
+def plain_lines(document: Path) -> list[str]:
+    blocks = re.findall(r"^```\w*\n(.*?)^```", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("nvcc ")]
+
+
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_header_has_its_fields_in_order(source):
+    lines = header(source)
+    assert len(lines) <= LONGEST_HEADER
+    assert lines[0].startswith(f"// {source.stem} · ")
+    fields = [name for line in lines for name in FIELDS if re.match(rf"// {name}\b", line)]
+    assert fields == FIELDS
+    assert field(source, "Run").startswith(f"./run_all.sh run {source.stem.partition('_')[0]} ")
+
+
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_rung_has_a_chapter(source):
+    """A rung's chapter is its own; a variant (01b) stands in the chapter of the rung that it varies."""
+    number, _, name = source.stem.partition("_")
+    document = chapter(source)
+    assert document.exists()
+    if number.isdigit():
+        assert document.stem == source.stem
+    else:
+        assert document.stem.startswith(number[:2]), f"{name} is a variant of {number[:2]}"
+
+
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_chapter_has_the_plain_line(source):
+    lines = [line for line in plain_lines(chapter(source)) if f"kernels/{source.stem}.cu" in line]
+    assert lines == [PLAIN_LINE.format(stem=source.stem)]
+
+
+def plain_environment() -> dict[str, str]:
+    """As a reader has it who installed nvcc and the header-only libraries: both are found without an option."""
+    nvcc = Path(os.environ.get("CUDACXX", "/usr/local/cuda/bin/nvcc"))
+    toolkit = nvcc.parent.parent
+    return {
+        **os.environ,
+        "PATH": f"{nvcc.parent}:{os.environ['PATH']}",
+        "CPLUS_INCLUDE_PATH": str(ROOT / ".deps/usr/include"),
+        "LD_LIBRARY_PATH": f"{toolkit / 'lib64'}:{toolkit / 'lib'}",
+    }
+
+
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_plain_options_compile_the_rung(source, tmp_path):
+    options = shlex.split(PLAIN_LINE.format(stem=source.stem).partition(" kernels/")[0])
+    command = [*options, "-c", f"kernels/{source.name}", "-o", str(tmp_path / "rung.o")]
+    done = subprocess.run(command, cwd=ROOT, env=plain_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_plain_line_builds_a_program(tmp_path):
+    line = PLAIN_LINE.format(stem=BUILT_IN_FULL).replace(f"-o {BUILT_IN_FULL}", f"-o {tmp_path}/program --threads 2")
+    done = subprocess.run(line, shell=True, cwd=ROOT, env=plain_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run([tmp_path / "program", "--list"], env=plain_environment(), capture_output=True, text=True)
+    assert listed.returncode == 0, listed.stderr
+    assert "warp_tiling" in listed.stdout

@@ -1,0 +1,168 @@
+"""What the compiler makes of every rung, for sm_80 and sm_90a, against what the chapters claim. Needs no GPU."""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tools.cubin import Kernel, kernels
+
+ROOT = Path(__file__).parents[2]
+RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
+ARCHS = ["sm_80", "sm_90a"]
+REGISTERS_AN_SM = 65536
+
+# ---- what the chapters claim, by rung -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Instructions that are in the rung's machine code, and that are not."""
+
+    present: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    barriers: int | None = None  # BAR instructions in the whole kernel
+
+
+WIDE_GLOBAL = (r"LDG\.E\.128", r"STG\.E\.128")  # 16-byte loads and stores of global memory
+WIDE_SHARED = (r"LDS\.128",)
+SHARED = (r"LDS", r"STS", r"BAR")
+
+CLAIMS = {
+    "01": Claim(present=("LDG",), absent=(*SHARED, *WIDE_GLOBAL)),
+    "01b": Claim(present=("LDG",), absent=(*SHARED, *WIDE_GLOBAL)),
+    "02": Claim(present=SHARED, absent=WIDE_GLOBAL, barriers=2),
+    "03": Claim(present=SHARED, absent=WIDE_GLOBAL, barriers=2),
+    "04": Claim(present=SHARED, absent=WIDE_GLOBAL, barriers=2),
+    "05": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
+    "06": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
+    "06b": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
+    "07": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),  # one before the loop, one a tile
+    "08": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
+}
+# In every rung of Part I: FP32 on the CUDA cores, nothing in local memory.
+PART_ONE = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", r"LDL", r"STL"))
+
+# ---- the tests ------------------------------------------------------------------------------------------------------
+
+
+def nvcc() -> str:
+    return os.environ.get("CUDACXX", "nvcc")
+
+
+@pytest.fixture(scope="session")
+def machine_code(tmp_path_factory):
+    """Compiles a rung once, for both architectures, warnings as errors, and reads its kernels."""
+    known: dict[Path, list[Kernel]] = {}
+
+    def compiled(source: Path) -> list[Kernel]:
+        if source not in known:
+            result = tmp_path_factory.mktemp("code") / f"{source.stem}.o"
+            compile_rung(source, result)
+            known[source] = kernels(result)
+        return known[source]
+
+    return compiled
+
+
+def compile_rung(source: Path, result: Path) -> None:
+    architectures = [
+        f"--generate-code=arch={arch.replace('sm', 'compute')},code=[{arch.replace('sm', 'compute')},{arch}]"
+        for arch in ARCHS
+    ]
+    warnings = ["-Xcompiler=-Wall,-Wextra,-Werror", "-Werror=all-warnings", "-Xptxas=--warn-on-spills"]
+    command = [nvcc(), "-std=c++20", "-O3", *architectures, *warnings, f"-I{ROOT}", "-c", source, "-o", result]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, f"{source.name} does not compile without a warning:\n{done.stdout}{done.stderr}"
+
+
+def one_kernel(found: list[Kernel], arch: str) -> Kernel:
+    """The rung's kernel: its only one, or, with helpers beside it, the longest."""
+    of_arch = [kernel for kernel in found if kernel.arch == arch]
+    assert of_arch, f"no kernel for {arch}"
+    return max(of_arch, key=lambda kernel: len(kernel.instructions))
+
+
+def by_stem(path: Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_compiles_for_both_architectures_without_a_warning(source, machine_code):
+    assert {kernel.arch for kernel in machine_code(source)} == set(ARCHS)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_nothing_is_spilled(source, arch, machine_code):
+    for kernel in machine_code(source):
+        if kernel.arch == arch:
+            assert (kernel.stack_bytes, kernel.local_bytes) == (0, 0), f"{kernel.symbol} uses local memory"
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_registers_keep_the_promise_of_the_launch_bounds(source, arch, machine_code):
+    kernel = one_kernel(machine_code(source), arch)
+    assert kernel.threads > 0, "no __launch_bounds__"
+    registers = -(-kernel.registers // 8) * 8  # handed out in eights
+    assert registers * kernel.threads * kernel.min_blocks <= REGISTERS_AN_SM
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_instructions_are_what_the_chapter_claims(source, arch, machine_code):
+    kernel = one_kernel(machine_code(source), arch)
+    number = source.stem.partition("_")[0]
+    claims = [PART_ONE] if number < "09" else []
+    claims += [CLAIMS[number]] if number in CLAIMS else []
+    for claim in claims:
+        missing = [pattern for pattern in claim.present if not kernel.count(pattern)]
+        unwanted = [pattern for pattern in claim.absent if kernel.count(pattern)]
+        assert not missing and not unwanted, f"missing: {missing}, there but should not be: {unwanted}"
+        if claim.barriers is not None:
+            assert kernel.count("BAR") == claim.barriers
+
+
+def test_every_claim_is_about_a_rung():
+    assert set(CLAIMS) <= {source.stem.partition("_")[0] for source in RUNGS}
+
+
+# ---- proof that the tests above can fail ----------------------------------------------------------------------------
+
+SPILLS = """
+__global__ void __launch_bounds__(1024) spills(const float* in, float* out, int n) {
+  float kept[128];
+  for (int i = 0; i < 128; ++i) kept[i] = in[i * 1024 + threadIdx.x];
+  for (int i = 0; i < n; ++i) kept[i % 128] *= kept[(i * 7) % 128];
+  for (int i = 0; i < 128; ++i) out[i * 1024 + threadIdx.x] = kept[i];
+}
+"""
+
+
+def test_local_memory_is_seen(tmp_path):
+    source, result = tmp_path / "spills.cu", tmp_path / "spills.o"
+    source.write_text(SPILLS)
+    command = [nvcc(), "-O3", "--generate-code=arch=compute_80,code=[compute_80,sm_80]", "-c", source, "-o", result]
+    subprocess.run(list(map(str, command)), check=True)
+    (kernel,) = kernels(result)
+    assert kernel.stack_bytes > 0 and kernel.count("LDL") > 0 and kernel.count("STL") > 0
+    assert kernel.threads == 1024
+
+
+def test_a_warning_fails_the_compilation(tmp_path):
+    source = tmp_path / "warns.cu"
+    source.write_text("__global__ void warns() { int unused = 1; }\n")
+    with pytest.raises(AssertionError, match="does not compile without a warning"):
+        compile_rung(source, tmp_path / "warns.o")
+
+
+def test_mnemonics_match_by_whole_parts():
+    kernel = Kernel("sm_80", "k", 1, 0, 0, 0, 1, 1, ("LDG.E.128.CONSTANT", "LDGSTS.E", "BAR.SYNC"))
+    assert kernel.count("LDG") == 1
+    assert kernel.count(r"LDG\.E\.128") == 1
+    assert kernel.count(r"LDG\.E\.12") == 0
+    assert re.fullmatch("sm_.*", kernel.arch)
