@@ -120,9 +120,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   CLI::App app(single ? fmt::format("{}: {}", rungs()[0].stem(), rungs()[0].idea)
                       : "Checks the rungs of the ladder against cuBLAS and times them beside it.");
   app.set_help_flag("--help,-h", "This text");
-  app.add_option("M N K", sizes, "Sizes of one problem, D = alpha A B + beta C; 4096 4096 4096 without")
-      ->type_name("")
-      ->expected(0, 3);
+  app.add_option("M N K", sizes, "Sizes of one problem, D = alpha A B + beta C; 4096 4096 4096 without")->type_name("");
   app.add_flag("--list", options.list, "Every rung: number, name, idea, types, least architecture");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; all without");
   app.add_option("--type", type, "f32, tf32, bf16 or f16; each rung's first without");
@@ -164,7 +162,6 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
     }
     if (std::regex_match(extra, std::regex("-[0-9].*")))
       throw UsageError(fmt::format("M, N and K must be whole numbers from 1 on, got '{}'", extra));
-    if (extra.rfind("-", 0) != 0) throw UsageError(fmt::format("only M N K stand without an option, got '{}'", extra));
     std::vector<std::string> known;
     for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
     throw UsageError(fmt::format("there is no option '{}'; the nearest is {}", extra, nearest(extra, known)));

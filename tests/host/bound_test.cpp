@@ -1,0 +1,102 @@
+// The bound lets correct arithmetic pass, whatever the order of the sum, and nothing else.
+#include "common/harness/bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "common/harness/check_device.h"
+
+namespace ladder {
+namespace {
+
+struct Dot {
+  std::vector<float> a, b;
+  double exact = 0.0, scale = 0.0;
+  Dot(int k, unsigned seed, bool positive) : a(k), b(k) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (int i = 0; i < k; ++i) {
+      a[i] = positive ? std::fabs(normal(random)) : normal(random);
+      b[i] = positive ? std::fabs(normal(random)) : normal(random);
+      exact += static_cast<double>(a[i]) * b[i];
+      scale += std::fabs(static_cast<double>(a[i]) * b[i]);
+    }
+  }
+  float forwards(int terms) const {
+    float sum = 0.0F;
+    for (int i = 0; i < terms; ++i) sum = std::fma(a[i], b[i], sum);
+    return sum;
+  }
+  float backwards() const {
+    float sum = 0.0F;
+    for (int i = static_cast<int>(a.size()) - 1; i >= 0; --i) sum = std::fma(a[i], b[i], sum);
+    return sum;
+  }
+};
+
+TEST(Bound, LetsAnyOrderOfTheSumPass) {
+  for (const int k : {1, 2, 3, 31, 64, 65, 1000, 4097, 65536})
+    for (const bool positive : {false, true})
+      for (unsigned seed = 0; seed < 40; ++seed) {
+        const Dot dot(k, seed, positive);
+        const Bound bound = error_bound(Type::f32, Out::f32, k);
+        EXPECT_FALSE(judge(dot.forwards(k), dot.exact, dot.scale, bound).wrong) << k << " " << positive;
+        EXPECT_FALSE(judge(dot.backwards(), dot.forwards(k), dot.scale, bound).wrong) << k << " " << positive;
+      }
+}
+
+TEST(Bound, FindsOneForgottenProduct) {
+  for (const int k : {2, 31, 256, 1000, 4096, 8192})
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      Dot dot(k, seed, false);
+      dot.a[k - 1] = dot.b[k - 1] = 1.0F;  // a product of average size
+      const float forgotten = dot.forwards(k - 1), whole = dot.forwards(k);
+      EXPECT_TRUE(judge(forgotten, whole, dot.scale, error_bound(Type::f32, Out::f32, k)).wrong) << k;
+    }
+}
+
+TEST(Bound, IsTheSmallerOfWorstCaseAndProbable) {
+  EXPECT_DOUBLE_EQ(error_bound(Type::f32, Out::f32, 1).gamma, 2 * (1 + 4) * 0x1p-24);
+  EXPECT_DOUBLE_EQ(error_bound(Type::f32, Out::f32, 64).gamma, 2 * (64 + 4) * 0x1p-24);
+  EXPECT_DOUBLE_EQ(error_bound(Type::f32, Out::f32, 4096).gamma, 2 * (512 + 4) * 0x1p-24);
+}
+
+TEST(Bound, GrowsWithCoarserTypes) {
+  const auto gamma = [](Type type) { return error_bound(type, Out::f32, 1024).gamma; };
+  EXPECT_LT(gamma(Type::f32), gamma(Type::bf16));
+  EXPECT_LT(gamma(Type::bf16), gamma(Type::tf32));
+  EXPECT_EQ(error_bound(Type::bf16, Out::same, 1024).u_out, 0x1p-8);
+  EXPECT_EQ(error_bound(Type::f16, Out::same, 1024).u_out, 0x1p-11);
+  EXPECT_EQ(error_bound(Type::bf16, Out::f32, 1024).u_out, 0.0);
+}
+
+TEST(Judge, NeverLetsNanOrInfinityPass) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  const Bound wide{1e30, 1.0, 1e30};
+  for (const double got : {nan, inf, -inf}) {
+    EXPECT_TRUE(judge(got, 0.0, 1.0, wide).wrong);
+    EXPECT_EQ(judge(got, 0.0, 1.0, wide).error, inf);
+  }
+  EXPECT_TRUE(judge(0.0, nan, 1.0, wide).wrong);  // nor does a broken reference
+  EXPECT_TRUE(judge(inf, inf, 1.0, wide).wrong);
+  EXPECT_TRUE(judge(0.0, 0.0, nan, wide).wrong);
+}
+
+TEST(Judge, MeasuresDistanceAgainstScale) {
+  const Bound bound{0.25, 0.0, 0.0};
+  EXPECT_FALSE(judge(1.25, 1.0, 1.0, bound).wrong);
+  EXPECT_TRUE(judge(1.2500001, 1.0, 1.0, bound).wrong);
+  EXPECT_TRUE(judge(0.7499999, 1.0, 1.0, bound).wrong);
+  EXPECT_DOUBLE_EQ(judge(3.0, 1.0, 4.0, bound).error, 0.5);
+  EXPECT_FALSE(judge(0.0, 0.0, 0.0, bound).wrong);  // zeros are exact
+  EXPECT_TRUE(judge(1e-30, 0.0, 0.0, bound).wrong);
+  EXPECT_FALSE(judge(1.125, 1.0, 0.0, Bound{0.0, 0.125, 0.0}).wrong);  // the rounding of the result
+}
+
+}  // namespace
+}  // namespace ladder

@@ -1,0 +1,70 @@
+#include "common/harness/measure.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/ceilings.h"
+
+namespace ladder {
+namespace {
+
+TEST(Quantile, InterpolatesBetweenOrderStatistics) {
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2);
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 2, 3}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({10, 20}, 0.1), 11);
+  EXPECT_DOUBLE_EQ(quantile({7}, 0.9), 7);
+}
+
+TEST(Ratios, AreOfTheSameRound) {
+  // The clock halves in the second round: both take twice as long, and the ratio does not move.
+  EXPECT_EQ(ratios({2, 4, 2}, {1, 2, 1}), (std::vector<double>{2, 2, 2}));
+}
+
+TEST(ColdSets, CoverTwiceTheL2WhereMemoryPermits) {
+  const OperandSpec small{{256, 256, 256}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  const size_t one = Operands::bytes(small, 1), l2 = 50 << 20;
+  EXPECT_GT(cold_sets(small, l2, size_t{1} << 40) * one, 2 * l2);
+  EXPECT_EQ(cold_sets(small, l2, 3 * one), 3);
+  EXPECT_EQ(cold_sets(small, l2, 0), 1);
+  const OperandSpec large{{8192, 8192, 8192}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  EXPECT_EQ(cold_sets(large, l2, size_t{1} << 40), 2);
+  const OperandSpec tiny{{1, 1, 1}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  EXPECT_EQ(cold_sets(tiny, l2, size_t{1} << 40), 4096);
+}
+
+TEST(OperandSpec, PadsLeadingDimensions) {
+  OperandSpec spec{{5, 6, 7}, Type::f32, Out::f32, LayoutB::row_major, 3, Init::normal, 1};
+  EXPECT_EQ(spec.lda(), 10);
+  EXPECT_EQ(spec.ldb(), 9);
+  EXPECT_EQ(spec.ldc(), 9);
+  spec.layout_b = LayoutB::col_major;
+  EXPECT_EQ(spec.ldb(), 10);
+  spec.ld_pad = ld_align;
+  EXPECT_EQ(spec.lda(), 8);
+  EXPECT_EQ(spec.ldc(), 8);
+  spec.type = Type::bf16;
+  spec.shape.k = 9;
+  EXPECT_EQ(spec.lda(), 16);  // 16 bytes are eight BF16
+}
+
+TEST(TimeFloor, NamesTheCeilingThatBinds) {
+  const std::vector<Ceiling> ceilings = {{"fp32_fma", 60'000, "GFLOP/s"}, {"dram", 4'000, "GB/s"}};
+  Problem p;
+  p.m = p.n = p.k = 4096;
+  EXPECT_EQ(time_floor(ceilings, p).ceiling, "fp32_fma");
+  EXPECT_NEAR(time_floor(ceilings, p).ms, 2.0 * 4096 * 4096 * 4096 / 60e12 * 1e3, 1e-9);
+  p.k = 1;  // writes C and reads next to nothing
+  EXPECT_EQ(time_floor(ceilings, p).ceiling, "dram");
+  EXPECT_NEAR(time_floor(ceilings, p).ms, 4.0 * (4096 + 4096 + 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
+  p.beta = 1.0F;  // reads C too
+  EXPECT_NEAR(time_floor(ceilings, p).ms, 4.0 * (4096 + 4096 + 2 * 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
+}
+
+TEST(ThrottleNames, LeaveOutIdleAndApplicationClocks) {
+  EXPECT_EQ(throttle_names(0), "none");
+  EXPECT_EQ(throttle_names(0x1 | 0x2), "none");
+  EXPECT_EQ(throttle_names(0x4), "sw_power_cap");
+  EXPECT_EQ(throttle_names(0x4 | 0x20), "sw_power_cap+sw_thermal");
+}
+
+}  // namespace
+}  // namespace ladder

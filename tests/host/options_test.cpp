@@ -1,0 +1,140 @@
+#include "common/harness/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/harness/error.h"
+
+namespace ladder {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Options parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "ladder");
+  bool finished = false;
+  return parse_options(static_cast<int>(arguments.size()), arguments.data(), finished);
+}
+
+std::string error_of(const std::vector<const char*>& arguments) {
+  try {
+    parse(arguments);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> numbers(const std::vector<const Rung*>& rungs) {
+  std::vector<std::string> result;
+  for (const Rung* rung : rungs) result.push_back(rung->number);
+  return result;
+}
+
+TEST(Options, HaveDefaults) {
+  const Options options = parse({});
+  EXPECT_THAT(options.shapes, ElementsAre(Shape{4096, 4096, 4096}));
+  EXPECT_EQ(options.rungs.size(), rungs().size());
+  EXPECT_EQ(options.alpha, 1.0F);
+  EXPECT_EQ(options.beta, 0.0F);
+  EXPECT_TRUE(options.cold);
+  EXPECT_EQ(options.check, CheckMode::full);
+  EXPECT_EQ(options.protocol, Protocol::rounds);
+  EXPECT_FALSE(options.type.has_value());
+}
+
+TEST(Options, TakeValues) {
+  const Options options =
+      parse({"64",     "32",      "16",     "--alpha", "-1.5", "--beta", "2e-1",       "--ld-pad",  "4",
+             "--init", "integer", "--seed", "9",       "--l2", "warm",   "--protocol", "steady",    "--rounds",
+             "3",      "--check", "sample", "--type",  "bf16", "--out",  "same",       "--kernels", "05-06"});
+  EXPECT_THAT(options.shapes, ElementsAre(Shape{64, 32, 16}));
+  EXPECT_EQ(options.alpha, -1.5F);
+  EXPECT_EQ(options.beta, 0.2F);
+  EXPECT_EQ(options.ld_pad, 4);
+  EXPECT_EQ(options.init, Init::integer);
+  EXPECT_EQ(options.seed, 9U);
+  EXPECT_FALSE(options.cold);
+  EXPECT_EQ(options.protocol, Protocol::steady);
+  EXPECT_EQ(options.rounds, 3);
+  EXPECT_EQ(options.check, CheckMode::sample);
+  EXPECT_EQ(options.type, Type::bf16);
+  EXPECT_EQ(options.out, Out::same);
+  EXPECT_THAT(numbers(options.rungs), ElementsAre("05", "06", "06b"));
+  EXPECT_EQ(parse({"--ld-pad", "align"}).ld_pad, ld_align);
+}
+
+TEST(Options, NameWhatTheyTake) {
+  EXPECT_THAT(error_of({"--type", "f23"}), HasSubstr("--type takes f32, tf32, bf16, f16, got 'f23'; nearest: f32"));
+  EXPECT_THAT(error_of({"--init", "ones"}), HasSubstr("--init takes normal, uniform, integer, zeros, got 'ones'"));
+  EXPECT_THAT(error_of({"--alpha", "two"}), HasSubstr("--alpha takes a finite number, got 'two'"));
+  EXPECT_THAT(error_of({"--beta", "nan"}), HasSubstr("--beta takes a finite number"));
+  EXPECT_THAT(error_of({"--alpha", "1e99"}), HasSubstr("--alpha takes a finite number"));
+  EXPECT_THAT(error_of({"--rounds", "0"}), HasSubstr("--rounds takes a whole number from 1 to 10000, got '0'"));
+  EXPECT_THAT(error_of({"--ld-pad", "-1"}), HasSubstr("--ld-pad takes a whole number"));
+  EXPECT_THAT(error_of({"--device", "x"}), HasSubstr("--device takes a whole number"));
+}
+
+TEST(Options, RefuseSizes) {
+  EXPECT_THAT(error_of({"0", "1", "1"}), HasSubstr("M must be a whole number from 1"));
+  EXPECT_THAT(error_of({"1", "-3", "1"}), HasSubstr("N must be a whole number from 1"));
+  EXPECT_THAT(error_of({"1", "1", "many"}), HasSubstr("K must be a whole number from 1"));
+  EXPECT_THAT(error_of({"64", "64"}), HasSubstr("M, N and K are three numbers, got 2"));
+  EXPECT_THAT(error_of({"1", "2", "3", "4"}), HasSubstr("M, N and K are three numbers, got 4: 1 2 3 4"));
+  EXPECT_THAT(error_of({"1", "2", "3", "--shapes", "square"}), HasSubstr("not both"));
+}
+
+TEST(Options, NameTheNearestOption) {
+  EXPECT_THAT(error_of({"--shape", "square"}), HasSubstr("there is no option '--shape'; the nearest is --shapes"));
+}
+
+TEST(Options, ExcludeContradictions) {
+  EXPECT_THAT(error_of({"--check-only", "--check", "off"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(error_of({"--resume"}), HasSubstr("--resume needs --csv"));
+}
+
+TEST(Options, TellSpelledOutSizesFromFamilies) {
+  EXPECT_TRUE(parse({"8", "8", "8"}).shapes_are_explicit);
+  EXPECT_TRUE(parse({"--shapes", "8x8x8,9x9x9"}).shapes_are_explicit);
+  EXPECT_FALSE(parse({"--shapes", "square"}).shapes_are_explicit);
+}
+
+TEST(SelectRungs, TakesNumbersNamesAndRanges) {
+  EXPECT_THAT(numbers(select_rungs("6", rungs())), ElementsAre("06"));
+  EXPECT_THAT(numbers(select_rungs("6b,02", rungs())), ElementsAre("02", "06b"));
+  EXPECT_THAT(numbers(select_rungs("05_float4,naive", rungs())), ElementsAre("01", "05"));
+  EXPECT_THAT(numbers(select_rungs("01-02", rungs())), ElementsAre("01", "01b", "02"));
+}
+
+TEST(SelectRungs, NamesTheNearest) {
+  const auto error = [](const std::string& text) {
+    try {
+      select_rungs(text, rungs());
+    } catch (const UsageError& usage) {
+      return std::string(usage.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(error("06_bank_conflict"), HasSubstr("the nearest is 06_bank_conflict_free"));
+  EXPECT_THAT(error("01-99"), HasSubstr("there is no rung '99'"));
+  EXPECT_THAT(error("04-02"), HasSubstr("from low to high"));
+  EXPECT_THAT(error(","), HasSubstr("there is no rung"));
+}
+
+TEST(Rungs, AreSortedAndStateWhatTheHarnessNeeds) {
+  ASSERT_GE(rungs().size(), 10U);
+  for (size_t i = 0; i < rungs().size(); ++i) {
+    const Rung& rung = rungs()[i];
+    if (i > 0) {
+      EXPECT_LT(std::string(rungs()[i - 1].number), rung.number);
+    }
+    EXPECT_FALSE(rung.types.empty()) << rung.stem();
+    EXPECT_LE(std::string(rung.idea).size(), 90U) << rung.stem() << ": the idea is one short line";
+    EXPECT_GT(rung.tile.m * rung.tile.n * rung.tile.k, 0) << rung.stem();
+    EXPECT_EQ(rung.resources(Problem{}).threads % 32, 0) << rung.stem();
+  }
+}
+
+}  // namespace
+}  // namespace ladder
