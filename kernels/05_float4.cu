@@ -110,7 +110,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + j]));
 #pragma unroll
       for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][row + i]));
-        // [/fragments]
 #pragma unroll
       for (int i = 0; i < TM; ++i) {
 #pragma unroll
@@ -119,6 +118,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
           acc[i][snake] += rA[i] * rB[snake];
         }
       }
+      // [/fragments]
     }
     __syncthreads();  // the tile is used up
   }

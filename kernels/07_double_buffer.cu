@@ -128,6 +128,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
     if (k_tile > 0) store_tile(buffer);  // nobody has read this copy since the barrier before
     __syncthreads();                     // the next tile is complete, and this one used up
   }
+  // [/main-loop]
 
   // 4. epilogue
 #pragma unroll
