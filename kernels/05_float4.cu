@@ -4,7 +4,7 @@
 //                   side by side: rB does; for rA the tile of A is stored transposed, sA[k][m].
 // Changed from 04   loads, stores and fragments by float4; sA transposed by four scalar stores. Tiles are taken from the
 //                   last to the first, for only the last can be ragged: the first one loaded takes care
-// Expect            a quarter of the memory instructions of 04, and 4 shared loads for 64 FMAs: about 1.25 times as fast
+// Expect            a quarter of the global loads of 04, and 4 shared loads for 64 FMAs (04: 6): about 1.25 times as fast
 // Limiter now       bank conflicts: a load of rB takes 8 wavefronts where 4 would do (lanes 8 words apart), a store
 //                   to sA takes 2 where 1 would do (two lanes, four rows of sA apart, meet in each bank); and waiting for
 //                   global memory between the tiles
