@@ -1,8 +1,8 @@
 // 01b_uncoalesced · the same kernel with its threads along the wrong dimension
 //
-// Idea              A counter-example. Neighbouring threads take neighbouring rows, so the 32 lanes of a warp read
-//                   A, and write C, in 32 different rows: 32 sectors of 32 bytes for 128 bytes of use. Each thread
-//                   does exactly what it did in 01.
+// Idea              A counter-example. Neighbouring threads take neighbouring rows, so the 32 lanes of a warp read A,
+//                   and write C, in 32 different rows: 32 sectors of 32 bytes for 128 bytes of use. Each thread does
+//                   exactly what it did in 01.
 // Changed from 01   the thread map: row and column change places, and BM and BN with them
 // Expect            about 0.01 of cuBLAS, a tenth of 01: each load of A needs 32 sectors where 01 needs one
 // Limiter now       sectors: a warp's load of A passes the L1 one row at a time

@@ -1,10 +1,10 @@
 // 02_smem_tiling · a block's tile of A and of B in shared memory
 //
-// Idea              The 1024 threads of a block need the same 32 rows of A and 32 columns of B. They fetch 32 x 32
-//                   of each into shared memory once, and each thread takes its row and column from there.
+// Idea              The 1024 threads of a block need the same 32 rows of A and 32 columns of B. They fetch 32 x 32 of
+//                   each into shared memory once, and each thread takes its row and column from there.
 // Changed from 01   global loads fill sA and sB, tile by tile along k, between two barriers; the product reads those
-// Expect            1/32 of the global requests of 01; but still a shared load for every FMA, so no more than
-//                   1.5 times as fast
+// Expect            1/32 of the global requests of 01; but still a shared load for every FMA, so no more than 1.5 times
+//                   as fast
 // Limiter now       shared loads: 1.25 of them for each FMA (of A, four k at a time)
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K and leading dimensions

@@ -2,8 +2,8 @@
 //
 // Idea              A thread computes 8 x 8 results as a sum of outer products: for each k it takes 8 elements of A and
 //                   8 of B into registers and multiplies each with each.
-// Changed from 03   acc[TM][TN], fragments rA and rB; 256 threads cover 128 x 128 of C, so each loads four elements
-//                   of A and four of B a tile. The FMAs go through the square in a snake: consecutive ones share an
+// Changed from 03   acc[TM][TN], fragments rA and rB; 256 threads cover 128 x 128 of C, so each loads four elements of
+//                   A and four of B a tile. The FMAs go through the square in a snake: consecutive ones share an
 //                   operand, which then need not be read from the register file again
 // Expect            16 floats from shared memory for 64 FMAs where 03 takes 9 for 8: about 1.5 times as fast
 // Limiter now       bank conflicts: the lanes' columns of sB begin 8 words apart, so a 16-byte load of them takes 8

@@ -1,12 +1,13 @@
 // 05_float4 · 16 bytes a load, A transposed on its way in
 //
-// Idea              A float4 moves four elements with one instruction. For shared memory too, what a thread reads must lie
-//                   side by side: rB does; for rA the tile of A is stored transposed, sA[k][m].
-// Changed from 04   loads, stores and fragments by float4; sA transposed by four scalar stores. Tiles are taken from the
-//                   last to the first, for only the last can be ragged: the first one loaded takes care
-// Expect            a quarter of the global loads of 04, and 4 shared loads for 64 FMAs (04: 6): about 1.25 times as fast
-// Limiter now       bank conflicts: a load of rB takes 8 wavefronts where 4 would do (lanes 8 words apart), a store
-//                   to sA takes 2 where 1 would do (two lanes, four rows of sA apart, meet in each bank); and waiting for
+// Idea              A float4 moves four elements with one instruction. For shared memory too, what a thread reads must
+//                   lie side by side: rB does; for rA the tile of A is stored transposed, sA[k][m].
+// Changed from 04   loads, stores and fragments by float4; sA transposed by four scalar stores. Tiles are taken from
+//                   the last to the first, for only the last can be ragged: the first one loaded takes care
+// Expect            a quarter of the global loads of 04, and 4 shared loads for 64 FMAs (04: 6): about 1.25 times as
+//                   fast
+// Limiter now       bank conflicts: a load of rB takes 8 wavefronts where 4 would do (lanes 8 words apart), a store to
+//                   sA takes 2 where 1 would do (two lanes, four rows of sA apart, meet in each bank); and waiting for
 //                   global memory between the tiles
 // New instructions  LDG.E.128, LDS.128, STS.128, STG.E.128
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4

@@ -1,9 +1,9 @@
 // 06_bank_conflict_free · every shared access in as few wavefronts as its bytes need
 //
-// Idea              A bank serves one word a clock, so lanes that want different words of one bank wait in turn. Two changes
-//                   of place cure it. A thread takes its 8 rows and columns as 4 + 4, half a tile apart: the lanes' 16-byte
-//                   loads of sB become contiguous. And row m of A is kept in column m ^ 16 of sA for k = 4 to 7: two
-//                   lanes that met in a bank now store to different ones.
+// Idea              A bank serves one word a clock, so lanes that want different words of one bank wait in turn. Two
+//                   changes of place cure it. A thread takes its 8 rows and columns as 4 + 4, half a tile apart: the
+//                   lanes' 16-byte loads of sB become contiguous. And row m of A is kept in column m ^ 16 of sA for k =
+//                   4 to 7: two lanes that met in a bank now store to different ones.
 // Changed from 05   split() places the thread's results, swizzle() the columns of sA; loop and loads are as before
 // Expect            12 wavefronts a warp for each k (05: 20), 8 to store a tile (05: 12): shared memory is no longer
 //                   the narrowest pipe, 1.2 times as fast
@@ -34,12 +34,12 @@ struct Tile {
   static_assert(TM == 8 && TN == 8, "a thread tile is split in two halves of four");
 
   // [places]
-  // Element i of the thread's 8 rows or columns, as a distance from its first: 0 1 2 3, then the same in the second half.
+  // Element i of the thread's 8 rows or columns, as a distance from its first: 0 to 3, then 0 to 3 in the second half.
   static constexpr __host__ __device__ int split(int i, int extent) { return i / 4 * (extent / 2) + i % 4; }
 
-  // Column of sA[k] that holds row m of A. A warp stores BK / 4 groups of four k, from 128 / BK rows each: flipping m by
-  // that many rows for each group sends the groups to different banks. It moves runs of at least four floats as
-  // a whole, so a 16-byte load along m finds its four elements side by side.
+  // Column of sA[k] that holds row m of A. A warp stores BK / 4 groups of four k, from 128 / BK rows each: flipping m
+  // by that many rows for each group sends the groups to different banks. It moves runs of at least four floats as a
+  // whole, so a 16-byte load along m finds its four elements side by side.
   static constexpr __host__ __device__ int swizzle(int k, int m) { return m ^ (k / 4 * (128 / BK)); }
   // [/places]
 };

@@ -1,7 +1,7 @@
 // 06b_padded · the same conflicts cured by padding
 //
-// Idea              Four unused floats after each row of sA shift the next row by four banks. The two lanes that met in a
-//                   bank, four rows of sA apart, are now 16 banks apart, as with the swizzle.
+// Idea              Four unused floats after each row of sA shift the next row by four banks. The two lanes that met in
+//                   a bank, four rows of sA apart, are now 16 banks apart, as with the swizzle.
 // Changed from 06   sA[BK][BM + 4] and its plain columns, instead of swizzle(); split() comes from common/layout.h
 // Expect            as 06, to within a percent: the same instructions but for a few addresses, the same 12 wavefronts a
 //                   k; 128 bytes more shared memory

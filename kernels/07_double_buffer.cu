@@ -3,8 +3,8 @@
 // Idea              Two copies of each shared tile. The loads of the next tile are issued before the inner product and
 //                   wait in registers; after it they are stored into the copy that nobody reads. So the way to global
 //                   memory hides behind 512 FMAs a thread, and one barrier a tile is enough.
-// Changed from 06   sA[2], sB[2]; the first tile is loaded before the loop, guarded because it may be ragged, so that the
-//                   loads in the loop need no guard; split() and swizzle() come from common/layout.h
+// Changed from 06   sA[2], sB[2]; the first tile is loaded before the loop, guarded because it may be ragged, so that
+//                   the loads in the loop need no guard; split() and swizzle() come from common/layout.h
 // Expect            06 stands still from a tile's barrier until its loads are back; with that hidden, 1.2 times as fast
 // Limiter now       the register file and issue slots: 32 shared loads and 38 other instructions for 512 FMAs, and all
 //                   128 registers in use, so fragments are fetched just before the FMAs that need them
