@@ -45,7 +45,7 @@ def fill(text: str, render: Callable[[str], str]) -> tuple[str, list[str]]:
 
 
 def update(path: Path, render: Callable[[str], str], check: bool) -> list[str]:
-    """Fills the blocks of a file, unless `check`; returns "file: block" for each that was stale."""
+    """Fills the blocks of a file, unless `check`; the names of those that were stale."""
     text = path.read_text(encoding="utf-8")
     try:
         filled, stale = fill(text, render)
@@ -53,4 +53,4 @@ def update(path: Path, render: Callable[[str], str], check: bool) -> list[str]:
         raise InputError(f"{path}: {error}") from error
     if stale and not check:
         path.write_text(filled, encoding="utf-8")
-    return [f"{path}: {name}" for name in stale]
+    return stale

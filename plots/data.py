@@ -176,7 +176,7 @@ def load(folder: Path) -> Results:
     if (folder / "ceilings.csv").is_file():
         results.ceilings = read_ceilings(folder / "ceilings.csv", notes)
     else:
-        notes.append("ceilings.csv is missing: no roofline is drawn")
+        notes.append("ceilings.csv is missing")
     if (folder / "environment.json").is_file():
         results.environment = read_environment(folder / "environment.json")
     else:

@@ -15,6 +15,7 @@ from plots.units import Shape, digits, kib, ratio, tflops, whole
 
 GPU = "nvidia-h200"  # whose recorded results README and the chapters show
 MEASURED_SIZES = [Shape(n, n, n) for n in (2048, 4096, 8192)]
+IMAGES = "docs/img/recorded"
 NOT_YET = "*No recorded results yet.*"
 
 
@@ -41,7 +42,7 @@ def ladder_table(root: Path) -> str:
     if not found:
         rows = [[f"[{stem}](kernels/{stem}.cu)", rung.idea] for stem, rung in rungs.items()]
         return Grid(["rung", "idea"], rows, left=2).markdown() + f"\n\n{NOT_YET}"
-    parts = [_ladder_part(table, root) for table in found]
+    parts = [part for table in found for part in (_ladder_part(table, root), _pictures(table))]
     return "\n\n".join([*parts, source_line(results)])
 
 
@@ -63,6 +64,12 @@ def _ladder_part(table: Table, root: Path) -> str:
     rows.append(["cuBLAS", "the vendor's library", "", tflops(table.baseline("cuBLAS", shape)), "", "1.00"])
     title = f"{table.type} at M = N = K = {shape.m}" if shape.is_square else f"{table.type} at {shape}"
     return f"{title}; *gain* is against the rung named:\n\n" + Grid(head, rows, left=3).markdown()
+
+
+def _pictures(table: Table) -> str:
+    """README's two figures, as `plots recorded` writes them."""
+    alts = {"ladder": "the ladder at one size", "gflops": "throughput against size"}
+    return "\n\n".join(f"![{table.type}: {alt}]({IMAGES}/{name}_{table.type}.svg)" for name, alt in alts.items())
 
 
 def _chapter_link(root: Path, kernel: str) -> str:
@@ -143,4 +150,4 @@ def update_docs(root: Path, check: bool) -> list[str]:
 def _update(path: Path, root: Path, up: str, check: bool) -> list[str]:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    return update(path, partial(render, root, up), check)
+    return [f"{path.relative_to(root)}: {name}" for name in update(path, partial(render, root, up), check)]

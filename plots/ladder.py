@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from plots import style
 from plots.rungs import is_variant, number, predecessor
 from plots.selection import Table
-from plots.units import Shape, digits, ratio, tflops
+from plots.units import Shape, digits, quotient, ratio, tflops
 
 COLUMNS = {"TFLOP/s": 1.13, "gain": 1.40, "of cuBLAS": 1.60}  # right edges, in axes widths
 
@@ -18,7 +18,7 @@ def gain(table: Table, kernel: str, shape: Shape) -> tuple[float, str]:
     before = predecessor(kernel, table.kernels)
     if before is None:
         return float("nan"), ""
-    return table.value(kernel, shape) / table.value(before, shape), number(before)
+    return quotient(table.value(kernel, shape), table.value(before, shape)), number(before)
 
 
 def gain_text(table: Table, kernel: str, shape: Shape) -> str:
@@ -57,8 +57,7 @@ def _baseline_form(name: str) -> dict:
 def _numbers(table: Table, name: str, shape: Shape, rate: float) -> tuple[str, str, str]:
     """TFLOP/s, gain over the predecessor, ratio to cuBLAS, as written beside a bar."""
     if name in table.baselines:
-        to_cublas = rate / table.baseline("cuBLAS", shape)
-        return tflops(rate), "", ratio(to_cublas)
+        return tflops(rate), "", ratio(quotient(rate, table.baseline("cuBLAS", shape)))
     row = table.cells.get((name, shape))
     if math.isnan(rate):
         return (row.status if row is not None else "not run"), "", ""

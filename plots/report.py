@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from plots import gflops, heatmap, ladder, roofline, style, summaries
+from plots import style, summaries
 from plots.data import Results
+from plots.figures import KINDS, Kind, drawable
 from plots.grid import Grid
 from plots.rungs import RungFile, read_rungs
 from plots.selection import Table, tables
@@ -23,7 +23,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 class Plot:
     """A figure with what a reader must know to read it."""
 
-    name: str
     title: str
     caption: str
     svg: Markup
@@ -89,7 +88,16 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("SM clock", _range(rows["clock_mhz"], "MHz")),
         ("power", _range(rows["power_w"], "W")),
         ("temperature", _range(rows["temperature_c"], "°C")),
+        ("p10 to p90", _noise(rows)),
     ]
+
+
+def _noise(rows: pd.DataFrame) -> str:
+    """How far apart the 10th and the 90th percentile of a cell's times are."""
+    apart = (100 * (rows["p90_ms"] - rows["p10_ms"]) / rows["median_ms"]).dropna()
+    if apart.empty:
+        return "not recorded"
+    return f"{digits(apart.median(), 2)} % of a cell's median time (median over cells), {digits(apart.max(), 2)} % at most"
 
 
 def _said(value: object) -> str:
@@ -143,10 +151,9 @@ def gaps(results: Results, rungs: dict[str, RungFile]) -> list[str]:
         cells, full = len(table.cells), len(table.kernels) * len(table.shapes)
         if cells < full:
             notes.append(f"{table.type}: {full - cells} of {full} cells (rungs × shapes) have no row: incomplete run")
-        if len(table.squares) < 2:
-            notes.append(f"{table.type}: {len(table.squares)} square size only: no curve against size")
-        if not roofline.possible(table) and results.ceilings:
-            notes.append(f"{table.type}: no roofline: ceilings.csv lacks dram or the compute ceiling")
+        if len(table.squares) == 1:
+            notes.append(f"{table.type}: one square size only: no curve against size")
+        notes += [f"{table.type}: no {name}: {kind.lacking(table)}" for name, kind in KINDS.items() if kind.lacking(table)]
         for name, rates in table.baselines.items():
             if not rates:
                 notes.append(f"{table.type}: {name} was not measured")
@@ -176,51 +183,18 @@ def _section(table: Table, results: Results, rungs: dict[str, RungFile], folder:
         table=table,
         headline=headline(table),
         ladder=summaries.ladder_grid(table, rungs),
-        plots=[_plot(table, name, *what, folder) for name, what in _figures(table).items()],
+        plots=[_plot(table, name, kind, folder) for name, kind in drawable(table).items()],
         shapes=summaries.shape_grid(table),
         spread=summaries.spread_grid(results, table),
         steady=summaries.steady_grid(results, table),
     )
 
 
-def _figures(table: Table) -> dict[str, tuple[Figure, str, str]]:
-    """The figures that this table has data for: (figure, title, caption) by name."""
-    shape = table.headline
-    figures = {
-        "ladder": (
-            ladder.draw(table, shape),
-            f"The ladder at {shape}",
-            "Gain: throughput over that of the rung named. Of cuBLAS: median over rounds of cuBLAS's time over the "
-            "rung's own. Hatched: variants and counter-examples.",
-        )
-    }
-    if table.squares:
-        figures["gflops"] = (
-            gflops.draw(table),
-            "Throughput against size",
-            "Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling.",
-        )
-    figures["heatmap"] = (
-        heatmap.draw(table),
-        "Ratio to cuBLAS over shapes",
-        "M×N×K down, rungs across. 1 is as fast as cuBLAS, more is faster. The colour scale has its middle at 1 "
-        "and unequal steps on its two sides.",
-    )
-    if roofline.possible(table):
-        figures["roofline"] = (
-            roofline.draw(table),
-            "Roofline",
-            "Roofs as measured on this GPU. Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
-            "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size "
-            "stand above one another.",
-        )
-    return figures
-
-
-def _plot(table: Table, name: str, fig: Figure, title: str, caption: str, folder: Path) -> Plot:
+def _plot(table: Table, name: str, kind: Kind, folder: Path) -> Plot:
+    fig = kind.draw(table)
     name = f"{name}_{table.type}"
     style.save(fig, folder, name)
-    return Plot(name, title, caption, inline_svg(style.svg(fig), name, title))
+    return Plot(kind.title, kind.caption, inline_svg(style.svg(fig), name, kind.title))
 
 
 def inline_svg(text: str, prefix: str, label: str) -> Markup:

@@ -62,10 +62,10 @@ def dashes(kernel: str) -> str:
     return "--" if is_variant(kernel) else "-"
 
 
-def svg(fig: Figure) -> str:
-    """The figure as SVG text without date or version, ending in a newline."""
+def svg(fig: Figure, source: str | None = None) -> str:
+    """The figure as SVG text without date or version; `source` names what it was drawn from, in its metadata."""
     buffer = io.StringIO()
-    fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Source": source})
     text = buffer.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 

@@ -10,20 +10,20 @@ from plots.grid import Grid
 from plots.ladder import gain_text
 from plots.rungs import RungFile, number
 from plots.selection import Table, select
-from plots.units import MISSING, Shape, digits, exponent, kib, ratio, tflops, whole
+from plots.units import MISSING, Shape, digits, kib, quotient, ratio, tflops, whole
 
 
 def ladder_grid(table: Table, rungs: dict[str, RungFile]) -> Grid:
     """Every rung at the headline size, the baselines below."""
     shape = table.headline
     head = ["rung", "idea", "TFLOP/s", "gain", "of cuBLAS", "of the best", "of ceiling", "registers", "smem KiB"]
-    head += ["blocks/SM", "clock MHz", "error / bound"]
+    head += ["blocks/SM", "clock MHz", "error, of bound"]
     rows = [_ladder_row(table, kernel, shape, rungs) for kernel in table.kernels]
     best = max(table.baseline(name, shape) for name in table.baselines)
     for name in table.baselines:
         rate = table.baseline(name, shape)
         of_ceiling = rate / table.ceiling.gflops if table.ceiling else float("nan")
-        numbers = [ratio(rate / table.baseline("cuBLAS", shape)), ratio(rate / best), ratio(of_ceiling)]
+        numbers = [ratio(quotient(rate, table.baseline("cuBLAS", shape))), ratio(quotient(rate, best)), ratio(of_ceiling)]
         rows.append([name, "NVIDIA's library", tflops(rate), "", *numbers, *[""] * 5])
     return Grid(head, rows, left=2)
 
@@ -45,7 +45,7 @@ def _ladder_row(table: Table, kernel: str, shape: Shape, rungs: dict[str, RungFi
         kib(row.smem_bytes),
         whole(row.blocks_per_sm),
         whole(row.clock_mhz),
-        f"{exponent(row.max_error)} / {exponent(row.bound)}",
+        digits(quotient(row.max_error, row.bound), 2),
     ]
 
 
@@ -70,7 +70,7 @@ def _rate_or_status(table: Table, kernel: str, shape: Shape) -> str:
 def check_grid(results: Results) -> Grid:
     """How each kernel stood the check, over all rows of the ladder and the correctness run."""
     rows = pd.concat([results.ladder, *([results.check] if results.check is not None else [])])
-    head = ["kernel", "cells checked", "right", "wrong", "failed", "waived", "largest error / bound"]
+    head = ["kernel", "cells checked", "right", "wrong", "failed", "waived", "largest error, of bound"]
     lines = []
     for kernel, own in rows.groupby("kernel", sort=True):
         counts = Counter(own["status"])

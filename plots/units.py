@@ -32,6 +32,11 @@ def gflops(shape: Shape, ms: float) -> float:
     return shape.flop / (ms * 1e6)
 
 
+def quotient(value: float, by: float) -> float:
+    """value / by; NaN where `by` is zero."""
+    return value / by if by else math.nan
+
+
 def compulsory_bytes(shape: Shape, operand_bytes: int, out_bytes: int, reads_c: bool) -> float:
     """Bytes that any implementation must move: A and B read once, C written once, and read once where beta != 0."""
     operands = shape.m * shape.k + shape.k * shape.n
@@ -64,11 +69,6 @@ def ratio(value: float) -> str:
 def whole(value: float) -> str:
     """A count, without decimals."""
     return f"{value:.0f}" if math.isfinite(value) else MISSING
-
-
-def exponent(value: float) -> str:
-    """A small error in e-notation with two significant digits."""
-    return f"{value:.1e}" if math.isfinite(value) else MISSING
 
 
 def kib(value: float) -> str:

@@ -88,12 +88,25 @@ def test_check_names_stale_blocks_and_changes_nothing(root, command, capsys):
     path = root / {"readme": "README.md", "docs": "docs/06_bank_conflict_free.md"}[command]
     before = path.read_text()
     assert run(command, root, "--check") == 1
-    assert f"stale: {path}: " in capsys.readouterr().out
+    assert f"stale: {path.relative_to(root)}: " in capsys.readouterr().out
     assert path.read_text() == before
     assert run(command, root) == 0
     capsys.readouterr()
     assert run(command, root, "--check") == 0
     assert capsys.readouterr().out == ""
+
+
+def test_committed_figures_follow_the_recorded_numbers(root, capsys):
+    assert run("recorded", root, "--check") == 1
+    assert run("recorded", root) == 0
+    svg = root / "docs/img/recorded/ladder_f32.svg"
+    assert ">38.9<" in svg.read_text()
+    assert run("recorded", root, "--check") == 0
+    recorded = root / "bench/recorded" / GPU / "ladder.csv"
+    recorded.write_text(recorded.read_text().replace(",0.78,", ",0.79,"))
+    capsys.readouterr()
+    assert run("recorded", root, "--check") == 1
+    assert "stale: docs/img/recorded/ladder_f32.svg" in capsys.readouterr().out
 
 
 def test_new_numbers_and_new_code_make_blocks_stale(root, capsys):
@@ -144,3 +157,4 @@ def test_the_repositorys_own_blocks_are_fresh(capsys):
     root = Path(__file__).parents[2]
     assert run("readme", root, "--check") == 0, f"run python3 -m plots readme: {capsys.readouterr().out}"
     assert run("docs", root, "--check") == 0, f"run python3 -m plots docs: {capsys.readouterr().out}"
+    assert run("recorded", root, "--check") == 0, f"run python3 -m plots recorded: {capsys.readouterr().out}"

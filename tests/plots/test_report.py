@@ -61,7 +61,7 @@ def test_the_ladder_table_holds_the_csvs_numbers(folder, tmp_path):
         written = row(kernel, SIZE)
         assert rows[kernel][2] == tflops(float(written["gflops"]))
         assert rows[kernel][4:7] == [ratio(factor), ratio(factor / 1.002), ratio(float(written["gflops"]) / 65000)]
-        assert rows[kernel][7:] == ["128", "16", "2", "1980", "1.2e-07 / 2.4e-04"]
+        assert rows[kernel][7:] == ["128", "16", "2", "1980", "0.00050"]
     assert "| 08_warp_tiling |" in summary and "| 50.4 | 1.09 × 07 | 1.01 |" in summary
 
 
@@ -132,6 +132,10 @@ def test_spread_and_steady_are_told_where_they_were_measured(folder, tmp_path):
     assert "same run twice" not in html + summary and "Steady protocol" not in html + summary
 
 
+def test_the_noise_of_a_cell_is_told(folder, tmp_path):
+    assert "3.0 % of a cell's median time (median over cells), 3.0 % at most" in report(folder, tmp_path / "out")[1]
+
+
 def test_throttling_is_counted(tmp_path):
     held = {"01_naive": "sw_power_cap+sw_thermal", "02_smem_tiling": "sw_power_cap"}
     rows = [row(k, SIZE, throttle=t) for k, t in held.items()]
@@ -153,8 +157,8 @@ def nothing_known(rows):
     [
         (lambda rows: rows[:37], "cells (rungs × shapes) have no row"),
         (lambda rows: [r for r in rows if r["kernel"] != "05_float4"], "no rows for 05_float4"),
-        (lambda rows: [r for r in rows if r["m"] == r["n"] == r["k"] == 4096], "1 square size only"),
-        (lambda rows: [r for r in rows if not r["m"] == r["n"] == r["k"]], "0 square size only"),
+        (lambda rows: [r for r in rows if r["m"] == r["n"] == r["k"] == 4096], "one square size only"),
+        (lambda rows: [r for r in rows if not r["m"] == r["n"] == r["k"]], "no gflops: no square size was measured"),
         (only_check_rows, "nothing was timed"),
         (nothing_known, "cuBLASLt was not measured"),
         (nothing_known, "clocks, power and temperature were not recorded"),
@@ -174,7 +178,11 @@ def test_missing_files_are_named(folder, tmp_path):
     for name in ("ceilings.csv", "environment.json", "check.csv"):
         (folder / name).unlink()
     html, _ = report(folder, tmp_path / "out")
-    assert "ceilings.csv is missing: no roofline" in html and "environment.json is missing" in html
+    assert (
+        "ceilings.csv is missing" in html
+        and "no roofline: ceilings.csv lacks dram" in html
+        and "environment.json is missing" in html
+    )
     assert html.count("<svg") == 3
 
 

@@ -1,0 +1,62 @@
+"""Figures that are committed under docs/img: written where they are missing or stale, or only named."""
+
+import hashlib
+from pathlib import Path
+
+from plots import maps, pictures, style
+from plots.data import load
+from plots.documents import GPU, IMAGES
+from plots.errors import InputError
+from plots.figures import drawable
+from plots.selection import tables
+
+
+def update_recorded(root: Path, check: bool) -> list[str]:
+    """The figures of the recorded results; the stale ones.
+
+    Their bytes may differ from one matplotlib to the next, so they are fresh where the numbers they name are.
+    """
+    folder = root / "bench" / "recorded" / GPU
+    if not (folder / "ladder.csv").is_file():
+        return []
+    source = _fingerprint(folder)
+    stale = []
+    for table in tables(load(folder)):
+        for name, kind in drawable(table).items():
+            file = f"{IMAGES}/{name}_{table.type}.svg"
+            if source not in _text(root / file):
+                stale.append(file)
+                _write(root / file, "" if check else style.svg(kind.draw(table), source))
+    return stale
+
+
+def _fingerprint(folder: Path) -> str:
+    files = [folder / "ladder.csv", folder / "ceilings.csv"]
+    return "sha256:" + hashlib.sha256(b"".join(path.read_bytes() for path in files if path.is_file())).hexdigest()
+
+
+def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
+    """The figures of index maps, from what the maps program printed into a file, or prints now; the stale ones."""
+    program = root / "build" / "bin" / "maps"
+    if printed and not printed.is_file():
+        raise InputError(f"{printed}: no such file")
+    text = printed.read_text(encoding="utf-8") if printed else maps.run(program)
+    drawings = maps.figures(maps.parse(text, str(printed or program))) | pictures.figures(root)
+    stale = []
+    for name, drawing in drawings.items():
+        file = f"docs/img/{name}.svg"
+        if _text(root / file) != drawing.svg():
+            stale.append(file)
+            _write(root / file, "" if check else drawing.svg())
+    return stale
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes `text`; nothing where it is empty."""
+    if text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

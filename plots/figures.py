@@ -1,0 +1,61 @@
+"""The figures drawn from a run's rows: what each is called, what it tells, and when there is enough to draw it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from plots import gflops, heatmap, ladder, roofline
+from plots.selection import Table
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of figure."""
+
+    purpose: str
+    title: str
+    caption: str
+    draw: Callable[[Table], Figure]
+    lacking: Callable[[Table], str]  # why it cannot be drawn; empty where it can
+
+
+KINDS = {
+    "ladder": Kind(
+        purpose="the ladder at one size with the gain of each step",
+        title="The ladder at one size",
+        caption="Gain: throughput over that of the rung named. Of cuBLAS: median over rounds of cuBLAS's time over the "
+        "rung's own. Hatched: variants and counter-examples.",
+        draw=lambda table: ladder.draw(table, table.headline),
+        lacking=lambda table: "",
+    ),
+    "gflops": Kind(
+        purpose="throughput against size, every rung and cuBLAS",
+        title="Throughput against size",
+        caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling.",
+        draw=gflops.draw,
+        lacking=lambda table: "" if table.squares else "no square size was measured",
+    ),
+    "heatmap": Kind(
+        purpose="ratio to cuBLAS over shapes and rungs",
+        title="Ratio to cuBLAS over shapes",
+        caption="M×N×K down, rungs across. 1 is as fast as cuBLAS, more is faster. The colour scale has its middle at 1 "
+        "and unequal steps on its two sides.",
+        draw=heatmap.draw,
+        lacking=lambda table: "",
+    ),
+    "roofline": Kind(
+        purpose="the rungs under the measured roofs",
+        title="Roofline",
+        caption="Roofs as measured on this GPU. Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
+        "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size stand "
+        "above one another.",
+        draw=roofline.draw,
+        lacking=lambda table: "" if roofline.possible(table) else "ceilings.csv lacks dram or the compute ceiling",
+    ),
+}
+
+
+def drawable(table: Table) -> dict[str, Kind]:
+    """The kinds that this table has the numbers for."""
+    return {name: kind for name, kind in KINDS.items() if not kind.lacking(table)}
