@@ -1,18 +1,18 @@
 // 08_warp_tiling · a warp owns a 64 x 64 tile of C; fragments are fetched one k step ahead
 //
 // Idea              Between the block's tile and the thread's stands the warp's: 64 x 64 results as 4 x 8 threads of
-//                   16 x 8. The larger thread tile needs 6 shared loads for 128 FFMAs (07: 4 for 64), and the lane
-//                   map decides what those loads cost. The fragments of step k + 1 are loaded into a second set of
-//                   registers under the FFMAs of step k, so that no FFMA waits for shared memory.
-// Changed from      07_double_buffer: 128 x 256 block tile, warp tile, register double buffering, lane map by XOR
-// Expect            at least 1.0 of cuBLAS: FFMAs are 92 % of the instructions of the main loop
-// Limiter now       the register file: two banks, and an FFMA reads three operands
+//                   16 x 8. A step of k takes 6 shared loads for 128 FMAs (07: 4 for 64). The fragments of step k + 1
+//                   are loaded into a second set of registers under the FMAs of step k, so that no FMA waits for them.
+// Changed from 07   128 x 256 tile, 16 x 8 results a thread, warp tiles, spread() in place of split(), rA[2], rB[2]
+//                   fetched one step ahead, the next tile stored two steps before it is needed, gB[] like gA[]
+// Expect            at least 1.0 of cuBLAS: FMAs are 92 % of the instructions of the main loop
+// Limiter now       the register file: two banks for the three operands of an FMA, and results of FMAs and of shared
+//                   loads to be written; which registers, and in which order, is the compiler's choice
 // New instructions  none
-// Limits            f32; any architecture; any M, N, K; rows of A, B and C aligned to 16 bytes
+// Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 08 4096 4096 4096
 // Read              docs/08_warp_tiling.md
 #include "common/layout.h"
-#include "common/layout_warp.h"
 #include "common/rung.h"
 
 using namespace ladder;
@@ -20,98 +20,123 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128, BN = 256, BK = 8;  // block tile
-  static constexpr int WM = 64, WN = 64;            // warp tile: 4 x 8 thread tiles
-  static constexpr int TM = 16, TN = 8;  // thread tile: groups of 4 rows and 4 columns, WM / 4 and WN / 2 apart
-  static constexpr int WARPS_N = BN / WN;
-  static constexpr int THREADS = BM / WM * WARPS_N * 32;
-  static constexpr int B_ROWS = THREADS / (BN / 4);  // rows of B that the block loads at once
-  static_assert(WM == 4 * TM && WN == 8 * TN, "lane_tile() spreads a warp over 4 x 8 thread tiles");
-  static_assert(BM * BK == THREADS * 4, "each thread loads four elements of A");
-  static_assert(BN * BK == THREADS * 8, "each thread loads eight elements of B");
+  static constexpr int BM = 128;  // rows of C a block
+  static constexpr int BN = 256;  // columns of C a block
+  static constexpr int BK = 8;    // k held at a time
+  static constexpr int WM = 64;   // rows of C a warp
+  static constexpr int WN = 64;   // columns of C a warp
+  static constexpr int TM = 16;   // rows of C a thread
+  static constexpr int TN = 8;    // columns of C a thread
+  static constexpr int THREADS = BM / TM * (BN / TN);
+  static constexpr int A_ROWS = THREADS * 4 / BK;  // rows of A that the block loads at once
+  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A a thread
+  static constexpr int B_ROWS = THREADS * 4 / BN;  // rows of B that the block loads at once
+  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B a thread
+  static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
+  static_assert(WM / TM * (WN / TN) == 32, "a warp's lanes share out its tile");
 };
 
-__device__ __forceinline__ float4& four(float& first) { return reinterpret_cast<float4&>(first); }
-__device__ __forceinline__ const float4& four(const float& first) { return reinterpret_cast<const float4&>(first); }
+/// Four floats with one 16-byte instruction; `p` is a multiple of 16 bytes.
+__device__ float4 load4(const float* p) { return *reinterpret_cast<const float4*>(p); }
+__device__ void store4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }
 
-__global__ void __launch_bounds__(Tile::THREADS, 1)
+/// The first `count` of four floats, zeros after them. Reads nothing where count < 1.
+__device__ float4 load4(const float* p, int count) {
+  if (count < 1) return {};
+  const float4 v = load4(p);
+  return {v.x, count > 1 ? v.y : 0.0F, count > 2 ? v.z : 0.0F, count > 3 ? v.w : 0.0F};
+}
+
+/// Element `i` of a thread's `count` rows or columns, as a distance from its first: fours, spread over the warp's tile.
+__device__ constexpr int spread(int i, int count, int extent) { return i / 4 * (extent / (count / 4)) + i % 4; }
+
+__global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 255 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
-  constexpr int B_ROWS = Tile::B_ROWS;
-  __shared__ float sA[2][BK][BM];  // transposed; columns by swizzle()
-  __shared__ float sB[2][BK][BN];
+  alignas(16) __shared__ float sA[2][BK][BM];
+  alignas(16) __shared__ float sB[2][BK][BN];
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
-  const int block_row = blockIdx.x / tiles_n * BM, block_col = blockIdx.x % tiles_n * BN;
+  const int block_row = blockIdx.x / tiles_n * BM;
+  const int block_col = blockIdx.x % tiles_n * BN;
   // [lane-map]
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int m = warp / Tile::WARPS_N * WM + lane_tile(lane).row * 4;  // first row of this thread in the block tile
-  const int n = warp % Tile::WARPS_N * WN + lane_tile(lane).col * 4;
+  // Lanes go down the columns: four neighbours share one, so a load of B takes 2 wavefronts, one of A takes 4.
+  const auto [warp_row, warp_col] = row_major(threadIdx.x / 32, BN / WN);
+  const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, WM / TM);
+  const int row = warp_row * WM + lane_row * 4, col = warp_col * WN + lane_col * 4;  // my first result in the tile of C
   // [/lane-map]
-  const Coord a = row_major(threadIdx.x, BK / 4);  // the four elements of A that this thread loads: row, fours of k
-  const Coord b = row_major(threadIdx.x, BN / 4);  // and of B: k, fours of columns
+  const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
+  const auto [b_k, b_col4] = row_major(threadIdx.x, BN / 4);
+  const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
 
-  // 2. set up
-  // k is walked from its ragged end down to 0, so that only this first tile needs a mask. Rows and columns outside the
-  // matrix repeat the last ones: they are loaded and multiplied, but never stored.
-  const int tiles_k = ceil_div(K, BK), k_ragged = (tiles_k - 1) * BK;
-  const float* gA = A + static_cast<size_t>(min(block_row + a.row, M - 1)) * lda + k_ragged + a.col * 4;
-  const float* gB = B + static_cast<size_t>(k_ragged + b.row) * ldb + min(block_col + b.col * 4, (N - 1) / 4 * 4);
-  const size_t b_rows = static_cast<size_t>(B_ROWS) * ldb;
-  float4 nextA{}, nextB[2]{};
+  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
+  int k_tile = (K - 1) / BK * BK;
+  const float* gA[Tile::A_LOADS];
+#pragma unroll
+  for (int i = 0; i < Tile::A_LOADS; ++i)
+    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
+  const float* gB[Tile::B_LOADS];
+#pragma unroll
+  for (int i = 0; i < Tile::B_LOADS; ++i)
+    gB[i] = B + static_cast<size_t>(k_tile + b_k + i * Tile::B_ROWS) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
+  float4 nextA[Tile::A_LOADS], nextB[Tile::B_LOADS];  // a tile on its way from global to shared memory
+  float acc[TM][TN] = {};
+
   const auto store_tile = [&](int buffer) {
-    const int column = swizzle(a.col * 4, a.row, BK);
-    sA[buffer][a.col * 4 + 0][column] = nextA.x;
-    sA[buffer][a.col * 4 + 1][column] = nextA.y;
-    sA[buffer][a.col * 4 + 2][column] = nextA.z;
-    sA[buffer][a.col * 4 + 3][column] = nextA.w;
-    four(sB[buffer][b.row][b.col * 4]) = nextB[0];
-    four(sB[buffer][b.row + B_ROWS][b.col * 4]) = nextB[1];
+#pragma unroll
+    for (int i = 0; i < Tile::A_LOADS; ++i) {
+      const int m = swizzle(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
+      sA[buffer][a_k + 0][m] = nextA[i].x;
+      sA[buffer][a_k + 1][m] = nextA[i].y;
+      sA[buffer][a_k + 2][m] = nextA[i].z;
+      sA[buffer][a_k + 3][m] = nextA[i].w;
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[buffer][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
   };
-  const int k_left = K - k_ragged;  // 1 to BK
-  if (a.col * 4 + 0 < k_left) nextA = four(*gA);
-  if (a.col * 4 + 1 >= k_left) nextA.y = 0.0F;
-  if (a.col * 4 + 2 >= k_left) nextA.z = 0.0F;
-  if (a.col * 4 + 3 >= k_left) nextA.w = 0.0F;
-  if (b.row < k_left) nextB[0] = four(*gB);
-  if (b.row + B_ROWS < k_left) nextB[1] = four(*(gB + b_rows));
-  store_tile(0);
+  // The last tile comes first. It may be ragged: zero past K, for beyond it may lie NaN.
+  const int k_left = K - k_tile;
+#pragma unroll
+  for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
+#pragma unroll
+  for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB[i], b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
+  int buffer = 0;
+  store_tile(buffer);
   __syncthreads();
 
-  float acc[TM][TN] = {};
-  float rA[2][TM], rB[2][TN];
   // [fragments]
-  const auto load_fragments = [&](int buffer, int k) {
+  alignas(16) float rA[2][TM], rB[2][TN];  // fragments for this step of k, and for the next
+  const auto load_fragments = [&](int k) {
 #pragma unroll
-    for (int i = 0; i < TM; i += 4) four(rA[k % 2][i]) = four(sA[buffer][k][m + swizzle(k, i * WM / TM, BK)]);
+    for (int i = 0; i < TM; i += 4)
+      store4(&rA[k % 2][i], load4(&sA[buffer][k][row + swizzle(k, spread(i, TM, WM), BK)]));
 #pragma unroll
-    for (int j = 0; j < TN; j += 4) four(rB[k % 2][j]) = four(sB[buffer][k][n + j * WN / TN]);
+    for (int j = 0; j < TN; j += 4) store4(&rB[k % 2][j], load4(&sB[buffer][k][col + spread(j, TN, WN)]));
   };
   // [/fragments]
-  load_fragments(0, 0);
+  load_fragments(0);
 
   // [main-loop]
   // 3. main loop
-  int buffer = 0;
 #pragma unroll 1
-  for (int k_tile = tiles_k - 1; k_tile >= 0; --k_tile) {
-    if (k_tile > 0) {
-      gA -= BK;
-      gB -= 2 * b_rows;
-      nextA = four(*gA);
-      nextB[0] = four(*gB);
-      nextB[1] = four(*(gB + b_rows));
+  for (; k_tile >= 0; k_tile -= BK) {
+    if (k_tile > 0) {  // the next tile sets out
+#pragma unroll
+      for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i] -= BK);
+#pragma unroll
+      for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB[i] -= static_cast<size_t>(BK) * ldb);
     }
+
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
-      if (k == BK - 2) store_tile(buffer ^ 1);
+      if (k == BK - 2) store_tile(1 - buffer);  // nobody has read this copy since the barrier before
       if (k == BK - 1) {
-        __syncthreads();
-        buffer ^= 1;
+        __syncthreads();  // the next tile is complete, and nobody reads this one any more
+        buffer = 1 - buffer;
       }
-      load_fragments(buffer, (k + 1) % BK);
+      load_fragments((k + 1) % BK);
 #pragma unroll
       for (int i = 0; i < TM; ++i) {
 #pragma unroll
@@ -127,24 +152,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 4. epilogue
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    const int row = block_row + m + i / 4 * WM / 4 + i % 4;
-    if (row >= M) continue;
+    const int m = block_row + row + spread(i, TM, WM);
+    if (m >= M) return;
 #pragma unroll
     for (int j = 0; j < TN; j += 4) {
-      const int col = block_col + n + j * WN / TN;
-      float* gC = C + static_cast<size_t>(row) * ldc + col;
-      if (col + 4 <= N) {
-        float4 d{alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
-        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-          const float4 c = four(*gC);
-          d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
-        }
-        four(*gC) = d;
-      } else {
-#pragma unroll
-        for (int e = 0; e < 3; ++e) {
-          if (col + e < N) gC[e] = beta == 0.0F ? alpha * acc[i][j + e] : alpha * acc[i][j + e] + beta * gC[e];
-        }
+      const int n = block_col + col + spread(j, TN, WN);
+      float* gC = C + static_cast<size_t>(m) * ldc + n;
+      float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
+      if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+        const float4 c = load4(gC, N - n);
+        d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
+      }
+      if (n + 4 <= N) {
+        store4(gC, d);
+      } else {  // the padding of C is not ours to write
+        if (n + 0 < N) gC[0] = d.x;
+        if (n + 1 < N) gC[1] = d.y;
+        if (n + 2 < N) gC[2] = d.z;
       }
     }
   }

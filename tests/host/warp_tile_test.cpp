@@ -1,5 +1,5 @@
-// What common/layout_warp.h and rung 08 say of their maps, counted with wavefronts() of common/layout.h.
-#include "common/layout_warp.h"
+// What rung 08 and its chapter say of its maps, counted with wavefronts() of common/layout.h.
+#include "common/layout.h"
 
 #include <gtest/gtest.h>
 
@@ -11,13 +11,15 @@ using namespace ladder;
 namespace {
 
 // The tile of kernels/08_warp_tiling.cu.
-constexpr int BM = 128, BN = 256, BK = 8, WM = 64, WN = 64, TM = 16, TN = 8, THREADS = 256, WARPS_N = BN / WN;
+constexpr int BM = 128, BN = 256, BK = 8, WM = 64, WN = 64, TM = 16, TN = 8, THREADS = 256;
 
 Coord first_result(int thread) {
-  const int warp = thread / 32;
-  const Coord tile = lane_tile(thread % 32);
-  return {warp / WARPS_N * WM + tile.row * 4, warp % WARPS_N * WN + tile.col * 4};
+  const auto [warp_row, warp_col] = row_major(thread / 32, BN / WN);
+  const auto [lane_col, lane_row] = row_major(thread % 32, WM / TM);
+  return {warp_row * WM + lane_row * 4, warp_col * WN + lane_col * 4};
 }
+
+int spread(int i, int count, int extent) { return i / 4 * (extent / (count / 4)) + i % 4; }
 
 template <class Word>
 int warp_wavefronts(int warp, int width_bytes, Word word_of_thread) {
@@ -26,32 +28,13 @@ int warp_wavefronts(int warp, int width_bytes, Word word_of_thread) {
   return wavefronts(access).count;
 }
 
-TEST(LaneTile, GivesEachThreadTileToOneLane) {
-  std::set<std::pair<int, int>> seen;
-  for (int lane = 0; lane < 32; ++lane) {
-    const Coord tile = lane_tile(lane);
-    EXPECT_TRUE(tile.row >= 0 && tile.row < 4 && tile.col >= 0 && tile.col < 8) << "lane " << lane;
-    seen.emplace(tile.row, tile.col);
-  }
-  EXPECT_EQ(seen.size(), 32U);
-}
-
-TEST(LaneTile, NeighboursShareNeitherRowNorColumn) {
-  for (int lane = 0; lane < 32; ++lane) {
-    for (const int mask : {1, 2}) {
-      EXPECT_NE(lane_tile(lane).row, lane_tile(lane ^ mask).row) << "lanes " << lane << " and " << (lane ^ mask);
-      EXPECT_NE(lane_tile(lane).col, lane_tile(lane ^ mask).col) << "lanes " << lane << " and " << (lane ^ mask);
-    }
-  }
-}
-
 TEST(WarpTile, ThreadsCoverTheBlockTileOnce) {
   std::set<std::pair<int, int>> seen;
   for (int thread = 0; thread < THREADS; ++thread) {
     for (int i = 0; i < TM; ++i) {
       for (int j = 0; j < TN; ++j) {
         const Coord at = first_result(thread);
-        seen.emplace(at.row + i / 4 * WM / 4 + i % 4, at.col + j / 4 * WN / 2 + j % 4);
+        seen.emplace(at.row + spread(i, TM, WM), at.col + spread(j, TN, WN));
       }
     }
   }
@@ -60,24 +43,30 @@ TEST(WarpTile, ThreadsCoverTheBlockTileOnce) {
   EXPECT_EQ(*seen.rbegin(), (std::pair{BM - 1, BN - 1}));
 }
 
-TEST(WarpTile, FragmentLoadsTakeFourWavefronts) {
+TEST(WarpTile, LoadsOfATakeFourWavefrontsAndOfBTwo) {
   for (int warp = 0; warp < THREADS / 32; ++warp) {
     for (int k = 0; k < BK; ++k) {
       for (int i = 0; i < TM; i += 4) {
-        const auto a_word = [&](int t) { return k * BM + first_result(t).row + swizzle(k, i * WM / TM, BK); };
+        const auto a_word = [&](int t) { return k * BM + first_result(t).row + swizzle(k, spread(i, TM, WM), BK); };
         EXPECT_EQ(warp_wavefronts(warp, 16, a_word), 4) << "A, k " << k << ", i " << i;
       }
       for (int j = 0; j < TN; j += 4) {
-        const auto b_word = [&](int t) { return k * BN + first_result(t).col + j * WN / TN; };
-        EXPECT_EQ(warp_wavefronts(warp, 16, b_word), 4) << "B, k " << k << ", j " << j;
+        const auto b_word = [&](int t) { return k * BN + first_result(t).col + spread(j, TN, WN); };
+        EXPECT_EQ(warp_wavefronts(warp, 16, b_word), 2) << "B, k " << k << ", j " << j;
       }
     }
   }
 }
 
-TEST(WarpTile, RowByRowLanesWouldMergeLoadsOfA) {
-  const auto a_word = [](int t) { return t % 32 / 8 * 4; };
-  EXPECT_EQ(warp_wavefronts(0, 16, a_word), 2);
+// The other maps of lanes to the 4 x 8 thread tiles: row by row, and a diagonal one in which no lane shares a row or a
+// column with lane ^ 1 or lane ^ 2.
+TEST(WarpTile, OtherLaneMapsMergeOtherLoads) {
+  const auto row_by_row_a = [](int t) { return t % 32 / 8 * 4; };
+  const auto row_by_row_b = [](int t) { return t % 8 * 4; };
+  EXPECT_EQ(warp_wavefronts(0, 16, row_by_row_a), 2);
+  EXPECT_EQ(warp_wavefronts(0, 16, row_by_row_b), 4);
+  const auto diagonal_b = [](int t) { return (t % 32 / 4 ^ t % 4) * 4; };
+  EXPECT_EQ(warp_wavefronts(0, 16, diagonal_b), 4);
 }
 
 // The fragment of rows i comes from column first + swizzle(k, i): right only where no carry or borrow crosses the sum.
@@ -86,7 +75,7 @@ TEST(WarpTile, FragmentsAreFoundWhereTheyWereStored) {
     for (int k = 0; k < BK; ++k) {
       for (int i = 0; i < TM; i += 4) {
         const int m = first_result(thread).row;
-        EXPECT_EQ(m + swizzle(k, i * WM / TM, BK), swizzle(k, m + i * WM / TM, BK))
+        EXPECT_EQ(m + swizzle(k, spread(i, TM, WM), BK), swizzle(k, m + spread(i, TM, WM), BK))
             << "thread " << thread << ", k " << k;
       }
     }
