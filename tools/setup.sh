@@ -132,9 +132,9 @@ need_libraries() {
   local debian=() deb hint
   has_header CLI/CLI.hpp || debian+=(libcli11-dev)
   has_header fmt/core.h || debian+=(libfmt-dev)
-  has_header gtest/gtest.h || debian+=(libgtest-dev)
+  has_header gtest/gtest.h && has_header gmock/gmock.h || debian+=(libgtest-dev libgmock-dev)
   [[ ${#debian[@]} == 0 ]] && return
-  hint=$(install_hint "${debian[*]}" "cli11-devel fmt-devel gtest-devel" "cli11 fmt gtest")
+  hint=$(install_hint "${debian[*]}" "cli11-devel fmt-devel gtest-devel gmock-devel" "cli11 fmt gtest")
   type -P apt-get dpkg >/dev/null || die "needs the headers of ${debian[*]}: $hint"
   say "setup: ${debian[*]} from this system's packages into .deps/usr"
   rm -rf "$deps/deb"

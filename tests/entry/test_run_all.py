@@ -1,0 +1,305 @@
+"""run_all.sh itself: its words, its set-up, and the whole run with programs that stand in for those that need a GPU."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+USAGE = 2
+
+
+def run_all(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [folder / "run_all.sh", *arguments], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["tset"], "nearest is test"),
+        (["profil"], "nearest is profile"),
+        (["--quik"], "nearest is --quick"),
+        (["--quick", "--result"], "nearest is --results"),
+        (["run"], "run takes a rung"),
+        (["run", "99"], "there is no rung '99'"),
+        (["run", "bank_conflict", "64", "64", "64"], "nearest is 06_bank_conflict_free"),
+        (["diff", "05"], "diff takes two rungs"),
+        (["diff", "05", "o6"], "there is no rung 'o6'"),
+        (["profile", "06", "64"], "profile takes a rung"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_words_are_refused_in_one_line(arguments, expected):
+    done = run_all(*arguments)
+    assert done.returncode == USAGE
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert expected in line
+
+
+def test_help_names_every_sub_command():
+    done = run_all("help")
+    assert done.returncode == 0
+    for command in ("--quick", "test", "run", "list", "diff", "profile", "docs", "help"):
+        assert f"./run_all.sh {command}" in done.stdout
+    assert "set -euo" not in done.stdout
+
+
+@pytest.mark.parametrize("word", ["6", "06", "bank_conflict_free", "06_bank_conflict_free"])
+def test_run_takes_every_name_of_a_rung(word):
+    done = run_all("run", word, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "06_bank_conflict_free" in done.stdout
+
+
+def test_run_hands_over_the_exit_status():
+    assert run_all("run", "06", "0", "64", "64").returncode == USAGE
+
+
+def test_diff_shows_both_rungs_and_what_became_of_them():
+    done = run_all("diff", "04", "05")
+    assert done.returncode == 0, done.stderr
+    for expected in ("04_thread_tile_2d", "05_float4", "registers a thread", "blocks an SM"):
+        assert expected in done.stdout
+
+
+# ---- set-up ----------------------------------------------------------------------------------------------------------
+
+
+def setup_sh(script: str, folder: Path, path: str) -> subprocess.CompletedProcess:
+    """Runs a script after sourcing tools/setup.sh, in `folder`, with nothing on the PATH but `path`."""
+    bash = shutil.which("bash")
+    command = [bash, "-euo", "pipefail", "-c", f"cd '{folder}'; source '{ROOT}/tools/setup.sh'; {script}"]
+    return subprocess.run(command, env={"PATH": path, "HOME": str(folder)}, capture_output=True, text=True)
+
+
+def tools(folder: Path, *names: str) -> str:
+    """A PATH with the basic tools and the named ones."""
+    folder.mkdir()
+    for name in ("bash", "sed", "sort", "head", "tail", "tr", "mkdir", "rm", "dirname", "basename", "cat", *names):
+        (folder / name).symlink_to(shutil.which(name))
+    return str(folder)
+
+
+def test_setup_compares_versions():
+    script = "at_least 12.4 13.0 && at_least 12.4 12.4 && ! at_least 12.4 11.8 && ! at_least 3.25 3.9 && ! at_least 3.25 ''"
+    assert setup_sh(script, ROOT, os.environ["PATH"]).returncode == 0
+
+
+def test_setup_without_a_compiler_says_what_to_install(tmp_path):
+    done = setup_sh("need_build", tmp_path, tools(tmp_path / "bin"))
+    assert done.returncode == 1
+    assert "C++20 compiler" in done.stderr
+
+
+def test_setup_without_python_says_what_to_install(tmp_path):
+    done = setup_sh("need_python report", tmp_path, tools(tmp_path / "bin"))
+    assert done.returncode == 1
+    assert "Python 3.10" in done.stderr
+
+
+def test_setup_without_a_network_names_what_is_missing(tmp_path):
+    """pip is told of an index that does not exist; nothing of the machine may be changed meanwhile."""
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements/report.txt").write_text("a-package-that-nobody-has>=1\n")
+    script = "export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1; unset PIP_FIND_LINKS; need_python report"
+    done = setup_sh(script, tmp_path, os.environ["PATH"])
+    assert done.returncode == 1
+    assert "a-package-that-nobody-has" in done.stderr
+    assert "is there a network?" in done.stderr
+    assert ".venv/bin/pip install --requirement=requirements/report.txt" in done.stderr
+
+
+def test_missing_tells_met_requirements_from_others(tmp_path):
+    file = tmp_path / "wanted.txt"
+    file.write_text("# comment\npytest>=1.0\npytest==0.1\nnobody-has-this>=2\n-r more.txt\n")
+    (tmp_path / "more.txt").write_text("pytest>=999.0  # not yet\n")
+    done = subprocess.run([sys.executable, ROOT / "tools/missing.py", file], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == ["pytest==0.1", "nobody-has-this>=2", "pytest>=999.0"]
+
+
+# ---- the whole run, with stand-ins for the programs that need a GPU ----------------------------------------------------
+
+LADDER = """#!/usr/bin/env bash
+# Stands in for the ladder: appends a row to --csv, writes --environment.
+echo "$*" >>calls.txt
+while (($#)); do
+  case $1 in
+    --csv) csv=$2 ;;
+    --environment) echo '{ "gpu": "NVIDIA H200" }' >"$2" ;;
+  esac
+  shift
+done
+echo row >>"$csv"
+if [[ -f sleep_at && $csv == *"$(<sleep_at)"* ]]; then
+  trap 'exit 130' INT
+  for _ in {1..200}; do sleep 0.1; done
+fi
+if [[ -f wrong_at && $csv == *"$(<wrong_at)"* ]]; then exit 1; fi
+"""
+
+STANDINS = {
+    "build/bin/ladder": LADDER,
+    "build/bin/ceilings": '#!/usr/bin/env bash\necho "ceilings" >>calls.txt\necho row >"$2"\n',
+    "bin/nvidia-smi": """#!/usr/bin/env bash
+[[ -f no_gpu ]] && exit 9
+case $1 in
+  --list-gpus) echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)' ;;
+  *) echo 'NVIDIA H200' ;;
+esac
+""",
+    "bin/cmake": "#!/usr/bin/env bash\n[[ $1 == --version ]] && echo 'cmake version 3.25.1'; exit 0\n",
+    "bin/ninja": "#!/usr/bin/env bash\n",
+    "plots/__main__.py": """import sys
+from pathlib import Path
+out = Path(sys.argv[sys.argv.index("--out") + 1])
+out.mkdir(parents=True, exist_ok=True)
+(out / "report.html").write_text(" ".join(sys.argv[1:]))
+""",
+}
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout whose programs are stand-ins; what is real are run_all.sh and tools/."""
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    shutil.copy(ROOT / "run_all.sh", tmp_path)
+    for name, text in STANDINS.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+    (tmp_path / "build/build.ninja").touch()
+    (tmp_path / "build/generated").mkdir()
+    set_commit(tmp_path, "abc")
+    for name in (".deps", ".venv"):  # set up already, by the test run that this is part of
+        if (ROOT / name).exists():
+            (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return tmp_path
+
+
+def set_commit(checkout: Path, commit: str) -> None:
+    (checkout / "build/generated/build_info.h").write_text(f'#pragma once\n#define GEMM_LADDER_COMMIT "{commit}"\n')
+
+
+def calls(checkout: Path) -> list[str]:
+    return (checkout / "calls.txt").read_text().splitlines()
+
+
+def test_whole_run_measures_and_says_where_the_report_is(checkout):
+    done = run_all(folder=checkout)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "Report: results/nvidia-h200/report.html"
+    assert (checkout / "results/nvidia-h200/report.html").exists()
+    made = calls(checkout)
+    assert made[0] == "ceilings"
+    assert "--check-only" in made[1], "rungs are checked before they are timed"
+    assert any("--shapes square,llm,tails,skinny" in call for call in made)
+    assert any("--protocol steady" in call for call in made)
+    assert all("--resume" in call for call in made[1:])
+
+
+def test_quick_run_takes_fewer_sizes(checkout):
+    assert run_all("--quick", folder=checkout).returncode == 0
+    timed = [call for call in calls(checkout) if "ladder.csv" in call]
+    assert len(timed) == 1
+    assert "8192" not in timed[0]
+
+
+def test_a_finished_run_is_kept_in_the_archive(checkout):
+    assert run_all("--quick", folder=checkout).returncode == 0
+    done = run_all("--quick", folder=checkout)
+    assert done.returncode == 0
+    assert "the earlier results are now in" in done.stderr
+    results = checkout / "results/nvidia-h200"
+    (archived,) = (results / "archive").iterdir()
+    assert (archived / "ladder.csv").read_text() == "row\n"
+    assert (results / "ladder.csv").read_text() == "row\n"
+
+
+def interrupt(checkout: Path) -> subprocess.CompletedProcess:
+    """Presses Ctrl-C while the ladder writes to ladder.csv."""
+    (checkout / "sleep_at").write_text("ladder.csv")
+    process = subprocess.Popen(
+        [checkout / "run_all.sh", "--quick"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 30
+    while not (checkout / "results/nvidia-h200/ladder.csv").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    (checkout / "sleep_at").unlink()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def test_an_interrupted_run_goes_on(checkout):
+    done = interrupt(checkout)
+    assert done.returncode == 130
+    assert "the same command goes on from there" in done.stderr
+    again = run_all("--quick", folder=checkout)
+    assert again.returncode == 0, again.stderr
+    assert "going on with the interrupted run" in again.stderr
+    assert not (checkout / "results/nvidia-h200/archive").exists()
+    assert calls(checkout).count("ceilings") == 1
+
+
+def test_an_interrupted_run_of_other_sources_is_not_mixed_with_this_one(checkout):
+    interrupt(checkout)
+    set_commit(checkout, "def")
+    done = run_all("--quick", folder=checkout)
+    assert "the earlier results are now in" in done.stderr
+    assert calls(checkout).count("ceilings") == 2
+
+
+def test_a_wrong_result_is_told_at_the_end(checkout):
+    (checkout / "wrong_at").write_text("check.csv")
+    done = run_all("--quick", folder=checkout)
+    assert done.returncode == 1
+    assert "there are wrong results" in done.stderr
+    assert (checkout / "results/nvidia-h200/report.html").exists()
+
+
+def test_results_of_another_gpu_are_refused(checkout):
+    folder = checkout / "elsewhere"
+    folder.mkdir()
+    (folder / "environment.json").write_text('{ "gpu": "NVIDIA A100-SXM4-40GB" }')
+    done = run_all("--results", str(folder), folder=checkout)
+    assert done.returncode == USAGE
+    assert "holds results of NVIDIA A100-SXM4-40GB, and this is NVIDIA H200" in done.stderr.splitlines()[-1]
+    assert not (checkout / "calls.txt").exists()
+
+
+def test_without_a_gpu_the_recorded_results_are_shown(checkout):
+    (checkout / "no_gpu").touch()
+    recorded = checkout / "bench/recorded/nvidia-h200"
+    recorded.mkdir(parents=True)
+    (recorded / "ladder.csv").touch()
+    done = run_all(folder=checkout)
+    assert done.returncode == 0, done.stderr
+    assert "no GPU here" in done.stderr
+    assert done.stdout.splitlines()[-1] == "Report of recorded results: results/recorded/nvidia-h200/report.html"
+    assert "--recorded" in (checkout / "results/recorded/nvidia-h200/report.html").read_text()
+    assert not (checkout / "calls.txt").exists()
+
+
+def test_without_a_gpu_and_without_recorded_results_it_says_so(checkout):
+    (checkout / "no_gpu").touch()
+    done = run_all(folder=checkout)
+    assert done.returncode == 0
+    assert "no results are recorded" in done.stderr
