@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Records this GPU in bench/recorded/<gpu>: bench/record.sh [STEP...], all steps without one, from a clean checkout.
+#
+#   ladder    ./run_all.sh in full, and its tables              ladder.csv steady.csv check.csv ceilings.csv environment.json
+#   spread    the 4096 cells a second time, in a new process    spread.csv
+#   sanitize  every rung under compute-sanitizer                sanitizer.txt
+#   profile   every rung under Nsight Compute, 4096 cubed       profile.csv
+#
+# README and the chapters draw their numbers from there: python3 -m plots readme; python3 -m plots docs;
+# python3 -m plots recorded.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+steps=("$@")
+((${#steps[@]})) || steps=(ladder spread sanitize profile)
+
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
+to=bench/recorded/$gpu
+mkdir -p "$to"
+
+ladder() {
+  ./run_all.sh
+  cp results/"$gpu"/{ladder,steady,check,ceilings}.csv results/"$gpu"/environment.json "$to"
+}
+
+spread() {
+  rm -f "$to/spread.csv"
+  build/bin/ladder --shapes 4096x4096x4096 --ceilings "$to/ceilings.csv" --csv "$to/spread.csv"
+}
+
+sanitize() {
+  {
+    echo "tests/gpu/sanitize.sh on $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1), $(date -u +%FT%TZ)"
+    tests/gpu/sanitize.sh
+  } | tee "$to/sanitizer.txt"
+}
+
+profile() {
+  local kernel stem
+  rm -f "$to/profile.csv"
+  for kernel in kernels/*.cu; do
+    stem=$(basename "$kernel" .cu)
+    ./run_all.sh profile "$stem" 4096 4096 4096
+    if [[ -f $to/profile.csv ]]; then
+      tail -n +2 "results/profile/${stem}_4096x4096x4096.csv" >>"$to/profile.csv"
+    else
+      cp "results/profile/${stem}_4096x4096x4096.csv" "$to/profile.csv"
+    fi
+  done
+}
+
+for step in "${steps[@]}"; do
+  case $step in
+    ladder | spread | sanitize | profile) "$step" ;;
+    *) echo "record.sh: there is no step '$step'; there are ladder, spread, sanitize, profile" >&2; exit 2 ;;
+  esac
+done
+echo "Recorded in $to"
