@@ -11,6 +11,14 @@
 
 namespace ladder {
 
+/// Threads for which launch bounds may ask an SM: 2048 where it can hold so many, else 1024, which every SM can.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 700 && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900 && \
+    __CUDA_ARCH__ != 1000 && __CUDA_ARCH__ != 1030
+inline constexpr int THREADS_AN_SM = 1024;
+#else
+inline constexpr int THREADS_AN_SM = 2048;
+#endif
+
 /// A place in a matrix or in a tile.
 struct Coord {
   int row, col;
