@@ -194,7 +194,7 @@ list_rungs() { build ladder; exec build/bin/ladder --list; }
 run_tests() {
   build
   need_sass
-  need_python test
+  need_python test docs
   exec python3 -m tools.test
 }
 

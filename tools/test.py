@@ -99,8 +99,6 @@ def main() -> int:
     total += check("clang-format", ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")])
     total += check("ruff", ["ruff", "check", "--quiet"])
     total += check("shellcheck", ["shellcheck", "-x", "run_all.sh", ".ci/run", *tracked("*.sh")])
-    total += check("generated blocks of README", [sys.executable, "-m", "plots", "readme", "--check"])
-    total += check("generated blocks of docs", [sys.executable, "-m", "plots", "docs", "--check"])
     total += check("documentation site", ["mkdocs", "build", "--quiet", "--strict", "--site-dir", f"{BUILD}/site"])
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
