@@ -146,8 +146,8 @@ struct SharedTile {
   }
 };
 
-inline constexpr SharedTile tile_05{.BK = 8, .padding = 0, .swizzled = false, .halves = false};
-inline constexpr SharedTile tile_06{.BK = 8, .padding = 0, .swizzled = true, .halves = true};
-inline constexpr SharedTile tile_06b{.BK = 8, .padding = 4, .swizzled = false, .halves = true};
+inline constexpr SharedTile tile_05{.BK = 16, .padding = 0, .swizzled = false, .halves = false};
+inline constexpr SharedTile tile_06{.BK = 16, .padding = 0, .swizzled = true, .halves = true};
+inline constexpr SharedTile tile_06b{.BK = 16, .padding = 4, .swizzled = false, .halves = true};
 
 }  // namespace ladder

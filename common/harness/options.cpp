@@ -120,7 +120,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   CLI::App app(single ? fmt::format("{}: {}", rungs()[0].stem(), rungs()[0].idea)
                       : "Checks the rungs of the ladder against cuBLAS and times them beside it.");
   app.set_help_flag("--help,-h", "This text");
-  app.add_option("M N K", sizes, "Sizes of one problem, D = alpha A B + beta C; 4096 4096 4096 without")->type_name("");
+  app.add_option("sizes", sizes, "Of one problem, D = alpha A B + beta C; 4096 4096 4096 without")->type_name("M N K");
   app.add_flag("--list", options.list, "Every rung: number, name, idea, types, least architecture");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; all without");
   app.add_option("--type", type, "f32, tf32, bf16 or f16; each rung's first without");
