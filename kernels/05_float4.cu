@@ -7,7 +7,7 @@
 // Expect            a quarter of the global loads of 04, and 4 shared loads for 64 FMAs (04: 6): about 1.25 times as
 //                   fast
 // Limiter now       bank conflicts: a load of rB takes 8 wavefronts where 4 would do (lanes 8 words apart), a store to
-//                   sA takes 2 where 1 would do (two lanes, four rows of sA apart, meet in each bank); and waiting for
+//                   sA takes 4 where 1 would do (four lanes, four rows of sA apart, meet in each bank); and waiting for
 //                   global memory between the tiles
 // New instructions  LDG.E.128, LDS.128, STS.128, STG.E.128
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
@@ -23,7 +23,7 @@ namespace {
 struct Tile {
   static constexpr int BM = 128;  // rows of C a block
   static constexpr int BN = 128;  // columns of C a block
-  static constexpr int BK = 8;    // k held at a time
+  static constexpr int BK = 16;   // k held at a time
   static constexpr int TM = 8;    // rows of C a thread
   static constexpr int TN = 8;    // columns of C a thread
   static constexpr int THREADS = BM / TM * (BN / TN);
@@ -108,9 +108,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       // [fragments]
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + j]));
-#pragma unroll
       for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][row + i]));
+#pragma unroll
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + j]));
 #pragma unroll
       for (int i = 0; i < TM; ++i) {
 #pragma unroll

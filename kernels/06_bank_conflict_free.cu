@@ -2,10 +2,10 @@
 //
 // Idea              A bank serves one word a clock, so lanes that want different words of one bank wait in turn. Two
 //                   changes of place cure it. A thread takes its 8 rows and columns as 4 + 4, half a tile apart: the
-//                   lanes' 16-byte loads of sB become contiguous. And row m of A is kept in column m ^ 16 of sA for k =
-//                   4 to 7: two lanes that met in a bank now store to different ones.
+//                   lanes' 16-byte loads of sB become contiguous. And row m of A is kept in column m ^ (k / 4 * 8) of
+//                   sA: the four lanes that met in a bank, each with another k / 4, now store to different ones.
 // Changed from 05   split() places the thread's results, swizzle() the columns of sA; loop and loads are as before
-// Expect            12 wavefronts a warp for each k (05: 20), 8 to store a tile (05: 12): shared memory is no longer
+// Expect            12 wavefronts a warp for each k (05: 20), 16 to store a tile (05: 40): shared memory is no longer
 //                   the narrowest pipe, 1.2 times as fast
 // Limiter now       waiting: between the barriers nothing hides the way to global memory but the SM's other block
 // New instructions  none
@@ -22,7 +22,7 @@ namespace {
 struct Tile {
   static constexpr int BM = 128;  // rows of C a block
   static constexpr int BN = 128;  // columns of C a block
-  static constexpr int BK = 8;    // k held at a time
+  static constexpr int BK = 16;   // k held at a time
   static constexpr int TM = 8;    // rows of C a thread
   static constexpr int TN = 8;    // columns of C a thread
   static constexpr int THREADS = BM / TM * (BN / TN);
@@ -127,9 +127,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       // [fragments]
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + Tile::split(j, BN)]));
-#pragma unroll
       for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][Tile::swizzle(k, row + Tile::split(i, BM))]));
+#pragma unroll
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + Tile::split(j, BN)]));
 #pragma unroll
       for (int i = 0; i < TM; ++i) {
 #pragma unroll

@@ -1,12 +1,13 @@
 // 06b_padded · the same conflicts cured by padding
 //
-// Idea              Four unused floats after each row of sA shift the next row by four banks. The two lanes that met in
-//                   a bank, four rows of sA apart, are now 16 banks apart, as with the swizzle.
+// Idea              Four unused floats after each row of sA shift the next row by four banks. Of the four lanes that met
+//                   in a bank, each four rows of sA from the next, two and two are now 16 banks apart: half a cure.
 // Changed from 06   sA[BK][BM + 4] and its plain columns, instead of swizzle(); split() comes from common/layout.h
 // Expect            as 06, to within a percent: the same instructions but for a few addresses, the same 12 wavefronts a
-//                   k; 128 bytes more shared memory
-// Limiter now       as 06. And the cure is a coincidence of BK = 8: with BK = 16 four lanes meet and would need rows 2
-//                   banks apart, which 16-byte loads cannot have; with 4, a store takes 2 wavefronts again
+//                   k. A store to sA takes 2 (06: 1), 24 a tile (06: 16); 256 bytes more shared memory
+// Limiter now       as 06. The whole cure would need rows 2 banks apart, which 16-byte loads cannot have: only rows that
+//                   begin at multiples of 4 banks can be read so, and no such padding does better. With BK = 8, where
+//                   two lanes meet, these four floats part them
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 06b 4096 4096 4096
@@ -21,7 +22,7 @@ namespace {
 struct Tile {
   static constexpr int BM = 128;  // rows of C a block
   static constexpr int BN = 128;  // columns of C a block
-  static constexpr int BK = 8;    // k held at a time
+  static constexpr int BK = 16;   // k held at a time
   static constexpr int PAD = 4;   // unused floats after each row of sA
   static constexpr int TM = 8;    // rows of C a thread
   static constexpr int TN = 8;    // columns of C a thread
@@ -108,9 +109,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
     for (int k = 0; k < BK; ++k) {
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + split(j, BN)]));
-#pragma unroll
       for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][row + split(i, BM)]));
+#pragma unroll
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + split(j, BN)]));
 #pragma unroll
       for (int i = 0; i < TM; ++i) {
 #pragma unroll

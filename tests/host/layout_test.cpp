@@ -100,13 +100,23 @@ TEST_P(SharedTileTest, WavefrontsOfEveryAccess) {
 // Conflict-free is 1 wavefront for a scalar access and 4 for 16 bytes; the loads of rA take 2, for lanes 0 to 15 ask for the
 // same four words, and so do lanes 16 to 31.
 INSTANTIATE_TEST_SUITE_P(Rungs, SharedTileTest,
-                         testing::Values(Case{"05", tile_05, 2, 4, 2, 8},                //
-                                         Case{"06", tile_06, 1, 4, 2, 4},                //
-                                         Case{"06b", tile_06b, 1, 4, 2, 4},              //
-                                         Case{"05", {16, 0, false, false}, 4, 4, 2, 8},  // what a larger BK does
-                                         Case{"06", {16, 0, true, true}, 1, 4, 2, 4},    // to the swizzle
-                                         Case{"06b", {16, 4, false, true}, 2, 4, 2, 4},  // and to the padding
+                         testing::Values(Case{"05", tile_05, 4, 4, 2, 8},               //
+                                         Case{"06", tile_06, 1, 4, 2, 4},               //
+                                         Case{"06b", tile_06b, 2, 4, 2, 4},             //
+                                         Case{"05", {8, 0, false, false}, 2, 4, 2, 8},  // what a smaller BK does
+                                         Case{"06", {8, 0, true, true}, 1, 4, 2, 4},    // to the swizzle
+                                         Case{"06b", {8, 4, false, true}, 1, 4, 2, 4},  // and to the padding
                                          Case{"06", {32, 0, true, true}, 1, 4, 2, 4}));
+
+// Rows of sA must begin at multiples of four words; with BK = 16, none of these paddings does better than 06b's.
+TEST(Padding, OfFourMoreWordsNeverPartsAllFourLanes) {
+  for (int padding = 0; padding < BANKS; padding += 4) {
+    const SharedTile t{16, padding, false, true};
+    EXPECT_GE(wavefronts(t.a_store(0, 0, 0)).count, wavefronts(tile_06b.a_store(0, 0, 0)).count) << padding;
+  }
+  const SharedTile unaligned{16, 2, false, true};  // parts them, but 16-byte loads of its rows are not aligned
+  EXPECT_EQ(wavefronts(unaligned.a_store(0, 0, 0)).count, 1);
+}
 
 TEST(RowMajor, ThreadTilesOf03CoverTheBlockOnce) {
   Cover c(64, 64);
@@ -145,10 +155,10 @@ TEST(Wavefronts, NamesTheWavefrontOfEachLane) {
   for (int lane = 0; lane < 32; ++lane) EXPECT_EQ(served.of_lane[lane], lane / 2);
 }
 
-// 04 reads rB, 8 columns a lane, as two 16-byte loads, and rA two k at a time from rows of 8 floats.
+// 04 reads rB, 8 columns a lane, as two 16-byte loads, and rA two k at a time from rows 8 apart, 16 floats each.
 TEST(Wavefronts, FragmentsOf04) {
   EXPECT_EQ(wavefronts(access(4, [](int lane) { return lane % 16 * 8; })).count, 8);
-  EXPECT_EQ(wavefronts(access(2, [](int lane) { return lane / 16 * 64; })).count, 2);
+  EXPECT_EQ(wavefronts(access(2, [](int lane) { return lane / 16 * 8 * 16; })).count, 2);
 }
 
 }  // namespace
