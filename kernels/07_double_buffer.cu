@@ -2,11 +2,11 @@
 //
 // Idea              Two copies of each shared tile. The loads of the next tile are issued before the inner product and
 //                   wait in registers; after it they are stored into the copy that nobody reads. So the way to global
-//                   memory hides behind 512 FMAs a thread, and one barrier a tile is enough.
+//                   memory hides behind 1024 FMAs a thread, and one barrier a tile is enough.
 // Changed from 06   sA[2], sB[2]; the first tile is loaded before the loop, guarded because it may be ragged, so that
 //                   the loads in the loop need no guard; split() and swizzle() come from common/layout.h
 // Expect            06 stands still from a tile's barrier until its loads are back; with that hidden, 1.2 times as fast
-// Limiter now       the register file and issue slots: 32 shared loads and 38 other instructions for 512 FMAs, and all
+// Limiter now       the register file and issue slots: 64 shared loads and 68 other instructions for 1024 FMAs, and all
 //                   128 registers in use, so fragments are fetched just before the FMAs that need them
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
@@ -22,7 +22,7 @@ namespace {
 struct Tile {
   static constexpr int BM = 128;  // rows of C a block
   static constexpr int BN = 128;  // columns of C a block
-  static constexpr int BK = 8;    // k held at a time
+  static constexpr int BK = 16;   // k held at a time
   static constexpr int TM = 8;    // rows of C a thread
   static constexpr int TN = 8;    // columns of C a thread
   static constexpr int THREADS = BM / TM * (BN / TN);
@@ -111,9 +111,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
     for (int k = 0; k < BK; ++k) {
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[buffer][k][col + split(j, BN)]));
-#pragma unroll
       for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[buffer][k][swizzle(k, row + split(i, BM), BK)]));
+#pragma unroll
+      for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[buffer][k][col + split(j, BN)]));
 #pragma unroll
       for (int i = 0; i < TM; ++i) {
 #pragma unroll
