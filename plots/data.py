@@ -25,7 +25,7 @@ COLUMNS = [
     *("gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"),
 ]
 CEILING_COLUMNS = ["name", "value", "unit", "gpu", "utc", "commit"]
-TEXT = {"kernel", "type", "out", "init", "l2", "protocol", "ceiling", "status", "reason", "throttle", *COLUMNS[-7:]}
+TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "ceiling", "status", "reason", "throttle", *COLUMNS[-7:]}
 SIZES = {"m", "n", "k"}
 CHOICES = {
     "type": {"f32", "tf32", "bf16", "f16"},

@@ -21,13 +21,13 @@ class Condition(NamedTuple):
     out: str
     alpha: float
     beta: float
-    ld_pad: float
+    ld_pad: str  # elements, or "align"
     init: str
     l2: str
     protocol: str
 
     def __str__(self) -> str:
-        pad = f", ld_pad {self.ld_pad:g}" if self.ld_pad else ""
+        pad = f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else ""
         return (
             f"{self.protocol} protocol, {self.init} data, {self.l2} L2, alpha {self.alpha:g}, beta {self.beta:g}"
             f"{pad}, out {self.out}"

@@ -97,7 +97,7 @@ def refused_grid(results: Results) -> Grid:
 def _unusual(row) -> str:
     """What differs from a plain product, for telling rows apart."""
     parts = [f"alpha {row.alpha:g}"] * (row.alpha != 1) + [f"beta {row.beta:g}"] * (row.beta != 0)
-    return "".join(f", {part}" for part in parts + [f"ld_pad {row.ld_pad:g}"] * (row.ld_pad != 0))
+    return "".join(f", {part}" for part in parts + [f"ld_pad {row.ld_pad}"] * (row.ld_pad != "0"))
 
 
 def spread_grid(results: Results, table: Table) -> Grid | None:
