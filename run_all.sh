@@ -18,6 +18,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=tools/setup.sh
 source tools/setup.sh
+export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 
 commands=(test run list diff profile docs help)
 

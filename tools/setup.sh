@@ -43,8 +43,13 @@ need_python3() {
 make_venv() {
   [[ -x $venv/bin/pip ]] && return
   say "setup: a Python environment in .venv"
-  quietly "making .venv" "Needs Python's venv: $(install_hint python3-venv python3 python)" \
-    python3 -m venv --clear "$venv"
+  quietly "making .venv" "Needs Python's venv: $(install_hint python3-venv python3 python)" create_venv
+}
+
+# Debian's python3 makes no pip for the environment without its python3-venv; then the system's pip puts one there.
+create_venv() {
+  python3 -m venv --clear "$venv" && return
+  python3 -m venv --clear --without-pip "$venv" && python3 -m pip --python "$venv/bin/python" install pip
 }
 
 # need_python NAME...: the packages of requirements/NAME.txt, from the python3 at hand where it has them all.
@@ -85,7 +90,7 @@ unpack_wheels() {
 # ---- the compiler ----------------------------------------------------------------------------------------------------
 
 usable_nvcc() {
-  [[ -x $1 ]] && at_least 12.4 "$("$1" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')" &&
+  [[ -x $1 ]] && at_least 12.4 "$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p')" &&
     "$1" -E -x cu - <<<'#include <cublasLt.h>' &>/dev/null
 }
 

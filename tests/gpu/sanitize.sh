@@ -2,7 +2,7 @@
 # Every rung under every tool of compute-sanitizer, at sizes around its tiles: tests/gpu/sanitize.sh [build/bin/ladder]
 # Prints one line a tool; exits 1 where one finds an error.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 ladder=${1:-build/bin/ladder}
 shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9
 if ! command -v compute-sanitizer >/dev/null; then
