@@ -18,7 +18,7 @@ namespace {
 
 struct Tile {
   static constexpr int BM = 8;   // rows of C a block
-  static constexpr int BN = 32;  // columns of C a block: one warp wide
+  static constexpr int BN = 64;  // columns of C a block: two warps wide
   static constexpr int THREADS = BM * BN;
 };
 

@@ -17,7 +17,7 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 32;  // rows of C a block: one warp high
+  static constexpr int BM = 64;  // rows of C a block: two warps high
   static constexpr int BN = 8;   // columns of C a block
   static constexpr int THREADS = BM * BN;
 };

@@ -1,7 +1,7 @@
 // 02_smem_tiling · a block's tile of A and of B in shared memory
 //
-// Idea              The 1024 threads of a block need the same 32 rows of A and 32 columns of B. They fetch 32 x 32 of
-//                   each into shared memory once, and each thread takes its row and column from there.
+// Idea              The 1024 threads of a block need the same 32 rows of A and 32 columns of B. They fetch 32 x 64 and
+//                   64 x 32 of them into shared memory once, and each thread takes its row and column from there.
 // Changed from 01   global loads fill sA and sB, tile by tile along k, between two barriers; the product reads those
 // Expect            1/32 of the global requests of 01; but still a shared load for every FMA, so no more than 1.5 times
 //                   as fast
@@ -20,9 +20,10 @@ namespace {
 struct Tile {
   static constexpr int BM = 32;  // rows of C a block
   static constexpr int BN = 32;  // columns of C a block
-  static constexpr int BK = 32;  // k held at a time
+  static constexpr int BK = 64;  // k held at a time
   static constexpr int THREADS = BM * BN;
-  static_assert(BM == BK && BN == BK, "each thread loads one element of A and one of B a tile");
+  static_assert(BM == BN && BK % BN == 0,
+                "thread (row, col) loads A[row][col + i] and B[row + i][col], i = 0, 32, ...");
 };
 
 __global__ void __launch_bounds__(Tile::THREADS)
@@ -36,20 +37,21 @@ __global__ void __launch_bounds__(Tile::THREADS)
   const int tiles_n = ceil_div(N, BN);
   const int block_row = blockIdx.x / tiles_n * BM;
   const int block_col = blockIdx.x % tiles_n * BN;
-  const auto [row, col] = row_major(threadIdx.x, BN);    // my result in the tile of C
-  const auto [a_row, a_k] = row_major(threadIdx.x, BK);  // my element of a tile of A
-  const auto [b_k, b_col] = row_major(threadIdx.x, BN);  // my element of a tile of B
+  const auto [row, col] = row_major(threadIdx.x, BN);  // my result in the tile of C, and where I load
 
   // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  const float* gA = A + static_cast<size_t>(min(block_row + a_row, M - 1)) * lda + a_k;
-  const float* gB = B + static_cast<size_t>(b_k) * ldb + min(block_col + b_col, N - 1);
+  const float* gA = A + static_cast<size_t>(min(block_row + row, M - 1)) * lda + col;
+  const float* gB = B + static_cast<size_t>(row) * ldb + min(block_col + col, N - 1);
   float acc = 0.0F;
 
   // [main-loop]
   // 3. main loop
   for (int k_tile = 0; k_tile < K; k_tile += BK) {
-    sA[a_row][a_k] = k_tile + a_k < K ? *gA : 0.0F;  // both zero past K: beyond it may lie NaN
-    sB[b_k][b_col] = k_tile + b_k < K ? *gB : 0.0F;
+#pragma unroll
+    for (int i = 0; i < BK; i += BN) {  // both zero past K: beyond it may lie NaN
+      sA[row][col + i] = k_tile + col + i < K ? gA[i] : 0.0F;
+      sB[row + i][col] = k_tile + row + i < K ? gB[static_cast<size_t>(i) * ldb] : 0.0F;
+    }
     gA += BK;
     gB += static_cast<size_t>(BK) * ldb;
     __syncthreads();  // the tile is complete
