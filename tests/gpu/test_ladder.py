@@ -1,0 +1,132 @@
+"""The ladder program on a GPU: rows, resuming, interruption, and what it refuses. Skipped where there is no GPU."""
+
+import csv
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LADDER = ROOT / "build" / "bin" / "ladder"
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess:
+    return subprocess.run([LADDER, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gpu() -> None:
+    if not LADDER.exists():
+        pytest.skip("build/bin/ladder is not built")
+    probe = run("8", "8", "8", "--kernels", "01", "--check-only")
+    if probe.returncode == 77:
+        pytest.skip(probe.stderr.strip())
+
+
+def test_a_row_holds_what_was_measured(tmp_path):
+    file = tmp_path / "rows.csv"
+    assert run("512", "512", "512", "--kernels", "05", "--rounds", "7", "--csv", file).returncode == 0
+    (row,) = rows(file)
+    assert row["kernel"] == "05_float4" and row["status"] == "ok" and row["rounds"] == "7"
+    gflops = 2 * 512**3 / float(row["median_ms"]) * 1e-6
+    assert float(row["gflops"]) == pytest.approx(gflops, rel=1e-4)
+    assert float(row["p10_ms"]) <= float(row["median_ms"]) <= float(row["p90_ms"])
+    assert 0 < float(row["ratio_best"]) <= float(row["ratio_cublas"]) * 1.001
+    assert 0 < float(row["ceiling_fraction"]) < 1
+    assert 0 < float(row["max_error"]) < float(row["bound"])
+    assert int(row["registers"]) > 32 and int(row["blocks_per_sm"]) >= 1
+
+
+def test_every_sample_is_kept(tmp_path):
+    samples = tmp_path / "samples.csv"
+    run("256", "256", "256", "--kernels", "01", "--rounds", "5", "--samples-csv", samples)
+    assert {(row["which"], row["round"]) for row in rows(samples)} >= {
+        (which, str(round)) for which in ("kernel", "cublas") for round in range(5)
+    }
+
+
+def test_resume_measures_only_what_is_missing(tmp_path):
+    file = tmp_path / "rows.csv"
+    arguments = ("--kernels", "01,02", "--check-only", "--csv", file, "--resume")
+    run("--shapes", "64x64x64", *arguments)
+    again = run("--shapes", "64x64x64,32x32x32", *arguments)
+    assert "2 of 4 cells" in again.stderr
+    assert [(row["kernel"][:2], row["m"]) for row in rows(file)] == [
+        ("01", "64"),
+        ("02", "64"),
+        ("01", "32"),
+        ("02", "32"),
+    ]
+
+
+def test_interruption_keeps_rows_and_says_how_to_go_on(tmp_path):
+    file = tmp_path / "rows.csv"
+    program = subprocess.Popen(
+        [LADDER, "--kernels", "01,01b", "--shapes", "64x64x64,4096x4096x4096,6144x6144x6144", "--csv", file],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not file.exists() or len(rows(file)) < 2):
+        time.sleep(0.05)
+    program.send_signal(signal.SIGINT)
+    error = program.communicate(timeout=60)[1]
+    assert program.returncode == 130
+    assert "--resume goes on from there" in error
+    kept = rows(file)
+    assert 2 <= len(kept) < 6 and all(row["status"] == "ok" for row in kept)
+
+
+def test_rows_of_another_gpu_are_refused(tmp_path):
+    file = tmp_path / "rows.csv"
+    run("8", "8", "8", "--kernels", "01", "--check-only", "--csv", file)
+    gpu = rows(file)[0]["gpu"]
+    text = file.read_text().replace(gpu, "NVIDIA Other")
+    file.write_text(text)
+    refused = run("8", "8", "8", "--kernels", "01", "--check-only", "--csv", file)
+    assert refused.returncode == 2
+    assert f"holds results of NVIDIA Other, this is {gpu}" in refused.stderr
+    assert file.read_text() == text
+
+
+def test_rows_that_a_rung_cannot_load_are_waived_with_the_reason():
+    waived = run("64", "64", "257", "--kernels", "05")
+    assert waived.returncode == 77
+    assert "waived: needs lda to be a multiple of 4 for 16-byte accesses, got 257" in waived.stdout
+    assert run("64", "64", "257", "--kernels", "01,05", "--check-only").returncode == 0
+
+
+def test_a_type_that_a_rung_does_not_compute_is_waived():
+    waived = run("64", "64", "64", "--kernels", "01", "--type", "bf16")
+    assert waived.returncode == 77
+    assert "computes f32, not bf16" in waived.stdout
+
+
+def test_what_cannot_fit_is_a_usage_error_with_both_sizes():
+    refused = run("400000", "400000", "400000", "--kernels", "01")
+    assert refused.returncode == 2
+    assert "needs" in refused.stderr and "are free" in refused.stderr
+
+
+def test_a_device_that_is_not_there():
+    refused = run("8", "8", "8", "--device", "99")
+    assert refused.returncode == 2
+    assert "--device takes a number from 0 to" in refused.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--beta", "0.5"), ("--init", "zeros"), ("--ld-pad", "8"), ("--l2", "warm")])
+def test_timing_with_other_options(arguments):
+    assert run("256", "256", "256", "--kernels", "02,06", "--rounds", "5", *arguments).returncode == 0
+
+
+def test_steady_protocol(tmp_path):
+    file = tmp_path / "rows.csv"
+    done = run("1024", "1024", "1024", "--kernels", "08", "--protocol", "steady", "--rounds", "2", "--csv", file)
+    assert done.returncode == 0
+    assert rows(file)[0]["protocol"] == "steady" and rows(file)[0]["rounds"] == "2"
