@@ -4,10 +4,11 @@
 //                   16 x 8. A step of k takes 6 shared loads for 128 FMAs (07: 4 for 64). The fragments of step k + 1
 //                   are loaded into a second set of registers under the FMAs of step k, so that no FMA waits for them.
 // Changed from 07   128 x 256 tile, 16 x 8 results a thread, warp tiles, spread() in place of split(), rA[2], rB[2]
-//                   fetched one step ahead, the next tile stored two steps before it is needed, gB[] like gA[]
-// Expect            at least 1.0 of cuBLAS: FMAs are 92 % of the instructions of the main loop
+//                   fetched one step ahead, the next tile stored two steps before the barrier, gB[] like gA[]
+// Expect            1.05 of cuBLAS at 4096: FMAs are 92 % of the instructions of the main loop
 // Limiter now       the register file: two banks for the three operands of an FMA, and results of FMAs and of shared
-//                   loads to be written; which registers, and in which order, is the compiler's choice
+//                   loads to be written. Which registers, and in which order, is the compiler's choice: lines that
+//                   only look different, even in the epilogue, move the rate by some per cent (bench/sweep_08.py)
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 08 4096 4096 4096
@@ -32,8 +33,12 @@ struct Tile {
   static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A a thread
   static constexpr int B_ROWS = THREADS * 4 / BN;  // rows of B that the block loads at once
   static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B a thread
+  static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp's tile
+  static constexpr int LANE_COLS = WN / TN;        // lanes across it
   static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
-  static_assert(WM / TM * (WN / TN) == 32, "a warp's lanes share out its tile");
+  static_assert(BM % WM == 0 && BN % WN == 0 && LANE_ROWS * LANE_COLS == 32, "whole warps of 32 lanes");
+  static_assert(BK % 2 == 0, "the fragments after a tile's last step go into copy 0");
+  static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzle()");
 };
 
 /// Four floats with one 16-byte instruction; `p` is a multiple of 16 bytes.
@@ -47,13 +52,14 @@ __device__ float4 load4(const float* p, int count) {
   return {v.x, count > 1 ? v.y : 0.0F, count > 2 ? v.z : 0.0F, count > 3 ? v.w : 0.0F};
 }
 
-/// Element `i` of a thread's `count` rows or columns, as a distance from its first: fours, spread over the warp's tile.
-__device__ constexpr int spread(int i, int count, int extent) { return i / 4 * (extent / (count / 4)) + i % 4; }
+/// Place in the warp's tile of element `i` of a lane's rows or columns: fours, dealt out to the `lanes` in turn.
+__device__ constexpr int spread(int lane, int i, int lanes) { return (i / 4 * lanes + lane) * 4 + i % 4; }
 
 __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 255 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
+  constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS;
   alignas(16) __shared__ float sA[2][BK][BM];
   alignas(16) __shared__ float sB[2][BK][BN];
 
@@ -64,7 +70,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
   // [lane-map]
   // Lanes go down the columns: four neighbours share one, so a load of B takes 2 wavefronts, one of A takes 4.
   const auto [warp_row, warp_col] = row_major(threadIdx.x / 32, BN / WN);
-  const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, WM / TM);
+  const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, LANE_ROWS);
   const int row = warp_row * WM + lane_row * 4, col = warp_col * WN + lane_col * 4;  // my first result in the tile of C
   // [/lane-map]
   const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
@@ -111,9 +117,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
   const auto load_fragments = [&](int k) {
 #pragma unroll
     for (int i = 0; i < TM; i += 4)
-      store4(&rA[k % 2][i], load4(&sA[buffer][k][row + swizzle(k, spread(i, TM, WM), BK)]));
+      store4(&rA[k % 2][i], load4(&sA[buffer][k][row + swizzle(k, spread(0, i, LANE_ROWS), BK)]));
 #pragma unroll
-    for (int j = 0; j < TN; j += 4) store4(&rB[k % 2][j], load4(&sB[buffer][k][col + spread(j, TN, WN)]));
+    for (int j = 0; j < TN; j += 4) store4(&rB[k % 2][j], load4(&sB[buffer][k][col + spread(0, j, LANE_COLS)]));
   };
   // [/fragments]
   load_fragments(0);
@@ -131,7 +137,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
 
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
-      if (k == BK - 2) store_tile(1 - buffer);  // nobody has read this copy since the barrier before
+      if (k == BK - 3) store_tile(1 - buffer);  // nobody has read this copy since the barrier before
       if (k == BK - 1) {
         __syncthreads();  // the next tile is complete, and nobody reads this one any more
         buffer = 1 - buffer;
@@ -152,23 +158,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
   // 4. epilogue
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    const int m = block_row + row + spread(i, TM, WM);
-    if (m >= M) return;
+    const int m = block_row + warp_row * WM + spread(lane_row, i, LANE_ROWS);
+    if (m >= M) continue;
 #pragma unroll
     for (int j = 0; j < TN; j += 4) {
-      const int n = block_col + col + spread(j, TN, WN);
+      const int n = block_col + warp_col * WN + spread(lane_col, j, LANE_COLS);
       float* gC = C + static_cast<size_t>(m) * ldc + n;
-      float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
-      if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-        const float4 c = load4(gC, N - n);
-        d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
-      }
       if (n + 4 <= N) {
+        float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+          const float4 c = load4(gC);
+          d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
+        }
         store4(gC, d);
       } else {  // the padding of C is not ours to write
-        if (n + 0 < N) gC[0] = d.x;
-        if (n + 1 < N) gC[1] = d.y;
-        if (n + 2 < N) gC[2] = d.z;
+#pragma unroll
+        for (int e = 0; e < 3; ++e)
+          if (n + e < N) gC[e] = beta == 0.0F ? alpha * acc[i][j + e] : alpha * acc[i][j + e] + beta * gC[e];
       }
     }
   }

@@ -12,14 +12,15 @@ namespace {
 
 // The tile of kernels/08_warp_tiling.cu.
 constexpr int BM = 128, BN = 256, BK = 8, WM = 64, WN = 64, TM = 16, TN = 8, THREADS = 256;
+constexpr int LANE_ROWS = WM / TM, LANE_COLS = WN / TN;
 
 Coord first_result(int thread) {
   const auto [warp_row, warp_col] = row_major(thread / 32, BN / WN);
-  const auto [lane_col, lane_row] = row_major(thread % 32, WM / TM);
+  const auto [lane_col, lane_row] = row_major(thread % 32, LANE_ROWS);
   return {warp_row * WM + lane_row * 4, warp_col * WN + lane_col * 4};
 }
 
-int spread(int i, int count, int extent) { return i / 4 * (extent / (count / 4)) + i % 4; }
+int spread(int lane, int i, int lanes) { return (i / 4 * lanes + lane) * 4 + i % 4; }
 
 template <class Word>
 int warp_wavefronts(int warp, int width_bytes, Word word_of_thread) {
@@ -34,7 +35,7 @@ TEST(WarpTile, ThreadsCoverTheBlockTileOnce) {
     for (int i = 0; i < TM; ++i) {
       for (int j = 0; j < TN; ++j) {
         const Coord at = first_result(thread);
-        seen.emplace(at.row + spread(i, TM, WM), at.col + spread(j, TN, WN));
+        seen.emplace(at.row + spread(0, i, LANE_ROWS), at.col + spread(0, j, LANE_COLS));
       }
     }
   }
@@ -43,15 +44,30 @@ TEST(WarpTile, ThreadsCoverTheBlockTileOnce) {
   EXPECT_EQ(*seen.rbegin(), (std::pair{BM - 1, BN - 1}));
 }
 
+// The epilogue counts from the warp's tile, the fragments from the thread's first result.
+TEST(WarpTile, EpilogueAndFragmentsMeanTheSameResults) {
+  for (int thread = 0; thread < THREADS; ++thread) {
+    const auto [warp_row, warp_col] = row_major(thread / 32, BN / WN);
+    const auto [lane_col, lane_row] = row_major(thread % 32, LANE_ROWS);
+    const Coord first = first_result(thread);
+    for (int i = 0; i < TM; ++i)
+      EXPECT_EQ(warp_row * WM + spread(lane_row, i, LANE_ROWS), first.row + spread(0, i, LANE_ROWS));
+    for (int j = 0; j < TN; ++j)
+      EXPECT_EQ(warp_col * WN + spread(lane_col, j, LANE_COLS), first.col + spread(0, j, LANE_COLS));
+  }
+}
+
 TEST(WarpTile, LoadsOfATakeFourWavefrontsAndOfBTwo) {
   for (int warp = 0; warp < THREADS / 32; ++warp) {
     for (int k = 0; k < BK; ++k) {
       for (int i = 0; i < TM; i += 4) {
-        const auto a_word = [&](int t) { return k * BM + first_result(t).row + swizzle(k, spread(i, TM, WM), BK); };
+        const auto a_word = [&](int t) {
+          return k * BM + first_result(t).row + swizzle(k, spread(0, i, LANE_ROWS), BK);
+        };
         EXPECT_EQ(warp_wavefronts(warp, 16, a_word), 4) << "A, k " << k << ", i " << i;
       }
       for (int j = 0; j < TN; j += 4) {
-        const auto b_word = [&](int t) { return k * BN + first_result(t).col + spread(j, TN, WN); };
+        const auto b_word = [&](int t) { return k * BN + first_result(t).col + spread(0, j, LANE_COLS); };
         EXPECT_EQ(warp_wavefronts(warp, 16, b_word), 2) << "B, k " << k << ", j " << j;
       }
     }
@@ -75,7 +91,7 @@ TEST(WarpTile, FragmentsAreFoundWhereTheyWereStored) {
     for (int k = 0; k < BK; ++k) {
       for (int i = 0; i < TM; i += 4) {
         const int m = first_result(thread).row;
-        EXPECT_EQ(m + swizzle(k, spread(i, TM, WM), BK), swizzle(k, m + spread(i, TM, WM), BK))
+        EXPECT_EQ(m + swizzle(k, spread(0, i, LANE_ROWS), BK), swizzle(k, m + spread(0, i, LANE_ROWS), BK))
             << "thread " << thread << ", k " << k;
       }
     }
