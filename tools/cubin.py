@@ -24,17 +24,19 @@ class Kernel:
     threads: int  # a block, as its launch bounds promise; 0 without
     min_blocks: int  # an SM, as its launch bounds promise; 1 without
     instructions: tuple[str, ...]  # "LDG.E.128.CONSTANT", in the order of the code
+    loops: tuple[range, ...] = ()  # which of them, from the target of each branch backwards to that branch
 
-    def count(self, pattern: str) -> int:
-        """How many instructions begin with `pattern`, a regular expression for whole dotted parts."""
+    def count(self, pattern: str, part: range | None = None) -> int:
+        """How many instructions (of that part) begin with `pattern`, a regular expression for whole dotted parts."""
         whole = re.compile(rf"(?:{pattern})(?:\.|$)")
-        return sum(bool(whole.match(instruction)) for instruction in self.instructions)
+        among = self.instructions if part is None else self.instructions[part.start : part.stop]
+        return sum(bool(whole.match(instruction)) for instruction in among)
 
 
 def kernels(file: Path) -> list[Kernel]:
     """All kernels in `file`, for each architecture that it was compiled for."""
     bounds = _launch_bounds(_cuobjdump("--dump-ptx", file))
-    code = _instructions(_cuobjdump("--dump-sass", file))
+    code = _code(_cuobjdump("--dump-sass", file))
     found = []
     for arch, text in _by_arch(_cuobjdump("--dump-resource-usage", file)):
         for symbol, usage in re.findall(r"Function (\S+):\n(.*)", text):
@@ -43,10 +45,8 @@ def kernels(file: Path) -> list[Kernel]:
             if shared and sm_number(arch) >= 90:
                 shared -= RESERVED_SHARED_BYTES  # from sm_90 on the dump counts them in
             threads, min_blocks = bounds.get(symbol, (0, 1))
-            instructions = code[arch, symbol]
-            found.append(
-                Kernel(arch, symbol, sizes["REG"], sizes["STACK"], sizes["LOCAL"], shared, threads, min_blocks, instructions)
-            )
+            sizes = (sizes["REG"], sizes["STACK"], sizes["LOCAL"], shared)
+            found.append(Kernel(arch, symbol, *sizes, threads, min_blocks, *code[arch, symbol]))
     return found
 
 
@@ -109,11 +109,18 @@ def _launch_bounds(ptx: str) -> dict[str, tuple[int, int]]:
     return bounds
 
 
-def _instructions(sass: str) -> dict[tuple[str, str], tuple[str, ...]]:
+def _code(sass: str) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[range, ...]]]:
+    """The instructions and the loops of each kernel."""
     code = {}
     for arch, text in _by_arch(sass):
         parts = re.split(r"Function : (\S+)\n", text)
         for symbol, body in zip(parts[1::2], parts[2::2], strict=True):
-            mnemonics = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)", body, re.MULTILINE)
-            code[arch, symbol] = tuple(mnemonics)
+            lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)(.*?);", body, re.MULTILINE)
+            place = {int(address, 16): number for number, (address, _, _) in enumerate(lines)}
+            loops = []
+            for number, (_, mnemonic, operands) in enumerate(lines):
+                target = re.search(r"0x[0-9a-f]+", operands)
+                if mnemonic.startswith("BRA") and target and place[int(target[0], 16)] < number:
+                    loops.append(range(place[int(target[0], 16)], number + 1))
+            code[arch, symbol] = (tuple(mnemonic for _, mnemonic, _ in lines), tuple(loops))
     return code

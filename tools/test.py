@@ -48,7 +48,7 @@ def with_results(command: list[str], file: Path) -> Count:
                 count.skipped += 1
             else:
                 count.passed += 1
-    if not fine and not count.failed:
+    if not count.failed and (not fine or count == Count()):
         print(f"failed: {' '.join(command)}")
         count.failed += 1
     return count

@@ -1,0 +1,113 @@
+"""The helpers of diff, profile and test, without a GPU: Nsight Compute is a stand-in that answers as it does."""
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+
+from tools import profile
+from tools.cubin import blocks_per_sm
+from tools.test import Count, with_results
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("sm", "threads", "registers", "shared_bytes", "blocks"),
+    [
+        (80, 256, 32, 0, 8),  # threads bind
+        (80, 1024, 32, 8192, 2),
+        (86, 256, 32, 0, 6),
+        (90, 256, 125, 8192, 2),  # registers bind
+        (90, 256, 213, 24576, 1),
+        (90, 128, 40, 48 * 1024, 4),  # shared memory binds
+        (90, 32, 16, 0, 32),  # blocks bind
+        (90, 0, 16, 0, None),  # no launch bounds
+        (30, 256, 32, 0, None),  # not in the table
+    ],
+)
+def test_occupancy(sm, threads, registers, shared_bytes, blocks):
+    assert blocks_per_sm(sm, threads, registers, shared_bytes) == blocks
+
+
+@pytest.fixture
+def ncu(tmp_path, monkeypatch):
+    """Puts an ncu on the PATH that notes its arguments and prints `text`."""
+
+    def install(text: str, status: int = 0) -> Path:
+        (tmp_path / "answer").write_text(text)
+        file = tmp_path / "ncu"
+        file.write_text(f'#!/usr/bin/env bash\necho "$*" >"{tmp_path}/arguments"\ncat "{tmp_path}/answer"\nexit {status}\n')
+        file.chmod(0o755)
+        return tmp_path / "arguments"
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return install
+
+
+def answer() -> str:
+    names = [metric.ncu for metric in profile.METRICS]
+    head = ["ID", "Kernel Name"]
+    rows = [head + names, ["", "", *["byte"] * len(names)], ["0", "sgemm", *[f"{1000 + i},5" for i in range(len(names))]]]
+    table = "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows)
+    return f"==PROF== Connected to process 1\nkernel   type   shape\n==PROF== Disconnected from process 1\n{table}\n"
+
+
+def test_profile_reads_every_metric(ncu, tmp_path, monkeypatch, capsys):
+    arguments = ncu(answer())
+    monkeypatch.chdir(ROOT)
+    values = profile.collect("06_bank_conflict_free", ["256", "256", "256"])
+    assert all(values[metric.ncu] == f"{1000 + i},5" for i, metric in enumerate(profile.METRICS))
+    asked = arguments.read_text()
+    assert "--clock-control none" in asked
+    assert "build/bin/06_bank_conflict_free 256 256 256" in asked
+
+    monkeypatch.setattr(profile, "collect", lambda *_: values)
+    monkeypatch.chdir(tmp_path)
+    profile.main("06_bank_conflict_free", ["256", "256", "256"])
+    with Path("results/profile/06_bank_conflict_free_256x256x256.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["ncu"] for row in rows] == [metric.ncu for metric in profile.METRICS]
+    assert rows[0]["value"] == "10005"
+    assert "issue: FMA pipe" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "expected"),
+    [
+        ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", 77, "administrator"),
+        ("==ERROR== Failed to find metric foo\n", 1, "Failed to find metric foo"),
+        ("", 1, "measured nothing"),
+    ],
+)
+def test_profile_says_why_nothing_was_measured(ncu, monkeypatch, capsys, text, status, expected):
+    ncu(text, status=9)
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as stopped:
+        profile.collect("06_bank_conflict_free", ["64", "64", "64"])
+    assert stopped.value.code == status
+    assert expected in capsys.readouterr().err
+
+
+CASES = """<testsuite>
+<testcase/><testcase/><testcase><failure/></testcase><testcase><error/></testcase>
+<testcase><skipped message="no GPU"/></testcase><testcase status="notrun"/>
+</testsuite>"""
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo '{cases}' >{file}; exit 1", Count(passed=2, failed=2, skipped=2)),
+        ("echo '<testsuite><testcase/></testsuite>' >{file}", Count(passed=1)),
+        ("echo '<testsuite><testcase/></testsuite>' >{file}; exit 3", Count(passed=1, failed=1)),
+        ("exit 3", Count(failed=1)),
+        ("true", Count(failed=1)),
+    ],
+    ids=["cases are counted", "all passed", "crashed at the end", "crashed", "wrote nothing"],
+)
+def test_counts_add_up_and_a_crash_is_a_failure(tmp_path, script, expected):
+    file = tmp_path / "cases.xml"
+    file.write_text("left by an earlier run")
+    assert with_results(["bash", "-c", script.format(cases=CASES, file=file)], file) == expected
