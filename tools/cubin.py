@@ -45,8 +45,8 @@ def kernels(file: Path) -> list[Kernel]:
             if shared and sm_number(arch) >= 90:
                 shared -= RESERVED_SHARED_BYTES  # from sm_90 on the dump counts them in
             threads, min_blocks = bounds.get(symbol, (0, 1))
-            sizes = (sizes["REG"], sizes["STACK"], sizes["LOCAL"], shared)
-            found.append(Kernel(arch, symbol, *sizes, threads, min_blocks, *code[arch, symbol]))
+            of_a_thread = (sizes["REG"], sizes["STACK"], sizes["LOCAL"])
+            found.append(Kernel(arch, symbol, *of_a_thread, shared, threads, min_blocks, *code[arch, symbol]))
     return found
 
 

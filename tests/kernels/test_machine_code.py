@@ -25,7 +25,19 @@ class Claim:
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     barriers: int | None = None  # BAR instructions in the whole kernel
+    main_loop: "MainLoop | None" = None
 
+
+@dataclass(frozen=True)
+class MainLoop:
+    """The one loop of the rung that has FFMAs, as LOOPS_OF compiles it."""
+
+    ffma: int
+    wide_shared_loads: int
+    longest: int  # instructions, at most
+
+
+LOOPS_OF = "release 13.0"  # of nvcc; another one may unroll and schedule otherwise
 
 WIDE_GLOBAL = (r"LDG\.E\.128", r"STG\.E\.128")  # 16-byte loads and stores of global memory
 WIDE_SHARED = (r"LDS\.128",)
@@ -40,8 +52,9 @@ CLAIMS = {
     "05": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
     "06": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
     "06b": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
-    "07": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),  # one before the loop, one a tile
-    "08": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2),
+    # Barriers: one before the loop, one a tile.
+    "07": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 64, longest=1160)),
+    "08": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 48, longest=1120)),
 }
 # In every rung of Part I: FP32 on the CUDA cores, nothing in local memory.
 PART_ONE = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", r"LDL", r"STL"))
@@ -90,6 +103,10 @@ def by_stem(path: Path) -> str:
     return path.stem
 
 
+def claimed(source: Path) -> Claim:
+    return CLAIMS.get(source.stem.partition("_")[0], Claim())
+
+
 @pytest.mark.parametrize("source", RUNGS, ids=by_stem)
 def test_compiles_for_both_architectures_without_a_warning(source, machine_code):
     assert {kernel.arch for kernel in machine_code(source)} == set(ARCHS)
@@ -116,15 +133,23 @@ def test_registers_keep_the_promise_of_the_launch_bounds(source, arch, machine_c
 @pytest.mark.parametrize("source", RUNGS, ids=by_stem)
 def test_instructions_are_what_the_chapter_claims(source, arch, machine_code):
     kernel = one_kernel(machine_code(source), arch)
-    number = source.stem.partition("_")[0]
-    claims = [PART_ONE] if number < "09" else []
-    claims += [CLAIMS[number]] if number in CLAIMS else []
-    for claim in claims:
+    for claim in [claimed(source)] + [PART_ONE] * (source.stem < "09"):
         missing = [pattern for pattern in claim.present if not kernel.count(pattern)]
         unwanted = [pattern for pattern in claim.absent if kernel.count(pattern)]
         assert not missing and not unwanted, f"missing: {missing}, there but should not be: {unwanted}"
         if claim.barriers is not None:
             assert kernel.count("BAR") == claim.barriers
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("source", [source for source in RUNGS if claimed(source).main_loop], ids=by_stem)
+def test_main_loop_is_what_the_chapter_claims(source, arch, machine_code):
+    if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
+        pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
+    kernel, claim = one_kernel(machine_code(source), arch), claimed(source).main_loop
+    (loop,) = (loop for loop in kernel.loops if kernel.count("FFMA", loop))
+    assert (kernel.count("FFMA", loop), kernel.count(r"LDS\.128", loop)) == (claim.ffma, claim.wide_shared_loads)
+    assert len(loop) <= claim.longest
 
 
 def test_every_claim_is_about_a_rung():
@@ -158,6 +183,31 @@ def test_a_warning_fails_the_compilation(tmp_path):
     source.write_text("__global__ void warns() { int unused = 1; }\n")
     with pytest.raises(AssertionError, match="does not compile without a warning"):
         compile_rung(source, tmp_path / "warns.o")
+
+
+LOOPS = """
+__global__ void loops(float* out, float y, float z, int n) {
+  float x = y;
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) x = x * y + z;
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) {
+    x = x * y + z;
+    x = x * z + y;
+  }
+  out[0] = x * y + z;
+}
+"""
+
+
+def test_loops_are_told_apart(tmp_path):
+    source, result = tmp_path / "loops.cu", tmp_path / "loops.o"
+    source.write_text(LOOPS)
+    command = [nvcc(), "-O3", "--generate-code=arch=compute_80,code=[compute_80,sm_80]", "-c", source, "-o", result]
+    subprocess.run(list(map(str, command)), check=True)
+    (kernel,) = kernels(result)
+    assert [count for loop in kernel.loops if (count := kernel.count("FFMA", loop))] == [1, 2]
+    assert kernel.count("FFMA") == 4
 
 
 def test_mnemonics_match_by_whole_parts():
