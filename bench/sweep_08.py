@@ -19,18 +19,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "kernels/08_warp_tiling.cu"
-BUILD = ROOT / "build"
-FOLDER = BUILD / "sweep_08"
-SHAPES = "4096x4096x4096,8192x8192x8192"
+FOLDER = ROOT / "build/sweep_08"
 
-LANES = "const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, WM / TM);"
-STORE = "if (k == BK - 2) store_tile"
+LANES = "const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, LANE_ROWS);"
+NO_CARRY = 'static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzle()");'
+FETCH = "load_fragments((k + 1) % BK);"
 ORDER = "const int snake = i % 2 ? TN - 1 - j : j;"
 OPAQUE = 'asm("" : "+r"(lane_row), "+r"(lane_col));'  # hides the map from the compiler: the same code for each of them
+ROWS, COLS = "spread(0, i, LANE_ROWS)", "spread(0, j, LANE_COLS)"
+CARRY = [(f"row + swizzle(k, {ROWS}, BK)", f"swizzle(k, row + {ROWS}, BK)"), (NO_CARRY, "")]  # for tiles where it can
 
 
 def lanes(row: str, col: str) -> tuple[str, str]:
     return LANES, f"int lane_row = {row}, lane_col = {col}; {OPAQUE}"
+
+
+def epilogue(stem: str) -> str:
+    text = (ROOT / f"kernels/{stem}.cu").read_text()
+    return text[text.index("  // 4. epilogue") : text.index("void launch")]
 
 
 VARIANTS: dict[str, list[tuple[str, str]]] = {
@@ -39,37 +45,47 @@ VARIANTS: dict[str, list[tuple[str, str]]] = {
     "lanes_by_column": [lanes("threadIdx.x % 4", "threadIdx.x % 32 / 4")],
     "lanes_by_row": [lanes("threadIdx.x % 32 / 8", "threadIdx.x % 8")],
     "lanes_diagonal": [lanes("threadIdx.x % 4", "threadIdx.x % 32 / 4 ^ threadIdx.x % 4")],
-    # the k step at which the next tile is stored
-    "store_at_5": [(STORE, "if (k == 5) store_tile")],
-    "store_at_4": [(STORE, "if (k == 4) store_tile")],
-    "store_at_3": [(STORE, "if (k == 3) store_tile")],
+    # the k step at which the next tile is stored, and at which its loads set out
+    **{f"store_at_{k}": [("k == BK - 3", f"k == {k}")] for k in (3, 4, 6)},
+    "loads_at_1": [
+        ("if (k_tile > 0) {  // the next tile sets out", "const auto load_tile = [&] {"),
+        ("}\n\n#pragma unroll\n    for (int k = 0;", "};\n\n#pragma unroll\n    for (int k = 0;"),
+        (FETCH, f"{FETCH}\n      if (k == 1 && k_tile > 0) load_tile();"),
+    ],
     # the order of the FMAs
     "no_snake": [(ORDER, "const int snake = j;")],
     "snake_turned": [(ORDER, "const int snake = i % 2 ? j : TN - 1 - j;")],
     "rows_turned": [(ORDER, "const int snake = (i + k) % 2 ? TN - 1 - j : j;")],
+    # lines outside the main loop, or the same in other words
+    "epilogue_of_07": [
+        (epilogue("08_warp_tiling"), epilogue("07_double_buffer")),
+        ("split(i, BM)", ROWS),
+        ("split(j, BN)", COLS),
+    ],
+    "swizzle_of_the_sum": CARRY,
     # tiles
-    "bk_16": [("BK = 8; ", "BK = 16;"), ("row + swizzle(k, spread(i, TM, WM), BK)", "swizzle(k, row + spread(i, TM, WM), BK)")],
+    "bk_16": [("BK = 8; ", "BK = 16;"), *CARRY],
+    "thread_8x16": [("TM = 16;", "TM = 8; "), ("TN = 8; ", "TN = 16;"), *CARRY],
     "block_256x128": [("BM = 128;", "BM = 256;"), ("BN = 256;", "BN = 128;")],
     "block_128x128_twice": [("BN = 256;", "BN = 128;"), ("(Tile::THREADS, 1)", "(Tile::THREADS, 2)")],
 }
 
 
-def write(name: str) -> Path:
+def varied(name: str) -> str:
     text = SOURCE.read_text()
     for old, new in [*VARIANTS[name], ('.name = "warp_tiling"', f'.name = "{name}"')]:
         if old not in text:
             sys.exit(f"sweep_08: {name} replaces a line that {SOURCE.name} does not have: {old}")
         text = text.replace(old, new)
-    file = FOLDER / f"{name}.cu"
-    file.write_text(text)
-    return file
+    return text
 
 
 def compiled(nvcc: str, arch: str, name: str) -> str | None:
     """Why this variant cannot run; None where it can."""
+    source = FOLDER / f"{name}.cu"
+    source.write_text(varied(name))
     options = ["-std=c++20", "-O3", f"-arch={arch}", f"-I{ROOT}", "-Xptxas=-v"]
-    command = [nvcc, *options, "-c", str(write(name)), "-o", str(FOLDER / f"{name}.o")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run([nvcc, *options, "-c", source, "-o", source.with_suffix(".o")], capture_output=True, text=True)
     if done.returncode:
         return done.stderr
     return None if " 0 bytes spill stores" in done.stderr else "spills"
@@ -79,13 +95,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"variants: {' '.join(VARIANTS)}")
     parser.add_argument("--arch", default="native", help="as nvcc has it, such as sm_90a")
-    parser.add_argument("--shapes", default=SHAPES, help="as the harness has them")
+    parser.add_argument("--shapes", default="4096x4096x4096,8192x8192x8192", help="as the harness has them")
     parser.add_argument("--build-only", action="store_true", help="needs no GPU, but --arch")
     options = parser.parse_args()
     if unknown := set(options.names) - set(VARIANTS):
         parser.error(f"no such variant: {' '.join(sorted(unknown))}")
     names = options.names or list(VARIANTS)
-    harness = BUILD / "libharness.a"
+    harness = ROOT / "build/libharness.a"
     if not harness.exists():
         parser.error("the harness is not built: ./run_all.sh list")
 
@@ -99,8 +115,8 @@ def main() -> int:
     objects = [FOLDER / f"{name}.o" for name in names if not reasons[name]]
     program, table = FOLDER / "ladder", FOLDER / "ladder.csv"
     libraries = ["-cudart=shared", "-lcublas", "-lcublasLt", "-ldl", f"-Xlinker=-rpath={Path(nvcc).resolve().parents[1]}/lib64"]
-    link = [nvcc, f"-I{ROOT}", "-std=c++20", ROOT / "bench/main.cpp", *objects, harness, *libraries, "-o", program]
-    subprocess.run(list(map(str, link)), check=True)
+    main_file = ROOT / "bench/main.cpp"
+    subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", main_file, *objects, harness, *libraries, "-o", program], check=True)
     if options.build_only:
         return 0
 
