@@ -26,7 +26,8 @@ NO_CARRY = 'static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no c
 FETCH = "load_fragments((k + 1) % BK);"
 ORDER = "const int snake = i % 2 ? TN - 1 - j : j;"
 OPAQUE = 'asm("" : "+r"(lane_row), "+r"(lane_col));'  # hides the map from the compiler: the same code for each of them
-ROWS, COLS = "spread(0, i, LANE_ROWS)", "spread(0, j, LANE_COLS)"
+ROWS = "spread(0, i, LANE_ROWS)"
+SPLIT = [("split(i, BM)", ROWS), ("split(j, BN)", "spread(0, j, LANE_COLS)")]  # what 07 calls them
 CARRY = [(f"row + swizzle(k, {ROWS}, BK)", f"swizzle(k, row + {ROWS}, BK)"), (NO_CARRY, "")]  # for tiles where it can
 
 
@@ -57,11 +58,7 @@ VARIANTS: dict[str, list[tuple[str, str]]] = {
     "snake_turned": [(ORDER, "const int snake = i % 2 ? j : TN - 1 - j;")],
     "rows_turned": [(ORDER, "const int snake = (i + k) % 2 ? TN - 1 - j : j;")],
     # lines outside the main loop, or the same in other words
-    "epilogue_of_07": [
-        (epilogue("08_warp_tiling"), epilogue("07_double_buffer")),
-        ("split(i, BM)", ROWS),
-        ("split(j, BN)", COLS),
-    ],
+    "epilogue_of_07": [(epilogue("08_warp_tiling"), epilogue("07_double_buffer")), *SPLIT],
     "swizzle_of_the_sum": CARRY,
     # tiles
     "bk_16": [("BK = 8; ", "BK = 16;"), *CARRY],
