@@ -3,6 +3,7 @@
 #
 #   ladder    ./run_all.sh in full, and its tables              ladder.csv steady.csv check.csv ceilings.csv environment.json
 #   spread    the 4096 cells a second time, in a new process    spread.csv
+#   tests     every rung over odd shapes; planted faults        gpu_tests.txt
 #   sanitize  every rung under compute-sanitizer                sanitizer.txt
 #   profile   every rung under Nsight Compute, 4096 cubed       profile.csv
 #
@@ -11,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 steps=("$@")
-((${#steps[@]})) || steps=(ladder spread sanitize profile)
+((${#steps[@]})) || steps=(ladder spread tests sanitize profile)
 
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
 to=bench/recorded/$gpu
@@ -27,9 +28,18 @@ spread() {
   build/bin/ladder --shapes 4096x4096x4096 --ceilings "$to/ceilings.csv" --csv "$to/spread.csv"
 }
 
+heading() { echo "$1 on $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1), $(date -u +%FT%TZ)"; }
+
+tests() {
+  {
+    heading build/bin/gpu_tests
+    build/bin/gpu_tests | grep -E '^\[( +OK|  FAILED|  SKIPPED|  PASSED|==========)'
+  } | tee "$to/gpu_tests.txt"
+}
+
 sanitize() {
   {
-    echo "tests/gpu/sanitize.sh on $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1), $(date -u +%FT%TZ)"
+    heading tests/gpu/sanitize.sh
     tests/gpu/sanitize.sh
   } | tee "$to/sanitizer.txt"
 }
@@ -50,8 +60,8 @@ profile() {
 
 for step in "${steps[@]}"; do
   case $step in
-    ladder | spread | sanitize | profile) "$step" ;;
-    *) echo "record.sh: there is no step '$step'; there are ladder, spread, sanitize, profile" >&2; exit 2 ;;
+    ladder | spread | tests | sanitize | profile) "$step" ;;
+    *) echo "record.sh: there is no step '$step'; there are ladder, spread, tests, sanitize, profile" >&2; exit 2 ;;
   esac
 done
 echo "Recorded in $to"
