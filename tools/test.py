@@ -80,6 +80,13 @@ def reasons_to_skip(file: Path) -> set[str]:
     return {re.sub(r"^\S+:\d+\s+", "", message).strip() for message in messages}
 
 
+def sanitizers() -> Count:
+    """compute-sanitizer over every rung, where there are both it and a GPU (exit status 77 says that there are not)."""
+    title("compute-sanitizer")
+    status = subprocess.run(["tests/gpu/sanitize.sh"]).returncode
+    return Count(skipped=1) if status == 77 else Count(failed=1) if status else Count(passed=1)
+
+
 def tracked(*patterns: str) -> list[str]:
     """The project's files, from git, or by looking where there is no git."""
     listed = subprocess.run(["git", "ls-files", "--", *patterns], capture_output=True, text=True)
@@ -94,6 +101,7 @@ def main() -> int:
     total = Count()
     total += google_tests("host_tests")
     total += google_tests("gpu_tests")
+    total += sanitizers()
     title("pytest")
     total += with_results(["pytest", "tests", "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml")
     total += check("clang-format", ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")])

@@ -88,6 +88,7 @@ std::vector<const Rung*> select_rungs(const std::string& text, const std::vector
   std::vector<bool> chosen(all.size(), false);
   std::stringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
+    if (part.empty()) throw UsageError(fmt::format("--kernels takes rungs such as 05,07-09,12b, got '{}'", text));
     const size_t dash = part.find('-');
     const std::string first = number_of(part.substr(0, dash));
     const std::string last = dash == std::string::npos ? first : number_of(part.substr(dash + 1));
@@ -101,7 +102,6 @@ std::vector<const Rung*> select_rungs(const std::string& text, const std::vector
   std::vector<const Rung*> result;
   for (size_t i = 0; i < all.size(); ++i)
     if (chosen[i]) result.push_back(&all[i]);
-  if (result.empty()) throw UsageError("--kernels takes rungs such as 05,07-09,12b, got nothing");
   return result;
 }
 

@@ -44,7 +44,7 @@ def test_a_size_that_is_none_is_refused_and_named(size, place):
         (["--kernels", "99"], "nearest is 0"),
         (["--kernels", "06c"], "nearest is 06"),
         (["--kernels", "07-03"], "low to high"),
-        (["--kernels", ","], "no rung ''"),
+        (["--kernels", ","], "--kernels takes rungs such as"),
         (["--type", "bf61"], "nearest: bf16"),
         (["--type", "f64"], "f32, tf32, bf16, f16"),
         (["--out", "f16"], "f32, same"),

@@ -119,7 +119,7 @@ TEST(SelectRungs, NamesTheNearest) {
   EXPECT_THAT(error("06_bank_conflict"), HasSubstr("the nearest is 06_bank_conflict_free"));
   EXPECT_THAT(error("01-99"), HasSubstr("there is no rung '99'"));
   EXPECT_THAT(error("04-02"), HasSubstr("from low to high"));
-  EXPECT_THAT(error(","), HasSubstr("there is no rung"));
+  EXPECT_THAT(error(","), HasSubstr("--kernels takes rungs such as 05,07-09,12b, got ','"));
 }
 
 TEST(Rungs, AreSortedAndStateWhatTheHarnessNeeds) {
