@@ -6,14 +6,19 @@
 #   tests     every rung over odd shapes; planted faults        gpu_tests.txt
 #   sanitize  every rung under compute-sanitizer                sanitizer.txt
 #   profile   every rung under Nsight Compute, 4096 cubed       profile.csv
+#   sweep     variants of rung 08                               sweep_08.csv
 #
 # README and the chapters draw their numbers from there: python3 -m plots readme; python3 -m plots docs;
 # python3 -m plots recorded.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 steps=("$@")
-((${#steps[@]})) || steps=(ladder spread tests sanitize profile)
+((${#steps[@]})) || steps=(ladder spread tests sanitize profile sweep)
 
+if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
+  echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
+  exit 77
+fi
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
 to=bench/recorded/$gpu
 mkdir -p "$to"
@@ -58,10 +63,15 @@ profile() {
   done
 }
 
+sweep() {
+  python3 bench/sweep_08.py
+  cp build/sweep_08/ladder.csv "$to/sweep_08.csv"
+}
+
 for step in "${steps[@]}"; do
   case $step in
-    ladder | spread | tests | sanitize | profile) "$step" ;;
-    *) echo "record.sh: there is no step '$step'; there are ladder, spread, tests, sanitize, profile" >&2; exit 2 ;;
+    ladder | spread | tests | sanitize | profile | sweep) "$step" ;;
+    *) echo "record.sh: there is no step '$step'; there are ladder, spread, tests, sanitize, profile, sweep" >&2; exit 2 ;;
   esac
 done
 echo "Recorded in $to"
