@@ -1,0 +1,70 @@
+// The harness itself in every type, result and layout of B: cuBLAS and cuBLASLt stand in for kernels, so that a tensor-core
+// rung finds a check and baselines that work.
+#include <fmt/format.h>
+
+#include "common/harness/blas.h"
+#include "common/harness/check.h"
+#include "common/harness/options.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace ladder {
+namespace {
+
+struct Combination {
+  Type type;
+  Out out;
+  LayoutB layout_b;
+};
+
+class EveryType : public GpuTest, public testing::WithParamInterface<Combination> {
+ protected:
+  OperandSpec spec(Shape shape, int ld_pad) const {
+    return {shape, GetParam().type, GetParam().out, GetParam().layout_b, ld_pad, Init::normal, 11};
+  }
+};
+
+TEST_P(EveryType, BaselinesPassTheCheck) {
+  const Blas blas;
+  for (const Shape& shape : {Shape{128, 256, 512}, Shape{72, 264, 1032}, Shape{1000, 8, 4096}})
+    for (const int ld_pad : {0, 8})
+      for (const float beta : {0.0F, -1.5F})
+        for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
+          Operands operands(spec(shape, ld_pad), 1);
+          const BlasLt blas_lt(operands, 0.75F, beta, nullptr);
+          Checker checker(operands, 0.75F, beta, mode, blas, nullptr);
+          const CheckResult result = checker.check([&](const Problem& p) { blas.gemm(p); });
+          EXPECT_TRUE(result.passed) << shape.str() << " " << result.message;
+          if (!blas_lt.available()) continue;
+          const CheckResult lt_result = checker.check([&](const Problem& p) { blas_lt.gemm(p); });
+          EXPECT_TRUE(lt_result.passed) << shape.str() << " cuBLASLt: " << lt_result.message;
+        }
+}
+
+TEST_P(EveryType, AForgottenSliceOfKIsFound) {
+  const Blas blas;
+  Operands operands(spec({128, 256, 512}, 0), 1);
+  Checker checker(operands, 1.0F, 0.0F, CheckMode::full, blas, nullptr);
+  const CheckResult result = checker.check([&](const Problem& p) {
+    Problem shorter = p;
+    shorter.k -= 8;
+    blas.gemm(shorter);
+  });
+  EXPECT_FALSE(result.passed);
+  EXPECT_NE(result.message.find("elements wrong"), std::string::npos) << result.message;
+}
+
+std::vector<Combination> combinations() {
+  std::vector<Combination> all;
+  for (const Type type : {Type::f32, Type::tf32, Type::bf16, Type::f16})
+    for (const Out out : {Out::f32, Out::same})
+      for (const LayoutB layout : {LayoutB::row_major, LayoutB::col_major}) all.push_back({type, out, layout});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Harness, EveryType, testing::ValuesIn(combinations()), [](const auto& info) {
+  const Combination& c = info.param;
+  return fmt::format("{}_{}_{}", name(c.type), name(c.out), c.layout_b == LayoutB::row_major ? "row" : "col");
+});
+
+}  // namespace
+}  // namespace ladder
