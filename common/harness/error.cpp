@@ -30,7 +30,8 @@ void cuda_check(cudaError_t status, std::source_location where) {
 
 void cublas_check(cublasStatus_t status, std::source_location where) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw CudaError(fmt::format("cuBLAS error {} at {}", cublasGetStatusString(status), place(where)), cudaErrorUnknown);
+  throw CudaError(fmt::format("cuBLAS error {} at {}", cublasGetStatusString(status), place(where)),
+                  status == CUBLAS_STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation : cudaErrorUnknown);
 }
 
 void catch_interrupts() {

@@ -21,7 +21,7 @@ struct Waived : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A CUDA, cuBLAS or launch error: exit 1. `sticky` errors leave the context unusable.
+/// A CUDA, cuBLAS or launch error: exit 1. Out of memory is cudaErrorMemoryAllocation, whichever library ran out.
 struct CudaError : std::runtime_error {
   CudaError(const std::string& what, cudaError_t status) : std::runtime_error(what), status(status) {}
   cudaError_t status;

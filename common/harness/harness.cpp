@@ -122,9 +122,9 @@ class Driver {
 
 struct Driver::Group {
   OperandSpec spec;
-  std::unique_ptr<Operands> check_operands;  // one set; freed before timing begins
+  std::unique_ptr<Operands> check_operands;  // one set
   std::unique_ptr<Checker> checker;
-  std::unique_ptr<Operands> operands;  // sets to rotate over
+  std::unique_ptr<Operands> operands;  // sets to rotate over, for timing
   std::unique_ptr<BlasLt> blas_lt;
 };
 
@@ -209,9 +209,10 @@ std::string Driver::reason_to_waive(const Cell& cell) const {
   return "";
 }
 
-/// Throws where the operands, and what the check needs beside them, do not fit.
+/// Throws where the operands, those of the check and one set to time, and what the check needs beside them do not fit.
 void Driver::require_memory(const OperandSpec& spec) const {
-  const size_t need = Operands::bytes(spec, 1) + Checker::bytes(spec, options_.check);
+  const size_t sets = (options_.check != CheckMode::off) + !options_.check_only;
+  const size_t need = Operands::bytes(spec, static_cast<int>(sets)) + Checker::bytes(spec, options_.check);
   const size_t free = free_memory();
   if (need <= free) return;
   const std::string message =
@@ -227,17 +228,19 @@ void Driver::prepare(const Cell& cell) {
   if (group_ && group_->spec == spec) return;
   group_.reset();
   require_memory(spec);
-  group_ = std::make_unique<Group>();
-  group_->spec = spec;
+  auto group = std::make_unique<Group>();  // becomes group_ only when it is whole
+  group->spec = spec;
   if (options_.check != CheckMode::off) {
-    group_->check_operands = std::make_unique<Operands>(spec, 1);
-    group_->checker = std::make_unique<Checker>(*group_->check_operands, options_.alpha, options_.beta, options_.check,
-                                                blas_, nullptr);
+    group->check_operands = std::make_unique<Operands>(spec, 1);
+    group->checker = std::make_unique<Checker>(*group->check_operands, options_.alpha, options_.beta, options_.check,
+                                               blas_, nullptr);
   }
-  if (options_.check_only) return;
-  group_->operands =
-      std::make_unique<Operands>(spec, options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1);
-  group_->blas_lt = std::make_unique<BlasLt>(*group_->operands, options_.alpha, options_.beta, nullptr);
+  if (!options_.check_only) {
+    const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
+    group->operands = std::make_unique<Operands>(spec, sets);
+    group->blas_lt = std::make_unique<BlasLt>(*group->operands, options_.alpha, options_.beta, nullptr);
+  }
+  group_ = std::move(group);
 }
 
 void Driver::run_cell(const Cell& cell, Row& row) {
@@ -397,7 +400,8 @@ int Driver::run() {
     } catch (const UsageError&) {
       throw;
     } catch (const std::exception& error) {
-      row["status"] = "failed";
+      const auto* cuda = dynamic_cast<const CudaError*>(&error);
+      row["status"] = cuda && cuda->status == cudaErrorMemoryAllocation ? "waived" : "failed";
       row["reason"] = error.what();
       context_lost = cudaDeviceSynchronize() != cudaSuccess;
       cudaGetLastError();

@@ -10,10 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LADDER = ROOT / "build" / "bin" / "ladder"
+BROKEN = ROOT / "build" / "bin" / "broken_ladder"
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run([LADDER, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+def run(*arguments: str | Path, program: Path = LADDER) -> subprocess.CompletedProcess:
+    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -130,3 +131,24 @@ def test_steady_protocol(tmp_path):
     done = run("1024", "1024", "1024", "--kernels", "08", "--protocol", "steady", "--rounds", "2", "--csv", file)
     assert done.returncode == 0
     assert rows(file)[0]["protocol"] == "steady" and rows(file)[0]["rounds"] == "2"
+
+
+def test_wrong_results_are_told_kept_and_not_timed(tmp_path):
+    file = tmp_path / "rows.csv"
+    done = run("203", "211", "1031", "--kernels", "90-93", "--rounds", "5", "--csv", file, program=BROKEN)
+    assert done.returncode == 1
+    right, *wrong = rows(file)
+    assert right["status"] == "ok" and right["median_ms"]
+    assert [row["status"] for row in wrong] == ["wrong"] * 3
+    assert all(row["median_ms"] == "" and row["max_error"] for row in wrong)
+    assert "first at row 0, column 210: got nan" in wrong[0]["reason"]
+    assert "1 of 42833 elements wrong; first at row 101, column 70: got nan" in wrong[2]["reason"]
+
+
+def test_a_lost_context_ends_the_run_and_keeps_its_rows(tmp_path):
+    file = tmp_path / "rows.csv"
+    done = run("64", "64", "64", "--kernels", "90,94,95", "--rounds", "5", "--csv", file, program=BROKEN)
+    assert done.returncode == 1
+    assert "stopping: the GPU can run nothing more in this process; 1 cells are left" in done.stderr
+    assert [row["status"] for row in rows(file)] == ["ok", "failed"]
+    assert "cudaErrorIllegalAddress" in rows(file)[1]["reason"]
