@@ -26,6 +26,16 @@ bool DeviceMemory::free(uint64_t address, MemoryKind kind) {
   return true;
 }
 
+void DeviceMemory::clear() {
+  std::erase_if(blocks_, [](const auto& block) {
+    const Allocation& allocation = block.second.allocation;
+    return allocation.kind != MemoryKind::managed || allocation.name.empty();
+  });
+  used_ = 0;
+  for (const auto& [base, block] : blocks_) used_ += block.allocation.bytes;
+  variables_.clear();
+}
+
 const Allocation* DeviceMemory::find(uint64_t address) const {
   auto block = blocks_.upper_bound(address);
   if (block == blocks_.begin()) return nullptr;

@@ -52,6 +52,9 @@ class DeviceMemory {
   /// False where `address` is not the first byte of an allocation of this kind.
   bool free(uint64_t address, MemoryKind kind = MemoryKind::device);
 
+  /// Frees everything but managed variables, which the host knows by their address.
+  void clear();
+
   /// The allocation that holds this byte, or null. Valid until it is freed.
   const Allocation* find(uint64_t address) const;
 
