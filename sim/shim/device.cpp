@@ -168,6 +168,17 @@ CUDA_API cudaError_t cudaSetDevice(int device) {
   return call([&] { require_device(device); });
 }
 
+/// How the host waits, and what a profiler sees: nothing here.
+CUDA_API cudaError_t cudaSetDeviceFlags(unsigned) {
+  return call([] {});
+}
+CUDA_API cudaError_t cudaProfilerStart() {
+  return call([] {});
+}
+CUDA_API cudaError_t cudaProfilerStop() {
+  return call([] {});
+}
+
 CUDA_API cudaError_t cudaDeviceSynchronize() {
   return call([] {});
 }

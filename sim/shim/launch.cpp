@@ -2,10 +2,12 @@
 // launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "sim/executor/executor.h"
+#include "sim/shim/counts.h"
 #include "sim/shim/device.h"
 #include "sim/shim/modules.h"
 
@@ -46,6 +48,13 @@ std::vector<std::byte> pack(const ptx::Function& function, void** arguments) {
   return packed;
 }
 
+/// GEMM_LADDER_SIM_SEED repeats a run; each launch has an order of warps of its own.
+uint64_t next_seed() {
+  static const char* const text = std::getenv("GEMM_LADDER_SIM_SEED");
+  static uint64_t seed = text ? std::strtoull(text, nullptr, 0) : 0;
+  return seed++;
+}
+
 void launch(Kernel& kernel, const Configuration& configuration, void** arguments) {
   check_configuration(kernel, configuration);
   const auto& cluster = kernel.function->reqnctapercluster;
@@ -54,11 +63,13 @@ void launch(Kernel& kernel, const Configuration& configuration, void** arguments
   params.grid = {configuration.grid.x, configuration.grid.y, configuration.grid.z};
   params.block = {configuration.block.x, configuration.block.y, configuration.block.z};
   params.dynamic_smem = static_cast<uint32_t>(configuration.dynamic_smem);
+  params.seed = next_seed();
   params.params = pack(*kernel.function, arguments);
   const ptx::Module& module = *kernel.binary->module;
   if (!kernel.program) kernel.program = std::make_unique<Program>(decode(module, *kernel.function));
   Counters counters;
   run(*kernel.program, module, params, runtime().memory, counters);
+  add_counts(kernel.name, counters);
 }
 
 /// The attributes that change what a kernel computes; those that only change its speed or its order among others need

@@ -69,6 +69,13 @@ CUDA_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptur
   });
 }
 
+CUDA_API cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return call([&] {
+    if (least) *least = 0;
+    if (greatest) *greatest = 0;
+  });
+}
+
 CUDA_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   const cudaError_t status = call([&] {
     require_stream(stream);
