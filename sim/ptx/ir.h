@@ -193,7 +193,7 @@ struct Variable {
   ///   .global, .const   from the start of the module's own, should one want all of them in one piece
   uint64_t offset = 0;
 
-  std::vector<std::byte> initial;  ///< the first bytes, at most `size`; the rest are zeros
+  std::vector<std::byte> initial;  ///< empty: zeros; else `size` bytes
   std::vector<Relocation> relocations;
   uint32_t line = 0;
 };

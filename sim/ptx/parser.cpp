@@ -17,6 +17,7 @@ namespace {
 // A text that asks for more is no program's but a damaged one's.
 constexpr uint64_t max_registers = 1 << 20;
 constexpr uint64_t max_variable_bytes = uint64_t{1} << 40;
+constexpr uint64_t max_initial_bytes = uint64_t{1} << 28;
 
 class Parser {
  public:
@@ -94,9 +95,10 @@ class Parser {
   Function* function_ = nullptr;  ///< whose body is being read
   std::vector<Scope> scopes_;     ///< of that body, the innermost last
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, int32_t> last_location_;
-  int32_t location_ = -1;      ///< Function::locations: the last .loc
-  uint32_t operand_ = 0;       ///< of the instruction that is being read
-  bool in_signature_ = false;  ///< of a function or prototype: its parameters' names mean nothing here
+  int32_t location_ = -1;       ///< Function::locations: the last .loc
+  uint32_t operand_ = 0;        ///< of the instruction that is being read
+  uint64_t initial_bytes_ = 0;  ///< of all initialised variables
+  bool in_signature_ = false;   ///< of a function or prototype: its parameters' names mean nothing here
 };
 
 // Tokens ---------------------------------------------------------------------------------------------------------------
@@ -612,7 +614,11 @@ Variable Parser::parse_variable(StateSpace space, bool is_extern, std::string_vi
       fail("only .global and .const variables are initialised");
     if (unbounded) variable.size = max_variable_bytes;
     parse_initialiser(variable);
-    if (unbounded) variable.size = round_up(variable.initial.size(), std::max<uint64_t>(row, 1));
+    if (unbounded) variable.size = (variable.initial.size() + row - 1) / std::max<uint64_t>(row, 1) * row;
+    initial_bytes_ += variable.size;
+    if (initial_bytes_ > max_initial_bytes)
+      throw PtxError(name_line, "initialised variables of more than 256 MiB are not supported", Fault::unsupported);
+    variable.initial.resize(variable.size);  // what is not named is zero
   } else if (unbounded && !is_extern) {
     throw PtxError(name_line, "the array \"" + variable.name + "\" has no size");
   }
