@@ -1,16 +1,20 @@
-// Variables of the device: initialised and written __constant__, __device__ with and without an initial value.
+// Variables of the device: initialised and written __constant__, __device__ with and without an initial value (one is
+// the address of another), and __managed__, which the host reads and writes by its name.
 #include "check.h"
 
 __constant__ float weights[4] = {1, 2, 3, 4};
 __constant__ int offset;
 __device__ int counter = 40;
+__device__ int* const counter_address = &counter;
 __device__ double table[3];
+__managed__ int both = 5;
 
 __global__ void use(float* out) {
   const int i = threadIdx.x;
   out[i] = weights[i % 4] * i + offset;
   if (i < 3) table[i] = i + 0.5;
-  if (i == 0) counter += 2;
+  if (i == 0) *counter_address += 2;
+  if (i == 0) both *= 10;
 }
 
 int main() {
@@ -20,8 +24,12 @@ int main() {
   CHECK(cudaMemcpyToSymbol(offset, &seven, sizeof seven));
   const float nine = 9;
   CHECK(cudaMemcpyToSymbol(weights, &nine, sizeof nine, 2 * sizeof(float)));
+  expect_equal(0, both, 5);
+  both += 1;
   use<<<1, 32>>>(device);
   CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  expect_equal(1, both, 60);
   float out[32];
   CHECK(cudaMemcpy(out, device, sizeof out, cudaMemcpyDeviceToHost));
   const float expected[] = {1, 2, 9, 4};
