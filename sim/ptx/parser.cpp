@@ -612,9 +612,12 @@ Variable Parser::parse_variable(StateSpace space, bool is_extern, std::string_vi
   if (accept('=')) {
     if (space != StateSpace::global && space != StateSpace::constant)
       fail("only .global and .const variables are initialised");
-    if (unbounded) variable.size = max_variable_bytes;
+    if (unbounded) {
+      if (!row) fail("the array \"" + variable.name + "\" has no size");
+      variable.size = max_variable_bytes;
+    }
     parse_initialiser(variable);
-    if (unbounded) variable.size = (variable.initial.size() + row - 1) / std::max<uint64_t>(row, 1) * row;
+    if (unbounded) variable.size = (variable.initial.size() + row - 1) / row * row;
     initial_bytes_ += variable.size;
     if (initial_bytes_ > max_initial_bytes)
       throw PtxError(name_line, "initialised variables of more than 256 MiB are not supported", Fault::unsupported);
