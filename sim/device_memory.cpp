@@ -57,7 +57,8 @@ std::string DeviceMemory::describe(uint64_t address) const {
   const Allocation* behind = next == blocks_.end() ? nullptr : &next->second.allocation;
   const uint64_t past = before ? address - (before->base + before->bytes) : UINT64_MAX;
   const uint64_t ahead = behind ? behind->base - address : UINT64_MAX;
-  if (!before && !behind) return fmt::format("{:#x}, and nothing is allocated", address);
+  constexpr uint64_t far = 1 << 20;  // then its neighbours say nothing
+  if (past > far && ahead > far) return fmt::format("{:#x} is nowhere near an allocation of the device", address);
   if (past <= ahead) return fmt::format("{:#x} is {} bytes past the end of {}", address, past, text(*before));
   return fmt::format("{:#x} is {} bytes before {}", address, ahead, text(*behind));
 }

@@ -60,6 +60,7 @@ TEST(DeviceMemory, SaysWhereAnAddressLies) {
   const uint64_t a = memory.allocate(400);
   EXPECT_NE(memory.describe(a + 404).find("4 bytes past the end of the allocation of 400 bytes"), std::string::npos);
   EXPECT_NE(memory.describe(a - 8).find("8 bytes before the allocation"), std::string::npos);
+  EXPECT_NE(memory.describe(a + (uint64_t{1} << 40)).find("nowhere near"), std::string::npos);
   const uint64_t b = memory.allocate(8, MemoryKind::constant, "weights");
   EXPECT_NE(memory.describe(b + 8).find("variable 'weights'"), std::string::npos);
 }
