@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -15,9 +20,9 @@ struct Result {
   std::string output;  ///< standard output and error
 };
 
-Result run(const std::string& program, const std::string& arguments = "") {
+Result run(const std::string& program, const std::string& arguments = "", const std::string& environment = "") {
   const std::string command =
-      "LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments + " 2>&1";
+      environment + " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   Result result;
   std::array<char, 4096> part;
@@ -66,6 +71,36 @@ INSTANTIATE_TEST_SUITE_P(Shim, ShimFault,
                                          Planted{"misaligned", "cudaErrorMisalignedAddress", "write_bytes"},
                                          Planted{"trap", "cudaErrorLaunchFailure", "stop"}),
                          [](const auto& fault) { return std::string(fault.param.kind); });
+
+TEST(ShimAlone, CountsAreWrittenAsCsvAndRepeat) {
+  std::vector<std::string> files;
+  for (const char* seed : {"7", "7", "8"}) {
+    const std::string path = testing::TempDir() + "sim_counts.csv";
+    run("reduction", "", std::string("GEMM_LADDER_SIM_SEED=") + seed + " GEMM_LADDER_SIM_COUNTS=" + path);
+    std::ifstream file(path);
+    files.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    std::remove(path.c_str());
+  }
+  EXPECT_EQ(files[0], files[1]);
+  EXPECT_EQ(files[0], files[2]) << "no count of this kernel depends on the order of its warps";
+
+  std::istringstream text(files[0]);
+  std::string header, total, line;
+  std::getline(text, header);
+  std::getline(text, total);
+  const auto columns = [](const std::string& row) { return std::count(row.begin(), row.end(), ',') + 1; };
+  EXPECT_THAT(header, testing::StartsWith("kernel,launches,file,line,warp_instructions,"));
+  EXPECT_THAT(header, testing::EndsWith(",barriers"));
+  EXPECT_THAT(total, testing::StartsWith("_Z3sumPKiPii,1,,0,"));
+  EXPECT_EQ(columns(total), columns(header));
+  EXPECT_THAT(total, testing::EndsWith("," + std::to_string(7 * 4 * 8))) << "7 blocks of 4 warps meet 8 times";
+  EXPECT_NE(files[0].find("reduction.cu,16,"), std::string::npos) << files[0];
+}
+
+TEST(ShimAlone, CountsThatCannotBeWrittenAreReported) {
+  const Result result = run("vector_add", "", "GEMM_LADDER_SIM_COUNTS=/nowhere/counts.csv");
+  EXPECT_NE(result.output.find("cannot write '/nowhere/counts.csv'"), std::string::npos) << result.output;
+}
 
 TEST(ShimAlone, WithoutPtxIsAClearError) {
   const Result result = run("without_ptx");
