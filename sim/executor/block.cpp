@@ -17,7 +17,9 @@ constexpr uint32_t end_of_thread = 0xffffffff;
 constexpr uint64_t quantum = 1 << 20;  ///< operations after which a warp lets others run: it may be waiting for them
 
 template <class T>
-T* at(std::byte* registers, uint32_t offset) { return reinterpret_cast<T*>(registers + offset); }
+T* at(std::byte* registers, uint32_t offset) {
+  return reinterpret_cast<T*>(registers + offset);
+}
 
 int first(Mask mask) { return std::countr_zero(mask); }
 
@@ -44,7 +46,8 @@ Block::Block(const Program& program, const ptx::Module& module, const LaunchPara
       threads_(static_cast<uint32_t>(launch.block.count())),
       shared_([&] {
         const uint32_t align = program.dynamic_shared_align;
-        const uint32_t fixed = launch.dynamic_smem ? (program.shared_bytes + align - 1) / align * align : program.shared_bytes;
+        const uint32_t fixed =
+            launch.dynamic_smem ? (program.shared_bytes + align - 1) / align * align : program.shared_bytes;
         return fixed + launch.dynamic_smem;
       }()),
       counts_(program.ops.size()),
@@ -79,35 +82,64 @@ void Block::preset(Warp& warp, const Preset& p) {
     const uint32_t thread = warp.index * warp_size + l;
     const auto value = [&]() -> uint64_t {
       switch (p.what) {
-        case Preset::constant: return p.value;
-        case Preset::param_address: return reinterpret_cast<uint64_t>(param_.data()) + p.value;
-        case Preset::variable: return variable + p.value;
-        case Preset::ntid_x: return size.x;
-        case Preset::ntid_y: return size.y;
-        case Preset::ntid_z: return size.z;
-        case Preset::ctaid_x: return block_index_.x;
-        case Preset::ctaid_y: return block_index_.y;
-        case Preset::ctaid_z: return block_index_.z;
-        case Preset::nctaid_x: return launch_.grid.x;
-        case Preset::nctaid_y: return launch_.grid.y;
-        case Preset::nctaid_z: return launch_.grid.z;
-        case Preset::tid_x: return thread % size.x;
-        case Preset::tid_y: return thread / size.x % size.y;
-        case Preset::tid_z: return thread / size.x / size.y;
-        case Preset::laneid: return l;
-        case Preset::warpid: return warp.index;
-        case Preset::nwarpid: return warps_.size();
-        case Preset::smid: return index_ % 132;
-        case Preset::nsmid: return 132;
-        case Preset::gridid: return 1;
-        case Preset::zero: return 0;
-        case Preset::lanemask_eq: return Mask{1} << l;
-        case Preset::lanemask_lt: return (Mask{1} << l) - 1;
-        case Preset::lanemask_le: return ((Mask{1} << l) - 1) | Mask{1} << l;
-        case Preset::lanemask_gt: return ~(((Mask{1} << l) - 1) | Mask{1} << l);
-        case Preset::lanemask_ge: return ~((Mask{1} << l) - 1);
-        case Preset::dynamic_smem: return launch_.dynamic_smem;
-        case Preset::total_smem: return shared_.size();
+        case Preset::constant:
+          return p.value;
+        case Preset::param_address:
+          return reinterpret_cast<uint64_t>(param_.data()) + p.value;
+        case Preset::variable:
+          return variable + p.value;
+        case Preset::ntid_x:
+          return size.x;
+        case Preset::ntid_y:
+          return size.y;
+        case Preset::ntid_z:
+          return size.z;
+        case Preset::ctaid_x:
+          return block_index_.x;
+        case Preset::ctaid_y:
+          return block_index_.y;
+        case Preset::ctaid_z:
+          return block_index_.z;
+        case Preset::nctaid_x:
+          return launch_.grid.x;
+        case Preset::nctaid_y:
+          return launch_.grid.y;
+        case Preset::nctaid_z:
+          return launch_.grid.z;
+        case Preset::tid_x:
+          return thread % size.x;
+        case Preset::tid_y:
+          return thread / size.x % size.y;
+        case Preset::tid_z:
+          return thread / size.x / size.y;
+        case Preset::laneid:
+          return l;
+        case Preset::warpid:
+          return warp.index;
+        case Preset::nwarpid:
+          return warps_.size();
+        case Preset::smid:
+          return index_ % 132;
+        case Preset::nsmid:
+          return 132;
+        case Preset::gridid:
+          return 1;
+        case Preset::zero:
+          return 0;
+        case Preset::lanemask_eq:
+          return Mask{1} << l;
+        case Preset::lanemask_lt:
+          return (Mask{1} << l) - 1;
+        case Preset::lanemask_le:
+          return ((Mask{1} << l) - 1) | Mask{1} << l;
+        case Preset::lanemask_gt:
+          return ~(((Mask{1} << l) - 1) | Mask{1} << l);
+        case Preset::lanemask_ge:
+          return ~((Mask{1} << l) - 1);
+        case Preset::dynamic_smem:
+          return launch_.dynamic_smem;
+        case Preset::total_smem:
+          return shared_.size();
       }
       return 0;
     }();
@@ -177,8 +209,10 @@ bool Block::regroup(Warp& warp, uint32_t& pc, Mask& active, uint32_t& limit) {
   active = 0;
   for (int l = 0; l < warp_size; ++l) {
     if (!(warp.live >> l & 1) || warp.calls[l].size() != depth) continue;
-    if (warp.pc[l] == pc && !(warp.parked >> l & 1)) active |= Mask{1} << l;
-    else if (warp.pc[l] > pc) limit = std::min(limit, warp.pc[l]);
+    if (warp.pc[l] == pc && !(warp.parked >> l & 1))
+      active |= Mask{1} << l;
+    else if (warp.pc[l] > pc)
+      limit = std::min(limit, warp.pc[l]);
   }
   return true;
 }
@@ -270,8 +304,10 @@ void Block::run_warp(Warp& warp) {
         break;
       case Kind::trap:
         if (mask) {
-          if (op.text.starts_with("call of __assertfail")) report(warp, first(mask), op, "an assertion failed", Fault::assertion);
-          if (op.text.starts_with("call of")) report(warp, first(mask), op, op.text + " is not supported", Fault::unsupported);
+          if (op.text.starts_with("call of __assertfail"))
+            report(warp, first(mask), op, "an assertion failed", Fault::assertion);
+          if (op.text.starts_with("call of"))
+            report(warp, first(mask), op, op.text + " is not supported", Fault::unsupported);
           report(warp, first(mask), op, "trap", Fault::trap);
         }
         break;
@@ -306,7 +342,8 @@ void Block::run_warp(Warp& warp) {
           if (mask >> l & 1) std::memcpy(r + op.o.d + size_t(l) * op.bytes, &now, op.bytes);
         break;
       }
-      case Kind::nothing: break;
+      case Kind::nothing:
+        break;
       case Kind::yield:
         ++count.warps;
         count.lanes += std::popcount(mask);
@@ -318,7 +355,8 @@ void Block::run_warp(Warp& warp) {
         for (int l = 0; l < warp_size; ++l) {
           const uint64_t a = at<uint64_t>(r, op.o.a)[l];
           const bool shared = in_shared_window(a), local = in_local_window(a);
-          if (op.space == Space::shared ? shared : op.space == Space::local ? local : !shared && !local) in |= Mask{1} << l;
+          if (op.space == Space::shared ? shared : op.space == Space::local ? local : !shared && !local)
+            in |= Mask{1} << l;
         }
         Mask& d = *at<Mask>(r, op.o.d);
         d = (d & ~mask) | (in & mask);
@@ -379,8 +417,8 @@ void Block::run_warp(Warp& warp) {
           released = true;
           if (ops[warp.pc[l]].kind == Kind::warp_barrier)  // has met lanes elsewhere, which have gone on
             set_pc(attempt, warp.pc[l] + 1);
-        }
-        else warp.parked |= group;
+        } else
+          warp.parked |= group;
       }
       if (!released) {
         const int l = first(parked);
@@ -392,10 +430,12 @@ void Block::run_warp(Warp& warp) {
           for (int n = m; n < warp_size; ++n)
             if ((parked >> n & 1) && warp.pc[n] == warp.pc[m]) group |= Mask{1} << n;
           named |= group;
-          others += fmt::format("\n  {} wait at {} ({})", lanes_of(group), program_.ops[warp.pc[m]].text, where(program_.ops[warp.pc[m]]));
+          others += fmt::format("\n  {} wait at {} ({})", lanes_of(group), program_.ops[warp.pc[m]].text,
+                                where(program_.ops[warp.pc[m]]));
         }
         report(warp, l, ops[warp.pc[l]],
-               fmt::format("divergent {}: it needs lanes that wait elsewhere, or that are not coming{}", ops[warp.pc[l]].text, others),
+               fmt::format("divergent {}: it needs lanes that wait elsewhere, or that are not coming{}",
+                           ops[warp.pc[l]].text, others),
                Fault::launch_failure);
       }
       regroup(warp, pc, active, limit);
@@ -420,7 +460,8 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       if (!(members[l] >> l & 1))
-        report(warp, l, op, fmt::format("{}: the lane is not in its own member mask {:#x}", op.text, members[l]), Fault::launch_failure);
+        report(warp, l, op, fmt::format("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
+               Fault::launch_failure);
     }
     Mask same = 0;
     for (int l = 0; l < warp_size; ++l)
@@ -465,7 +506,8 @@ void Block::warp_operation(Warp& warp, const Op& op, Mask mask) {
   };
   switch (op.kind) {
     case Kind::shuffle: {  // PTX ISA 9.7.9.6, the pseudo-code of shfl.sync
-      const uint32_t *a = at<uint32_t>(r, op.o.a), *b = at<uint32_t>(r, op.o.b), *c = at<uint32_t>(r, op.elements[0].offset);
+      const uint32_t *a = at<uint32_t>(r, op.o.a), *b = at<uint32_t>(r, op.o.b),
+                     *c = at<uint32_t>(r, op.elements[0].offset);
       std::array<uint32_t, warp_size> result;
       Mask valid = 0;
       for (int l = 0; l < warp_size; ++l) {
@@ -475,15 +517,30 @@ void Block::warp_operation(Warp& warp, const Op& op, Mask mask) {
         int j = 0;
         bool in_range = false;
         switch (op.sub) {
-          case 0: j = l - bval; in_range = j >= max_lane; break;
-          case 1: j = l + bval; in_range = j <= max_lane; break;
-          case 2: j = l ^ bval; in_range = j <= max_lane; break;
-          default: j = min_lane | (bval & ~segment); in_range = j <= max_lane; break;
+          case 0:
+            j = l - bval;
+            in_range = j >= max_lane;
+            break;
+          case 1:
+            j = l + bval;
+            in_range = j <= max_lane;
+            break;
+          case 2:
+            j = l ^ bval;
+            in_range = j <= max_lane;
+            break;
+          default:
+            j = min_lane | (bval & ~segment);
+            in_range = j <= max_lane;
+            break;
         }
-        if (!in_range) j = l;
-        else valid |= Mask{1} << l;
+        if (!in_range)
+          j = l;
+        else
+          valid |= Mask{1} << l;
         if (!(mask >> j & 1))
-          report(warp, l, op, fmt::format("{} reads from lane {}, which does not take part", op.text, j), Fault::launch_failure);
+          report(warp, l, op, fmt::format("{} reads from lane {}, which does not take part", op.text, j),
+                 Fault::launch_failure);
         result[l] = a[j];
       }
       for (int l = 0; l < warp_size; ++l)
@@ -524,21 +581,38 @@ void Block::warp_operation(Warp& warp, const Op& op, Mask mask) {
       for (int l = first(mask) + 1; l < warp_size; ++l) {
         if (!(mask >> l & 1)) continue;
         switch (op.sub) {
-          case 0: result += a[l]; break;
-          case 1: result = std::min(result, a[l]); break;
-          case 2: result = std::max(result, a[l]); break;
-          case 3: result = uint32_t(std::min(int32_t(result), int32_t(a[l]))); break;
-          case 4: result = uint32_t(std::max(int32_t(result), int32_t(a[l]))); break;
-          case 5: result &= a[l]; break;
-          case 6: result |= a[l]; break;
-          default: result ^= a[l]; break;
+          case 0:
+            result += a[l];
+            break;
+          case 1:
+            result = std::min(result, a[l]);
+            break;
+          case 2:
+            result = std::max(result, a[l]);
+            break;
+          case 3:
+            result = uint32_t(std::min(int32_t(result), int32_t(a[l])));
+            break;
+          case 4:
+            result = uint32_t(std::max(int32_t(result), int32_t(a[l])));
+            break;
+          case 5:
+            result &= a[l];
+            break;
+          case 6:
+            result |= a[l];
+            break;
+          default:
+            result ^= a[l];
+            break;
         }
       }
       for (int l = 0; l < warp_size; ++l)
         if (mask >> l & 1) d[l] = result;
       break;
     }
-    default: break;  // bar.warp.sync: that they met is all
+    default:
+      break;  // bar.warp.sync: that they met is all
   }
 }
 
@@ -548,19 +622,23 @@ void Block::arrive(Warp& warp, const Op& op, uint32_t pc) {
   std::byte* r = warp.registers;
   const int l = first(warp.live);
   const uint32_t id = at<uint32_t>(r, op.o.a)[l];
-  if (id >= barriers_.size()) report(warp, l, op, fmt::format("there is no barrier {}, only 0 to 15", id), Fault::launch_failure);
+  if (id >= barriers_.size())
+    report(warp, l, op, fmt::format("there is no barrier {}, only 0 to 15", id), Fault::launch_failure);
   Barrier& barrier = barriers_[id];
   uint32_t expected = 0;
   if (op.o.b) {
     const uint32_t count = at<uint32_t>(r, op.o.b)[l];
     if (count == 0 || count % warp_size)
-      report(warp, l, op, fmt::format("a barrier of {} threads: it must be a multiple of 32", count), Fault::launch_failure);
+      report(warp, l, op, fmt::format("a barrier of {} threads: it must be a multiple of 32", count),
+             Fault::launch_failure);
     expected = count / warp_size;
   }
   if (barrier.arrived && barrier.expected != expected)
-    report(warp, l, op, fmt::format("barrier {} is waited at with different numbers of threads", id), Fault::launch_failure);
+    report(warp, l, op, fmt::format("barrier {} is waited at with different numbers of threads", id),
+           Fault::launch_failure);
   if (barrier.arrived >> warp.index & 1)
-    report(warp, l, op, fmt::format("the warp arrives at barrier {} a second time before it is complete", id), Fault::launch_failure);
+    report(warp, l, op, fmt::format("the warp arrives at barrier {} a second time before it is complete", id),
+           Fault::launch_failure);
   barrier.expected = expected;
   barrier.arrived |= 1U << warp.index;
   shared_.arrive(warp.index, barrier.known);
@@ -611,14 +689,15 @@ void Block::complete(uint32_t id) {
 
 std::string Block::where(const Op& op) const {
   const SourceLine& line = program_.sources[op.source];
-  return line.line ? fmt::format("{}:{}, PTX line {}", line.file, line.line, op.ptx_line) : fmt::format("PTX line {}", op.ptx_line);
+  return line.line ? fmt::format("{}:{}, PTX line {}", line.file, line.line, op.ptx_line)
+                   : fmt::format("PTX line {}", op.ptx_line);
 }
 
 void Block::report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const {
   const uint32_t thread = warp.index * warp_size + uint32_t(lane);
   const Extent& size = launch_.block;
-  throw Error(fmt::format("{}\n  at {}: {}\n  kernel {}, block ({}, {}, {}), thread ({}, {}, {}): warp {}, lane {}", what,
-                          where(op), op.text, program_.kernel, block_index_.x, block_index_.y, block_index_.z,
+  throw Error(fmt::format("{}\n  at {}: {}\n  kernel {}, block ({}, {}, {}), thread ({}, {}, {}): warp {}, lane {}",
+                          what, where(op), op.text, program_.kernel, block_index_.x, block_index_.y, block_index_.z,
                           thread % size.x, thread / size.x % size.y, thread / size.x / size.y, warp.index, lane),
               fault);
 }

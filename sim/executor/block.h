@@ -38,25 +38,25 @@ class Block {
     std::array<uint32_t, warp_size> pc{};
     std::array<std::vector<uint32_t>, warp_size> calls;  ///< the call operations that a lane is inside of
     Mask exist = 0, live = 0;
-    Mask parked = 0;       ///< lanes that wait, at their pc, for others of the warp
+    Mask parked = 0;  ///< lanes that wait, at their pc, for others of the warp
     enum { ready, waiting, done } state = ready;
     uint32_t waits_at = 0, barrier = 0;  ///< where waiting: the operation and the barrier's number
     bool last_first = false;             ///< after a long spin: let the lanes that are furthest on run
   };
   struct Barrier {
-    uint32_t arrived = 0;                  ///< warps, one bit each
-    uint32_t expected = 0;                 ///< warps; 0: all that live
-    uint32_t waiting = 0;                  ///< of the arrived, those that wait
+    uint32_t arrived = 0;   ///< warps, one bit each
+    uint32_t expected = 0;  ///< warps; 0: all that live
+    uint32_t waiting = 0;   ///< of the arrived, those that wait
     Clock known{};
-    uint32_t sum = 0;                      ///< of bar.red: how many predicates are true, and of how many
+    uint32_t sum = 0;  ///< of bar.red: how many predicates are true, and of how many
     uint32_t votes = 0;
   };
   /// What an access cost that looked alike, the last time.
   struct Pattern {
     std::array<int64_t, warp_size> relative{};
     Mask mask = 0;
-    int count = 0, ideal = 0;                ///< sectors, or wavefronts
-    int words = 0;                           ///< of shared memory: distinct words ...
+    int count = 0, ideal = 0;                 ///< sectors, or wavefronts
+    int words = 0;                            ///< of shared memory: distinct words ...
     std::array<int32_t, 4 * warp_size> word;  ///< ... relative to the first lane's
     std::array<uint8_t, 4 * warp_size> bytes;
   };
@@ -96,7 +96,7 @@ class Block {
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
   std::vector<OpCount> counts_;
-  std::vector<std::unique_ptr<Pattern>> patterns_;   ///< by operation
+  std::vector<std::unique_ptr<Pattern>> patterns_;     ///< by operation
   std::vector<std::pair<uint64_t, uint64_t>> ranges_;  ///< by operation: the allocation it hit last, first byte and end
   std::vector<uint64_t> param_;                        ///< the launch's parameters, aligned
   std::mt19937_64 random_;

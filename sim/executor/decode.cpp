@@ -90,7 +90,8 @@ class Decoder {
     std::map<const ptx::Function*, int> state;  // 1: on the way down, 2: done
     const auto visit = [&](const auto& self, const ptx::Function* f) -> void {
       if (state[f] == 2) return;
-      if (state[f] == 1) throw Error(fmt::format("kernel {}: recursion (of {}) is not supported", kernel_.name, f->name));
+      if (state[f] == 1)
+        throw Error(fmt::format("kernel {}: recursion (of {}) is not supported", kernel_.name, f->name));
       state[f] = 1;
       for (const ptx::Function* g : calls_[f]) self(self, g);
       state[f] = 2;
@@ -110,7 +111,8 @@ class Decoder {
     p.first_op = next_op_;
     next_op_ += static_cast<uint32_t>(function.instructions.size()) + 1;
     p.locals = frame(function.local_bytes);
-    if (!function.is_entry) p.parameters = frame(function.parameter_bytes ? function.parameter_bytes : extent(function.parameters));
+    if (!function.is_entry)
+      p.parameters = frame(function.parameter_bytes ? function.parameter_bytes : extent(function.parameters));
     p.results = frame(function.result_bytes ? function.result_bytes : extent(function.results));
     p.call_params = frame(function.call_param_bytes);
     for (const ptx::Register& r : function.registers) p.registers.push_back(allocate(register_bytes(r.type)));
@@ -125,7 +127,9 @@ class Decoder {
   // --- the register file -------------------------------------------------------------------------------------------------
 
   /// A predicate is one word for the warp.
-  static uint8_t register_bytes(ptx::Type type) { return type == ptx::Type::pred ? predicate : uint8_t(ptx::size_of(type)); }
+  static uint8_t register_bytes(ptx::Type type) {
+    return type == ptx::Type::pred ? predicate : uint8_t(ptx::size_of(type));
+  }
 
   uint32_t allocate(uint8_t bytes) {
     uint32_t& end = program_.register_bytes;
@@ -176,27 +180,45 @@ class Decoder {
         }
         return constant(offset + addend, bytes);
       }
-      case S::local: return constant(p.locals + v.offset + addend, bytes);
-      case S::param: return constant(p.call_params + v.offset + addend, bytes);
+      case S::local:
+        return constant(p.locals + v.offset + addend, bytes);
+      case S::param:
+        return constant(p.call_params + v.offset + addend, bytes);
       case S::global:
-      case S::constant: return preset(Preset::variable, bytes, addend, v.name);
-      default: fail("a variable in an unknown state space");
+      case S::constant:
+        return preset(Preset::variable, bytes, addend, v.name);
+      default:
+        fail("a variable in an unknown state space");
     }
   }
 
   uint32_t special(const Operand& operand, uint8_t bytes) {
     using S = ptx::Special;
-    static const std::map<S, Preset::What> known = {
-        {S::tid_x, Preset::tid_x}, {S::tid_y, Preset::tid_y}, {S::tid_z, Preset::tid_z},
-        {S::ntid_x, Preset::ntid_x}, {S::ntid_y, Preset::ntid_y}, {S::ntid_z, Preset::ntid_z},
-        {S::ctaid_x, Preset::ctaid_x}, {S::ctaid_y, Preset::ctaid_y}, {S::ctaid_z, Preset::ctaid_z},
-        {S::nctaid_x, Preset::nctaid_x}, {S::nctaid_y, Preset::nctaid_y}, {S::nctaid_z, Preset::nctaid_z},
-        {S::laneid, Preset::laneid}, {S::warpid, Preset::warpid}, {S::nwarpid, Preset::nwarpid},
-        {S::smid, Preset::smid}, {S::nsmid, Preset::nsmid}, {S::gridid, Preset::gridid},
-        {S::lanemask_eq, Preset::lanemask_eq}, {S::lanemask_le, Preset::lanemask_le},
-        {S::lanemask_lt, Preset::lanemask_lt}, {S::lanemask_ge, Preset::lanemask_ge},
-        {S::lanemask_gt, Preset::lanemask_gt}, {S::dynamic_smem_size, Preset::dynamic_smem},
-        {S::total_smem_size, Preset::total_smem}};
+    static const std::map<S, Preset::What> known = {{S::tid_x, Preset::tid_x},
+                                                    {S::tid_y, Preset::tid_y},
+                                                    {S::tid_z, Preset::tid_z},
+                                                    {S::ntid_x, Preset::ntid_x},
+                                                    {S::ntid_y, Preset::ntid_y},
+                                                    {S::ntid_z, Preset::ntid_z},
+                                                    {S::ctaid_x, Preset::ctaid_x},
+                                                    {S::ctaid_y, Preset::ctaid_y},
+                                                    {S::ctaid_z, Preset::ctaid_z},
+                                                    {S::nctaid_x, Preset::nctaid_x},
+                                                    {S::nctaid_y, Preset::nctaid_y},
+                                                    {S::nctaid_z, Preset::nctaid_z},
+                                                    {S::laneid, Preset::laneid},
+                                                    {S::warpid, Preset::warpid},
+                                                    {S::nwarpid, Preset::nwarpid},
+                                                    {S::smid, Preset::smid},
+                                                    {S::nsmid, Preset::nsmid},
+                                                    {S::gridid, Preset::gridid},
+                                                    {S::lanemask_eq, Preset::lanemask_eq},
+                                                    {S::lanemask_le, Preset::lanemask_le},
+                                                    {S::lanemask_lt, Preset::lanemask_lt},
+                                                    {S::lanemask_ge, Preset::lanemask_ge},
+                                                    {S::lanemask_gt, Preset::lanemask_gt},
+                                                    {S::dynamic_smem_size, Preset::dynamic_smem},
+                                                    {S::total_smem_size, Preset::total_smem}};
     if (operand.special == S::warp_size) return constant(warp_size, bytes);
     const auto found = known.find(operand.special);
     if (found == known.end()) fail(fmt::format("special register %{} is not supported", ptx::name_of(operand.special)));
@@ -213,16 +235,21 @@ class Decoder {
           fail(fmt::format("register {} has the wrong width", function_->registers[operand.index].name));
         bytes = reg_bytes(operand.index);
         return reg(operand.index);
-      case Operand::Kind::special: return special(operand, bytes);
-      case integer: return constant(bytes == predicate ? (operand.bits ? all_lanes : 0) : operand.bits, bytes);
+      case Operand::Kind::special:
+        return special(operand, bytes);
+      case integer:
+        return constant(bytes == predicate ? (operand.bits ? all_lanes : 0) : operand.bits, bytes);
       case float32:
-        return constant(bytes == 8 ? std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(operand.bits))))
-                                   : operand.bits, bytes);
+        return constant(
+            bytes == 8 ? std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(operand.bits)))) : operand.bits,
+            bytes);
       case float64:
         return constant(bytes == 4 ? std::bit_cast<uint32_t>(float(std::bit_cast<double>(operand.bits))) : operand.bits,
                         bytes);
-      case symbol: return address_of(operand.symbol, uint64_t(operand.offset), bytes);
-      default: fail("an operand of an unexpected kind");
+      case symbol:
+        return address_of(operand.symbol, uint64_t(operand.offset), bytes);
+      default:
+        fail("an operand of an unexpected kind");
     }
   }
   uint32_t read_bytes(const Operand& operand, uint8_t bytes) { return read(operand, bytes); }
@@ -290,7 +317,8 @@ class Decoder {
     if (m == "cvta") return cvta(op);
     if (m == "mov" && move_special(op)) return op;
     if (m == "bar" || m == "barrier") return barrier(op);
-    if (m == "shfl" || m == "vote" || m == "match" || m == "redux" || m == "activemask" || m == "elect") return warp(op);
+    if (m == "shfl" || m == "vote" || m == "match" || m == "redux" || m == "activemask" || m == "elect")
+      return warp(op);
     if (m == "membar" || m == "fence") {
       only({"cta", "gl", "sys", "gpu", "acq_rel", "sc", "cluster", "acquire", "release"});
       op.kind = Kind::nothing;
@@ -320,7 +348,8 @@ class Decoder {
     std::string name = op.text;
     const bool comparison = in.mnemonic == "setp" || in.mnemonic == "set";
     if (comparison && in.modifiers.size() > 2) {  // setp.lt.and.s32: the combination is the operation's own affair
-      static const std::map<std::string_view, uint8_t> combine = {{"and", flag_and}, {"or", flag_or}, {"xor", flag_xor}};
+      static const std::map<std::string_view, uint8_t> combine = {
+          {"and", flag_and}, {"or", flag_or}, {"xor", flag_xor}};
       if (const auto found = combine.find(in.modifiers[1]); found != combine.end()) {
         if (in.mnemonic == "set") fail("unknown modifier");
         op.o.flags = found->second;
@@ -413,8 +442,9 @@ class Decoder {
 
   Space space_of(std::initializer_list<std::string_view> allowed) const {
     static const std::map<std::string_view, Space> spaces = {
-        {"global", Space::global}, {"shared", Space::shared}, {"shared::cta", Space::shared}, {"local", Space::local},
-        {"const", Space::constant}, {"param", Space::param}, {"param::entry", Space::param}, {"param::func", Space::param}};
+        {"global", Space::global},      {"shared", Space::shared},    {"shared::cta", Space::shared},
+        {"local", Space::local},        {"const", Space::constant},   {"param", Space::param},
+        {"param::entry", Space::param}, {"param::func", Space::param}};
     for (const std::string_view name : allowed)
       if (has(name)) return spaces.at(name);
     return Space::generic;
@@ -444,8 +474,9 @@ class Decoder {
 
   void element_type(Op& op, std::string_view type) {
     static const std::map<std::string_view, uint8_t> sizes = {
-        {"b8", 1}, {"u8", 1}, {"s8", 1}, {"b16", 2}, {"u16", 2}, {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4}, {"u32", 4},
-        {"s32", 4}, {"f32", 4}, {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8}};
+        {"b8", 1},    {"u8", 1},     {"s8", 1},  {"b16", 2}, {"u16", 2}, {"s16", 2},
+        {"f16", 2},   {"bf16", 2},   {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4},
+        {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8}};
     const auto found = sizes.find(type);
     if (found == sizes.end()) fail(fmt::format("unknown type .{}", type));
     op.bytes = found->second;
@@ -464,11 +495,61 @@ class Decoder {
   }
 
   Op load_store(Op& op, bool is_load) {
-    only({"weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys", "const", "global",
-          "local", "param", "param::entry", "param::func", "shared", "shared::cta", "nc", "ca", "cg", "cs", "lu", "cv", "wb",
-          "wt", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
-          "L2::64B", "L2::128B", "L2::256B", "v2", "v4", "v8", "b8", "u8", "s8", "b16", "u16", "s16", "f16", "bf16", "b32",
-          "u32", "s32", "f32", "f16x2", "bf16x2", "b64", "u64", "s64", "f64"});
+    only({"weak",
+          "volatile",
+          "relaxed",
+          "acquire",
+          "release",
+          "mmio",
+          "cta",
+          "cluster",
+          "gpu",
+          "sys",
+          "const",
+          "global",
+          "local",
+          "param",
+          "param::entry",
+          "param::func",
+          "shared",
+          "shared::cta",
+          "nc",
+          "ca",
+          "cg",
+          "cs",
+          "lu",
+          "cv",
+          "wb",
+          "wt",
+          "L1::evict_normal",
+          "L1::evict_unchanged",
+          "L1::evict_first",
+          "L1::evict_last",
+          "L1::no_allocate",
+          "L2::64B",
+          "L2::128B",
+          "L2::256B",
+          "v2",
+          "v4",
+          "v8",
+          "b8",
+          "u8",
+          "s8",
+          "b16",
+          "u16",
+          "s16",
+          "f16",
+          "bf16",
+          "b32",
+          "u32",
+          "s32",
+          "f32",
+          "f16x2",
+          "bf16x2",
+          "b64",
+          "u64",
+          "s64",
+          "f64"});
     op.kind = is_load ? Kind::load : Kind::store;
     op.strong = has("volatile") || has("relaxed") || has("acquire") || has("release") || has("mmio");
     op.space = space_of({"const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta"});
@@ -492,13 +573,14 @@ class Decoder {
   }
 
   Op atomic(Op& op, bool has_result) {
-    only({"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared", "shared::cta",
-          "add", "exch", "cas", "min", "max", "inc", "dec", "and", "or", "xor", "noftz", "b32", "b64", "u32", "u64", "s32",
-          "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2", "b16"});
+    only({"relaxed", "acquire",     "release", "acq_rel", "cta",  "cluster", "gpu",    "sys", "global",
+          "shared",  "shared::cta", "add",     "exch",    "cas",  "min",     "max",    "inc", "dec",
+          "and",     "or",          "xor",     "noftz",   "b32",  "b64",     "u32",    "u64", "s32",
+          "s64",     "f32",         "f64",     "f16",     "bf16", "f16x2",   "bf16x2", "b16"});
     static const std::map<std::string_view, AtomicOp> operations = {
         {"add", AtomicOp::add}, {"exch", AtomicOp::exch}, {"cas", AtomicOp::cas}, {"min", AtomicOp::min},
-        {"max", AtomicOp::max}, {"inc", AtomicOp::inc}, {"dec", AtomicOp::dec}, {"and", AtomicOp::and_},
-        {"or", AtomicOp::or_}, {"xor", AtomicOp::xor_}};
+        {"max", AtomicOp::max}, {"inc", AtomicOp::inc},   {"dec", AtomicOp::dec}, {"and", AtomicOp::and_},
+        {"or", AtomicOp::or_},  {"xor", AtomicOp::xor_}};
     op.kind = Kind::atomic;
     op.counted = Class::atomic;
     op.strong = true;
@@ -512,14 +594,21 @@ class Decoder {
     if (!found) fail("unknown operation");
     const std::string_view type = instruction_->modifiers.back();
     element_type(op, type);
-    op.type = type == "f32" ? NumberType::f32 : type == "f64" ? NumberType::f64 : type == "f16" ? NumberType::f16
-              : type == "bf16" ? NumberType::bf16 : type == "f16x2" ? NumberType::f16x2
-              : type == "bf16x2" ? NumberType::bf16x2 : type[0] == 's' ? NumberType::signed_ : NumberType::unsigned_;
+    op.type = type == "f32"      ? NumberType::f32
+              : type == "f64"    ? NumberType::f64
+              : type == "f16"    ? NumberType::f16
+              : type == "bf16"   ? NumberType::bf16
+              : type == "f16x2"  ? NumberType::f16x2
+              : type == "bf16x2" ? NumberType::bf16x2
+              : type[0] == 's'   ? NumberType::signed_
+                                 : NumberType::unsigned_;
     const AtomicOp what = AtomicOp(op.sub);
     if (op.type >= NumberType::f32 && what != AtomicOp::add && what != AtomicOp::exch) fail("unknown operation");
     size_t next = 0;
-    if (has_result) op.elements.push_back(element(op, operand(next++), true));
-    else op.elements.push_back({discarded, op.bytes});
+    if (has_result)
+      op.elements.push_back(element(op, operand(next++), true));
+    else
+      op.elements.push_back({discarded, op.bytes});
     address(op, operand(next++));
     op.o.b = read_bytes(operand(next++), op.bytes);
     if (what == AtomicOp::cas) op.o.c = read_bytes(operand(next++), op.bytes);
@@ -552,11 +641,15 @@ class Decoder {
       const Operand& list = d.kind == vector ? d : a;
       const uint8_t each = uint8_t(op.bytes / list.elements.size());
       for (const Operand& e : list.elements) {
-        if (e.kind == Operand::Kind::sink) op.elements.push_back({discarded, each});
-        else op.elements.push_back({op.kind == Kind::pack ? read_bytes(e, each) : write(e, each), each});
+        if (e.kind == Operand::Kind::sink)
+          op.elements.push_back({discarded, each});
+        else
+          op.elements.push_back({op.kind == Kind::pack ? read_bytes(e, each) : write(e, each), each});
       }
-      if (op.kind == Kind::pack) op.o.d = write(d, op.bytes);
-      else op.o.a = read_bytes(a, op.bytes);
+      if (op.kind == Kind::pack)
+        op.o.d = write(d, op.bytes);
+      else
+        op.o.a = read_bytes(a, op.bytes);
       return true;
     }
     using S = ptx::Special;
@@ -577,19 +670,29 @@ class Decoder {
   Op warp(Op& op) {
     const std::string_view m = instruction_->mnemonic;
     op.counted = Class::warp;
-    static const std::map<std::string, std::pair<Kind, uint8_t>> known = {
-        {"shfl.sync.up.b32", {Kind::shuffle, 0}}, {"shfl.sync.down.b32", {Kind::shuffle, 1}},
-        {"shfl.sync.bfly.b32", {Kind::shuffle, 2}}, {"shfl.sync.idx.b32", {Kind::shuffle, 3}},
-        {"vote.sync.all.pred", {Kind::vote, 0}}, {"vote.sync.any.pred", {Kind::vote, 1}},
-        {"vote.sync.uni.pred", {Kind::vote, 2}}, {"vote.sync.ballot.b32", {Kind::vote, 3}},
-        {"elect.sync", {Kind::vote, 4}},
-        {"match.any.sync.b32", {Kind::match, 0}}, {"match.any.sync.b64", {Kind::match, 1}},
-        {"match.all.sync.b32", {Kind::match, 2}}, {"match.all.sync.b64", {Kind::match, 3}},
-        {"redux.sync.add.u32", {Kind::redux, 0}}, {"redux.sync.add.s32", {Kind::redux, 0}},
-        {"redux.sync.min.u32", {Kind::redux, 1}}, {"redux.sync.max.u32", {Kind::redux, 2}},
-        {"redux.sync.min.s32", {Kind::redux, 3}}, {"redux.sync.max.s32", {Kind::redux, 4}},
-        {"redux.sync.and.b32", {Kind::redux, 5}}, {"redux.sync.or.b32", {Kind::redux, 6}},
-        {"redux.sync.xor.b32", {Kind::redux, 7}}, {"activemask.b32", {Kind::active_mask, 0}}};
+    static const std::map<std::string, std::pair<Kind, uint8_t>> known = {{"shfl.sync.up.b32", {Kind::shuffle, 0}},
+                                                                          {"shfl.sync.down.b32", {Kind::shuffle, 1}},
+                                                                          {"shfl.sync.bfly.b32", {Kind::shuffle, 2}},
+                                                                          {"shfl.sync.idx.b32", {Kind::shuffle, 3}},
+                                                                          {"vote.sync.all.pred", {Kind::vote, 0}},
+                                                                          {"vote.sync.any.pred", {Kind::vote, 1}},
+                                                                          {"vote.sync.uni.pred", {Kind::vote, 2}},
+                                                                          {"vote.sync.ballot.b32", {Kind::vote, 3}},
+                                                                          {"elect.sync", {Kind::vote, 4}},
+                                                                          {"match.any.sync.b32", {Kind::match, 0}},
+                                                                          {"match.any.sync.b64", {Kind::match, 1}},
+                                                                          {"match.all.sync.b32", {Kind::match, 2}},
+                                                                          {"match.all.sync.b64", {Kind::match, 3}},
+                                                                          {"redux.sync.add.u32", {Kind::redux, 0}},
+                                                                          {"redux.sync.add.s32", {Kind::redux, 0}},
+                                                                          {"redux.sync.min.u32", {Kind::redux, 1}},
+                                                                          {"redux.sync.max.u32", {Kind::redux, 2}},
+                                                                          {"redux.sync.min.s32", {Kind::redux, 3}},
+                                                                          {"redux.sync.max.s32", {Kind::redux, 4}},
+                                                                          {"redux.sync.and.b32", {Kind::redux, 5}},
+                                                                          {"redux.sync.or.b32", {Kind::redux, 6}},
+                                                                          {"redux.sync.xor.b32", {Kind::redux, 7}},
+                                                                          {"activemask.b32", {Kind::active_mask, 0}}};
     const auto found = known.find(op.text);
     if (found == known.end()) fail(fmt::format("unknown instruction {}", op.text));
     op.kind = found->second.first;

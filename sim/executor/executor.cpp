@@ -48,9 +48,11 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
          Counters& counters) {
   const uint64_t blocks = launch.grid.count(), threads = launch.block.count();
   if (blocks == 0 || threads == 0 || threads > 1024)
-    throw Error(fmt::format("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads), Fault::launch_failure);
+    throw Error(fmt::format("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
+                Fault::launch_failure);
   if (launch.params.size() < program.param_bytes)
-    throw Error(fmt::format("kernel {}: {} bytes of parameters, but it takes {}", program.kernel, launch.params.size(), program.param_bytes),
+    throw Error(fmt::format("kernel {}: {} bytes of parameters, but it takes {}", program.kernel, launch.params.size(),
+                            program.param_bytes),
                 Fault::launch_failure);
 
   std::atomic<uint64_t> next = 0;
@@ -78,8 +80,8 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
   counters.blocks += blocks;
 }
 
-void run_kernel(const ptx::Module& module, const ptx::Function& kernel, const LaunchParams& launch, DeviceMemory& memory,
-                Counters& counters) {
+void run_kernel(const ptx::Module& module, const ptx::Function& kernel, const LaunchParams& launch,
+                DeviceMemory& memory, Counters& counters) {
   run(decode(module, kernel), module, launch, memory, counters);
 }
 

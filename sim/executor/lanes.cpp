@@ -29,41 +29,68 @@ using Table = std::unordered_map<std::string, LaneInstruction>;
 
 template <class T>
 constexpr const char* type_name = nullptr;
-template <> constexpr const char* type_name<s8> = "s8";
-template <> constexpr const char* type_name<u8> = "u8";
-template <> constexpr const char* type_name<s16> = "s16";
-template <> constexpr const char* type_name<u16> = "u16";
-template <> constexpr const char* type_name<s32> = "s32";
-template <> constexpr const char* type_name<u32> = "u32";
-template <> constexpr const char* type_name<s64> = "s64";
-template <> constexpr const char* type_name<u64> = "u64";
-template <> constexpr const char* type_name<f32> = "f32";
-template <> constexpr const char* type_name<f64> = "f64";
-template <> constexpr const char* type_name<f16> = "f16";
-template <> constexpr const char* type_name<bf16> = "bf16";
-template <> constexpr const char* type_name<f16x2> = "f16x2";
-template <> constexpr const char* type_name<bf16x2> = "bf16x2";
+template <>
+constexpr const char* type_name<s8> = "s8";
+template <>
+constexpr const char* type_name<u8> = "u8";
+template <>
+constexpr const char* type_name<s16> = "s16";
+template <>
+constexpr const char* type_name<u16> = "u16";
+template <>
+constexpr const char* type_name<s32> = "s32";
+template <>
+constexpr const char* type_name<u32> = "u32";
+template <>
+constexpr const char* type_name<s64> = "s64";
+template <>
+constexpr const char* type_name<u64> = "u64";
+template <>
+constexpr const char* type_name<f32> = "f32";
+template <>
+constexpr const char* type_name<f64> = "f64";
+template <>
+constexpr const char* type_name<f16> = "f16";
+template <>
+constexpr const char* type_name<bf16> = "bf16";
+template <>
+constexpr const char* type_name<f16x2> = "f16x2";
+template <>
+constexpr const char* type_name<bf16x2> = "bf16x2";
 
-template <class T> constexpr bool is_half = false;
-template <int D> constexpr bool is_half<Half<D>> = true;
-template <class T> constexpr bool is_pair = false;
-template <class T> constexpr bool is_pair<Pair<T>> = true;
+template <class T>
+constexpr bool is_half = false;
+template <int D>
+constexpr bool is_half<Half<D>> = true;
+template <class T>
+constexpr bool is_pair = false;
+template <class T>
+constexpr bool is_pair<Pair<T>> = true;
 
 template <class T>
 constexpr Class class_of() {
-  if constexpr (std::is_same_v<T, f32>) return Class::fp32;
-  else if constexpr (std::is_same_v<T, f64>) return Class::fp64;
-  else if constexpr (is_half<T> || is_pair<T>) return Class::fp16;
-  else return Class::integer;
+  if constexpr (std::is_same_v<T, f32>)
+    return Class::fp32;
+  else if constexpr (std::is_same_v<T, f64>)
+    return Class::fp64;
+  else if constexpr (is_half<T> || is_pair<T>)
+    return Class::fp16;
+  else
+    return Class::integer;
 }
 
 template <class T>
-T* at(std::byte* registers, uint32_t offset) { return reinterpret_cast<T*>(registers + offset); }
+T* at(std::byte* registers, uint32_t offset) {
+  return reinterpret_cast<T*>(registers + offset);
+}
 
 /// Results that are NaN are the canonical one (PTX ISA 9.7.3, "Floating Point Instructions": 0x7fffffff).
 inline f32 canonical(f32 x) { return x == x ? x : std::bit_cast<f32>(0x7fffffffU); }
 inline f64 canonical(f64 x) { return x; }
-template <class T> T canonical(T x) { return x; }
+template <class T>
+T canonical(T x) {
+  return x;
+}
 
 inline f32 flush(f32 x) { return std::fabs(x) < std::numeric_limits<f32>::min() ? std::copysign(0.0F, x) : x; }
 
@@ -134,11 +161,13 @@ void ternary_for(Table& t, const std::string& name, uint8_t flops = 0) {
 
 // --- integers (PTX ISA 9.7.1) ---------------------------------------------------------------------------------------
 
-template <class T> using Unsigned = std::make_unsigned_t<T>;
 template <class T>
-using Wide = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, s32, u32>,
-             std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, s64, u64>,
-                                std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
+using Unsigned = std::make_unsigned_t<T>;
+template <class T>
+using Wide =
+    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, s32, u32>,
+                       std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, s64, u64>,
+                                          std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
 constexpr auto add = []<class T>(T a, T b) { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); };
 constexpr auto sub = []<class T>(T a, T b) { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); };
@@ -195,11 +224,15 @@ constexpr auto bfe = []<class T>(T a, u32 b, u32 c) -> T {
   return static_cast<T>(d);
 };
 // shifts by more than the width: PTX clamps the amount (unlike C++).
-constexpr auto shl = []<class T>(T a, u32 b) -> T { return b < 8 * sizeof(T) ? T(a << (b & (8 * sizeof(T) - 1))) : T(0); };
+constexpr auto shl = []<class T>(T a, u32 b) -> T {
+  return b < 8 * sizeof(T) ? T(a << (b & (8 * sizeof(T) - 1))) : T(0);
+};
 constexpr auto shr = []<class T>(T a, u32 b) -> T {
   constexpr u32 bits = 8 * sizeof(T);
-  if constexpr (std::is_signed_v<T>) return T(a >> (b < bits ? b : bits - 1));
-  else return b < bits ? T(a >> (b & (bits - 1))) : T(0);
+  if constexpr (std::is_signed_v<T>)
+    return T(a >> (b < bits ? b : bits - 1));
+  else
+    return b < bits ? T(a >> (b & (bits - 1))) : T(0);
 };
 constexpr auto and_ = []<class T>(T a, T b) { return T(a & b); };
 constexpr auto or_ = []<class T>(T a, T b) { return T(a | b); };
@@ -279,10 +312,14 @@ void extended(std::byte* r, const Operands& o, Mask mask) {
     if (!(mask >> l & 1)) continue;
     const unsigned cf = In ? carry >> l & 1 : 0;
     unsigned __int128 wide;
-    if constexpr (what == Ext::add) wide = static_cast<unsigned __int128>(a[l]) + b[l] + cf;
-    else if constexpr (what == Ext::sub) wide = static_cast<unsigned __int128>(a[l]) - b[l] - cf;
-    else if constexpr (what == Ext::mad_lo) wide = static_cast<unsigned __int128>(mul_lo(a[l], b[l])) + c[l] + cf;
-    else wide = static_cast<unsigned __int128>(mul_hi(a[l], b[l])) + c[l] + cf;
+    if constexpr (what == Ext::add)
+      wide = static_cast<unsigned __int128>(a[l]) + b[l] + cf;
+    else if constexpr (what == Ext::sub)
+      wide = static_cast<unsigned __int128>(a[l]) - b[l] - cf;
+    else if constexpr (what == Ext::mad_lo)
+      wide = static_cast<unsigned __int128>(mul_lo(a[l], b[l])) + c[l] + cf;
+    else
+      wide = static_cast<unsigned __int128>(mul_hi(a[l], b[l])) + c[l] + cf;
     const bool out = wide >> (8 * sizeof(T)) & 1;  // carry, or borrow
     d[l] = static_cast<T>(wide);
     if (Out) carry = (carry & ~(1U << l)) | Mask{out} << l;
@@ -317,20 +354,28 @@ template <Round round>
 constexpr auto mul_to = [](f32 a, f32 b) { return to_float(double(a) * double(b), round); };
 
 constexpr auto fadd = []<class T>(T a, T b) -> T {
-  if constexpr (is_half<T>) return T::from(add_odd(a.value(), b.value()));
-  else return a + b;
+  if constexpr (is_half<T>)
+    return T::from(add_odd(a.value(), b.value()));
+  else
+    return a + b;
 };
 constexpr auto fsub = []<class T>(T a, T b) -> T {
-  if constexpr (is_half<T>) return T::from(add_odd(a.value(), -b.value()));
-  else return a - b;
+  if constexpr (is_half<T>)
+    return T::from(add_odd(a.value(), -b.value()));
+  else
+    return a - b;
 };
 constexpr auto fmul = []<class T>(T a, T b) -> T {
-  if constexpr (is_half<T>) return T::from(a.value() * b.value());
-  else return a * b;
+  if constexpr (is_half<T>)
+    return T::from(a.value() * b.value());
+  else
+    return a * b;
 };
 constexpr auto ffma = []<class T>(T a, T b, T c) -> T {
-  if constexpr (is_half<T>) return T::from(fma_odd(a.value(), b.value(), c.value()));
-  else return std::fma(a, b, c);
+  if constexpr (is_half<T>)
+    return T::from(fma_odd(a.value(), b.value(), c.value()));
+  else
+    return std::fma(a, b, c);
 };
 constexpr auto fdiv = []<class T>(T a, T b) -> T { return a / b; };
 constexpr auto fsqrt = []<class T>(T a) -> T { return std::sqrt(a); };
@@ -366,18 +411,24 @@ constexpr auto fmax_ = []<class T>(T a, T b) -> T {
   }
 };
 constexpr auto fabs_ = []<class T>(T a) -> T {
-  if constexpr (is_half<T>) return T{static_cast<uint16_t>(a.bits & 0x7fff)};
-  else return std::fabs(a);
+  if constexpr (is_half<T>)
+    return T{static_cast<uint16_t>(a.bits & 0x7fff)};
+  else
+    return std::fabs(a);
 };
 constexpr auto fneg = []<class T>(T a) -> T {
-  if constexpr (is_half<T>) return T{static_cast<uint16_t>(a.bits ^ 0x8000)};
-  else return -a;
+  if constexpr (is_half<T>)
+    return T{static_cast<uint16_t>(a.bits ^ 0x8000)};
+  else
+    return -a;
 };
 constexpr auto copysign_ = []<class T>(T a, T b) -> T { return std::copysign(b, a); };  // sign of a, rest of b
 
 /// Both halves of a pair.
 template <auto f>
-constexpr auto both = []<class T, class... Ts>(T a, Ts... rest) -> T { return {f(a.low, rest.low...), f(a.high, rest.high...)}; };
+constexpr auto both = []<class T, class... Ts>(T a, Ts... rest) -> T {
+  return {f(a.low, rest.low...), f(a.high, rest.high...)};
+};
 
 /// .ftz: subnormal inputs and results are zero with their sign.
 template <auto f>
@@ -403,10 +454,15 @@ constexpr auto rcp_upper = [](f64 a) { return std::bit_cast<f64>(std::bit_cast<u
 
 template <class T>
 auto number(T x) {
-  if constexpr (is_half<T>) return x.value();
-  else return x;
+  if constexpr (is_half<T>)
+    return x.value();
+  else
+    return x;
 }
-template <class T> bool is_nan(T x) { return number(x) != number(x); }
+template <class T>
+bool is_nan(T x) {
+  return number(x) != number(x);
+}
 
 constexpr auto eq = [](auto a, auto b) { return a == b; };
 constexpr auto ne = [](auto a, auto b) { return (a < b) | (a > b); };  // false for NaN; "neu" is true
@@ -454,9 +510,12 @@ void set(std::byte* r, const Operands& o, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     const bool on = p >> l & 1;
-    if constexpr (is_half<D>) d[l] = D::from(on);
-    else if constexpr (std::is_floating_point_v<D>) d[l] = on;
-    else d[l] = on ? static_cast<D>(-1) : D{0};
+    if constexpr (is_half<D>)
+      d[l] = D::from(on);
+    else if constexpr (std::is_floating_point_v<D>)
+      d[l] = on;
+    else
+      d[l] = on ? static_cast<D>(-1) : D{0};
   }
 }
 
@@ -492,7 +551,12 @@ void compare_for(Table& t, Names... types) {
       t[std::string("setp.") + op + "." + type] = {setp<f, T>, Class::predicate, predicate, width<T>, width<T>, 0, 0};
       if constexpr (std::is_same_v<T, f32>)
         t[std::string("setp.") + op + ".ftz." + type] = {setp<[](f32 a, f32 b) { return f(flush(a), flush(b)); }, T>,
-                                                         Class::predicate, predicate, width<T>, width<T>, 0, 0};
+                                                         Class::predicate,
+                                                         predicate,
+                                                         width<T>,
+                                                         width<T>,
+                                                         0,
+                                                         0};
       const std::string set_op = std::string("set.") + op;
       t[set_op + ".u32." + type] = {set<f, u32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
       t[set_op + ".s32." + type] = {set<f, s32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
@@ -501,8 +565,10 @@ void compare_for(Table& t, Names... types) {
     }
   };
   put.template operator()<eq>("eq");
-  if constexpr (std::is_integral_v<T>) put.template operator()<[](auto a, auto b) { return a != b; }>("ne");
-  else put.template operator()<ne>("ne");
+  if constexpr (std::is_integral_v<T>)
+    put.template operator()<[](auto a, auto b) { return a != b; }>("ne");
+  else
+    put.template operator()<ne>("ne");
   put.template operator()<lt>("lt");
   put.template operator()<le>("le");
   put.template operator()<gt>("gt");
@@ -531,11 +597,16 @@ enum class Integral { none, nearest, zero, down, up };  // .rni .rzi .rmi .rpi
 
 inline double to_integral(double x, Integral mode) {
   switch (mode) {
-    case Integral::nearest: return std::nearbyint(x);
-    case Integral::zero: return std::trunc(x);
-    case Integral::down: return std::floor(x);
-    case Integral::up: return std::ceil(x);
-    case Integral::none: break;
+    case Integral::nearest:
+      return std::nearbyint(x);
+    case Integral::zero:
+      return std::trunc(x);
+    case Integral::down:
+      return std::floor(x);
+    case Integral::up:
+      return std::ceil(x);
+    case Integral::none:
+      break;
   }
   return x;
 }
@@ -562,11 +633,16 @@ D convert(A a) {
   } else if constexpr (from_int) {
     // A 64-bit integer is split so that its sum in double is exact or rounded to odd.
     const auto exact = [&]() -> double {
-      if constexpr (sizeof(A) < 8) return double(a);
-      else return add_odd(double(static_cast<std::conditional_t<std::is_signed_v<A>, s32, u32>>(a >> 32)) * 0x1p32, double(u32(a)));
+      if constexpr (sizeof(A) < 8)
+        return double(a);
+      else
+        return add_odd(double(static_cast<std::conditional_t<std::is_signed_v<A>, s32, u32>>(a >> 32)) * 0x1p32,
+                       double(u32(a)));
     };
-    if constexpr (is_half<D>) return D::from(exact(), round);
-    else if constexpr (std::is_same_v<D, f32>) return to_float(exact(), round);
+    if constexpr (is_half<D>)
+      return D::from(exact(), round);
+    else if constexpr (std::is_same_v<D, f32>)
+      return to_float(exact(), round);
     else {
       static_assert(std::is_same_v<D, f64>);
       return static_cast<f64>(a);  // in the current mode: to nearest
@@ -575,9 +651,12 @@ D convert(A a) {
     double x = number(a);
     if constexpr (integral != Integral::none) x = to_integral(x, integral);
     if constexpr (sat) x = x > 0 ? (x < 1 ? x : 1.0) : 0.0;
-    if constexpr (is_half<D>) return D::from(x, round);
-    else if constexpr (std::is_same_v<D, f32>) return canonical(to_float(x, round));
-    else return x;
+    if constexpr (is_half<D>)
+      return D::from(x, round);
+    else if constexpr (std::is_same_v<D, f32>)
+      return canonical(to_float(x, round));
+    else
+      return x;
   }
 }
 
@@ -601,8 +680,10 @@ void cvt(std::byte* r, const Operands& o, Mask mask) {
     std::memcpy(static_cast<void*>(&a), &raw, sizeof(A));
     const D d = f(a);
     uint64_t wide = 0;
-    if constexpr (std::is_integral_v<D> && std::is_signed_v<D>) wide = static_cast<uint64_t>(static_cast<int64_t>(d));
-    else std::memcpy(&wide, &d, sizeof(D));
+    if constexpr (std::is_integral_v<D> && std::is_signed_v<D>)
+      wide = static_cast<uint64_t>(static_cast<int64_t>(d));
+    else
+      std::memcpy(&wide, &d, sizeof(D));
     write_lane(r, o.d, o.d_bytes, l, wide);
   }
 }
@@ -610,9 +691,11 @@ void cvt(std::byte* r, const Operands& o, Mask mask) {
 template <class D, class A, Round round = Round::nearest, Integral integral = Integral::none>
 void cvt_one(Table& t, const std::string& modifiers) {
   const std::string types = std::string(".") + type_name<D> + "." + type_name<A>;
-  t["cvt" + modifiers + types] = {cvt<convert<D, A, round, integral, false>, D, A>, Class::convert, width<D>, width<A>, 0, 0, 0};
-  if constexpr (std::is_integral_v<D> || std::is_same_v<D, f32>) 
-    t["cvt" + modifiers + ".sat" + types] = {cvt<convert<D, A, round, integral, true>, D, A>, Class::convert, width<D>, width<A>, 0, 0, 0};
+  t["cvt" + modifiers + types] = {
+      cvt<convert<D, A, round, integral, false>, D, A>, Class::convert, width<D>, width<A>, 0, 0, 0};
+  if constexpr (std::is_integral_v<D> || std::is_same_v<D, f32>)
+    t["cvt" + modifiers + ".sat" + types] = {
+        cvt<convert<D, A, round, integral, true>, D, A>, Class::convert, width<D>, width<A>, 0, 0, 0};
 }
 template <class D, class A>
 void cvt_integral(Table& t) {
@@ -632,16 +715,25 @@ void cvt_rounded(Table& t) {
 }
 template <class... Ts>
 struct Types {};
-template <class D, class... As> void cvt_integers(Table& t, Types<As...>) { (cvt_one<D, As>(t, ""), ...); }
-template <class... Ds, class All> void cvt_all_integers(Table& t, Types<Ds...>, All all) { (cvt_integers<Ds>(t, all), ...); }
-template <class F, class... Is> void cvt_int_float(Table& t, Types<Is...>) {
+template <class D, class... As>
+void cvt_integers(Table& t, Types<As...>) {
+  (cvt_one<D, As>(t, ""), ...);
+}
+template <class... Ds, class All>
+void cvt_all_integers(Table& t, Types<Ds...>, All all) {
+  (cvt_integers<Ds>(t, all), ...);
+}
+template <class F, class... Is>
+void cvt_int_float(Table& t, Types<Is...>) {
   (cvt_rounded<F, Is>(t), ...);
   (cvt_integral<Is, F>(t), ...);
 }
 
 /// cvt.rn.f16x2.f32 d, a, b: a into the upper half, b into the lower.
 template <class T, Round round>
-constexpr auto pack_halves = [](f32 a, f32 b) -> Pair<T> { return {T::from(b, round), T::from(a, round)}; };
+constexpr auto pack_halves = [](f32 a, f32 b) -> Pair<T> {
+  return {T::from(b, round), T::from(a, round)};
+};
 /// cvt.rna.tf32.f32: 10 explicit significand bits, ties away from zero; the rest is zero.
 constexpr auto tf32 = [](u32 a) -> u32 {
   if ((a & 0x7f800000) == 0x7f800000) return a & 0x7fffff ? 0x7fffffff : a;
@@ -655,7 +747,9 @@ constexpr auto tf32_rn = [](u32 a) -> u32 {
 // --- the table -----------------------------------------------------------------------------------------------------------
 
 template <auto f, class T, class A, class B>
-LaneInstruction entry2(Class c = class_of<A>(), uint8_t flops = 0) { return {binary<f, T, A, B>, c, width<T>, width<A>, width<B>, 0, flops}; }
+LaneInstruction entry2(Class c = class_of<A>(), uint8_t flops = 0) {
+  return {binary<f, T, A, B>, c, width<T>, width<A>, width<B>, 0, flops};
+}
 
 Table make_table() {
   Table t;
@@ -798,9 +892,12 @@ Table make_table() {
   compare_for<f64>(t, "f64");
   compare_for<f16>(t, "f16");
   compare_for<bf16>(t, "bf16");
-  for (const char* type : {"b16", "u16", "s16"}) t[std::string("selp.") + type] = {selp<u16>, Class::predicate, 2, 2, 2, predicate, 0};
-  for (const char* type : {"b32", "u32", "s32", "f32"}) t[std::string("selp.") + type] = {selp<u32>, Class::predicate, 4, 4, 4, predicate, 0};
-  for (const char* type : {"b64", "u64", "s64", "f64"}) t[std::string("selp.") + type] = {selp<u64>, Class::predicate, 8, 8, 8, predicate, 0};
+  for (const char* type : {"b16", "u16", "s16"})
+    t[std::string("selp.") + type] = {selp<u16>, Class::predicate, 2, 2, 2, predicate, 0};
+  for (const char* type : {"b32", "u32", "s32", "f32"})
+    t[std::string("selp.") + type] = {selp<u32>, Class::predicate, 4, 4, 4, predicate, 0};
+  for (const char* type : {"b64", "u64", "s64", "f64"})
+    t[std::string("selp.") + type] = {selp<u64>, Class::predicate, 8, 8, 8, predicate, 0};
 
   // 9.7.8 Logic and shift
   const auto logic = [&]<auto f>(const std::string& name) {
@@ -833,9 +930,12 @@ Table make_table() {
   t["shf.r.clamp.b32"] = {ternary<shf_r_clamp, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
 
   // 9.7.9 Data movement and conversion
-  for (const char* type : {"b16", "u16", "s16", "f16", "bf16"}) t[std::string("mov.") + type] = {unary<identity, u16, u16>, Class::move, 2, 2, 0, 0, 0};
-  for (const char* type : {"b32", "u32", "s32", "f32"}) t[std::string("mov.") + type] = {unary<identity, u32, u32>, Class::move, 4, 4, 0, 0, 0};
-  for (const char* type : {"b64", "u64", "s64", "f64"}) t[std::string("mov.") + type] = {unary<identity, u64, u64>, Class::move, 8, 8, 0, 0, 0};
+  for (const char* type : {"b16", "u16", "s16", "f16", "bf16"})
+    t[std::string("mov.") + type] = {unary<identity, u16, u16>, Class::move, 2, 2, 0, 0, 0};
+  for (const char* type : {"b32", "u32", "s32", "f32"})
+    t[std::string("mov.") + type] = {unary<identity, u32, u32>, Class::move, 4, 4, 0, 0, 0};
+  for (const char* type : {"b64", "u64", "s64", "f64"})
+    t[std::string("mov.") + type] = {unary<identity, u64, u64>, Class::move, 8, 8, 0, 0, 0};
   t["mov.pred"] = {predicate_unary<identity>, Class::predicate, predicate, predicate, 0, 0, 0};
   t["prmt.b32"] = {ternary<prmt, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
 

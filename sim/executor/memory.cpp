@@ -36,7 +36,8 @@ void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   if (const Mask rest = mask & ~shared & ~local) access(warp, op, pc, rest, Space::global, address, 0);
 }
 
-void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& generic, uint64_t base) {
+void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& generic,
+                   uint64_t base) {
   const uint32_t bytes = op.bytes * uint32_t(op.elements.size());
   alignas(32) Addresses address = generic;
   if (base)
@@ -46,8 +47,10 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
   if (low_bits & (bytes - 1)) {
     for (int l = 0; l < warp_size; ++l)
       if ((mask >> l & 1) && (address[l] & (bytes - 1)))
-        report(warp, l, op, fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
-               Fault::misaligned);
+        report(
+            warp, l, op,
+            fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
+            Fault::misaligned);
   }
   std::array<std::byte*, warp_size> at{};
   switch (space) {
@@ -59,7 +62,9 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
       for (int l = 0; l < warp_size; ++l) {
         if (!(mask >> l & 1)) continue;
         if (address[l] + bytes > program_.frame_bytes || address[l] + bytes < address[l])
-          report(warp, l, op, fmt::format("address {:#x} is outside of the thread's {} bytes of local memory", address[l], program_.frame_bytes),
+          report(warp, l, op,
+                 fmt::format("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
+                             program_.frame_bytes),
                  Fault::illegal_address);
         at[l] = warp.frames + size_t(l) * program_.frame_bytes + address[l];
       }
@@ -76,8 +81,10 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
       check_global(warp, op, pc, mask, address, bytes);
       for (int l = 0; l < warp_size; ++l) at[l] = reinterpret_cast<std::byte*>(address[l]);
   }
-  if (op.kind == Kind::atomic) atomic(warp, op, mask, at);
-  else move_data(warp, op, mask, at);
+  if (op.kind == Kind::atomic)
+    atomic(warp, op, mask, at);
+  else
+    move_data(warp, op, mask, at);
 }
 
 void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
@@ -107,8 +114,13 @@ void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
       // The parameters can be read through generic addresses (__grid_constant__).
       const uint64_t param = reinterpret_cast<uint64_t>(param_.data());
       if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
-      report(warp, l, op, fmt::format("{} of {} bytes outside of every allocation: {}", op.kind == Kind::load ? "a load" : op.kind == Kind::store ? "a store" : "an atomic operation",
-                                      bytes, memory_.describe(address[l])), Fault::illegal_address);
+      report(warp, l, op,
+             fmt::format("{} of {} bytes outside of every allocation: {}",
+                         op.kind == Kind::load    ? "a load"
+                         : op.kind == Kind::store ? "a store"
+                                                  : "an atomic operation",
+                         bytes, memory_.describe(address[l])),
+             Fault::illegal_address);
     }
   }
   if (op.counted == Class::param) return;
@@ -146,7 +158,9 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
   if (high >= shared_.size() || bytes > shared_.size() - high) {
     for (int l = 0; l < warp_size; ++l)
       if ((mask >> l & 1) && (address[l] >= shared_.size() || bytes > shared_.size() - address[l]))
-        report(warp, l, op, fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes, address[l], shared_.size()),
+        report(warp, l, op,
+               fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes, address[l],
+                           shared_.size()),
                Fault::illegal_address);
   }
 
@@ -172,7 +186,8 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       const int32_t word = int32_t(pattern.relative[l] >> 2);
-      if (bytes < 4) touched[n++] = {word, uint8_t(((1U << bytes) - 1) << (pattern.relative[l] & 3))};
+      if (bytes < 4)
+        touched[n++] = {word, uint8_t(((1U << bytes) - 1) << (pattern.relative[l] & 3))};
       else
         for (uint32_t i = 0; i < bytes / 4; ++i) touched[n++] = {word + int32_t(i), 0xf};
     }
@@ -205,11 +220,15 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
     for (int l = warp_size - 1; l >= 0; --l)
       if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
     if (verdict.found == SharedMemory::Found::uninitialised)
-      report(warp, lane, op, fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", 4 * word), Fault::launch_failure);
-    report(warp, lane, op, fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of warp {} at {}", 4 * word,
-                                       op.kind == Kind::load ? "read" : "write",
-                                       verdict.found == SharedMemory::Found::race_with_write ? "write" : "read", verdict.warp,
-                                       where(program_.ops[verdict.op])), Fault::launch_failure);
+      report(warp, lane, op,
+             fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", 4 * word),
+             Fault::launch_failure);
+    report(warp, lane, op,
+           fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of warp {} at {}",
+                       4 * word, op.kind == Kind::load ? "read" : "write",
+                       verdict.found == SharedMemory::Found::race_with_write ? "write" : "read", verdict.warp,
+                       where(program_.ops[verdict.op])),
+           Fault::launch_failure);
   }
 }
 
@@ -272,18 +291,30 @@ template <class U>
 U combine(const Op& op, U old, U b, U c) {
   using S = std::make_signed_t<U>;
   const AtomicOp what = AtomicOp(op.sub);
-  const auto as_half = [&]<class H>(U x, U y) { return U(H::from(add_odd(H{uint16_t(x)}.value(), H{uint16_t(y)}.value())).bits); };
+  const auto as_half = [&]<class H>(U x, U y) {
+    return U(H::from(add_odd(H{uint16_t(x)}.value(), H{uint16_t(y)}.value())).bits);
+  };
   switch (what) {
-    case AtomicOp::exch: return b;
-    case AtomicOp::cas: return old == b ? c : old;
-    case AtomicOp::inc: return old >= b ? U{0} : U(old + 1);
-    case AtomicOp::dec: return old == 0 || old > b ? b : U(old - 1);
-    case AtomicOp::and_: return old & b;
-    case AtomicOp::or_: return old | b;
-    case AtomicOp::xor_: return old ^ b;
-    case AtomicOp::min: return op.type == NumberType::signed_ ? U(std::min(S(old), S(b))) : std::min(old, b);
-    case AtomicOp::max: return op.type == NumberType::signed_ ? U(std::max(S(old), S(b))) : std::max(old, b);
-    case AtomicOp::add: break;
+    case AtomicOp::exch:
+      return b;
+    case AtomicOp::cas:
+      return old == b ? c : old;
+    case AtomicOp::inc:
+      return old >= b ? U{0} : U(old + 1);
+    case AtomicOp::dec:
+      return old == 0 || old > b ? b : U(old - 1);
+    case AtomicOp::and_:
+      return old & b;
+    case AtomicOp::or_:
+      return old | b;
+    case AtomicOp::xor_:
+      return old ^ b;
+    case AtomicOp::min:
+      return op.type == NumberType::signed_ ? U(std::min(S(old), S(b))) : std::min(old, b);
+    case AtomicOp::max:
+      return op.type == NumberType::signed_ ? U(std::max(S(old), S(b))) : std::max(old, b);
+    case AtomicOp::add:
+      break;
   }
   switch (op.type) {
     case NumberType::f32:
@@ -292,15 +323,18 @@ U combine(const Op& op, U old, U b, U c) {
     case NumberType::f64:
       if constexpr (sizeof(U) == 8) return std::bit_cast<U>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
       break;
-    case NumberType::f16: return as_half.template operator()<f16>(old, b);
-    case NumberType::bf16: return as_half.template operator()<bf16>(old, b);
+    case NumberType::f16:
+      return as_half.template operator()<f16>(old, b);
+    case NumberType::bf16:
+      return as_half.template operator()<bf16>(old, b);
     case NumberType::f16x2:
       return U(as_half.template operator()<f16>(old & 0xffff, b & 0xffff) |
                as_half.template operator()<f16>(U(uint64_t(old) >> 16), U(uint64_t(b) >> 16)) << 16);
     case NumberType::bf16x2:
       return U(as_half.template operator()<bf16>(old & 0xffff, b & 0xffff) |
                as_half.template operator()<bf16>(U(uint64_t(old) >> 16), U(uint64_t(b) >> 16)) << 16);
-    default: break;
+    default:
+      break;
   }
   return U(old + b);
 }
@@ -312,7 +346,8 @@ U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
   if (AtomicOp(op.sub) == AtomicOp::cas) std::memcpy(&operand_c, c, sizeof(U));
   U* target = reinterpret_cast<U*>(at);
   U old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
-  while (!__atomic_compare_exchange_n(target, &old, combine(op, old, operand_b, operand_c), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  while (!__atomic_compare_exchange_n(target, &old, combine(op, old, operand_b, operand_c), false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
   }
   return old;
 }
@@ -322,7 +357,8 @@ U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
 void Block::atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
   for (int l = 0; l < warp_size; ++l) {  // blocks on other CPU threads do the same to global memory
     if (!(mask >> l & 1)) continue;
-    const std::byte *b = warp.registers + op.o.b + size_t(l) * op.bytes, *c = warp.registers + op.o.c + size_t(l) * op.bytes;
+    const std::byte *b = warp.registers + op.o.b + size_t(l) * op.bytes,
+                    *c = warp.registers + op.o.c + size_t(l) * op.bytes;
     const uint64_t old = op.bytes == 8   ? update<uint64_t>(op, at[l], b, c)
                          : op.bytes == 4 ? update<uint32_t>(op, at[l], b, c)
                                          : update<uint16_t>(op, at[l], b, c);

@@ -22,11 +22,11 @@ constexpr Mask all_lanes = 0xffffffff;
 /// Byte offsets into the register file.
 struct Operands {
   uint32_t d = 0, a = 0, b = 0, c = 0;
-  uint32_t extra = 0;         ///< a second predicate: setp's {!}c, shfl's p
-  uint8_t d_bytes = 0;        ///< width of the register d; ld, st and cvt allow one wider than the type
-  uint8_t a_bytes = 0;        ///< width of the register a
-  uint8_t flags = 0;          ///< see below
-  uint32_t immediate = 0;     ///< lop3's table, bar.red's operation, ...
+  uint32_t extra = 0;      ///< a second predicate: setp's {!}c, shfl's p
+  uint8_t d_bytes = 0;     ///< width of the register d; ld, st and cvt allow one wider than the type
+  uint8_t a_bytes = 0;     ///< width of the register a
+  uint8_t flags = 0;       ///< see below
+  uint32_t immediate = 0;  ///< lop3's table, bar.red's operation, ...
 };
 constexpr uint8_t flag_and = 1, flag_or = 2, flag_xor = 3, flag_combine = 3;  // setp combines with a predicate
 constexpr uint8_t flag_not_c = 4;                                             // that predicate is negated
@@ -38,36 +38,50 @@ constexpr uint32_t carry_register = 0;
 using LaneFunction = void (*)(std::byte* registers, const Operands& operands, Mask mask);
 
 enum class Kind : uint8_t {
-  lanes,        ///< arithmetic: op.function
-  branch,       ///< bra: to op.target
-  call,         ///< call of a function: to op.target
-  ret,          ///< from a function, or the end of the lane
+  lanes,   ///< arithmetic: op.function
+  branch,  ///< bra: to op.target
+  call,    ///< call of a function: to op.target
+  ret,     ///< from a function, or the end of the lane
   exit,
   trap,
-  pack,         ///< mov d, {..}
-  unpack,       ///< mov {..}, d
-  clock,        ///< mov of %clock, %clock64, %globaltimer
+  pack,    ///< mov d, {..}
+  unpack,  ///< mov {..}, d
+  clock,   ///< mov of %clock, %clock64, %globaltimer
   load,
   store,
-  atomic,       ///< atom and red
-  nothing,      ///< fences, prefetches, nanosleep: nothing to do in an executor that takes one instruction after another
-  yield,        ///< nanosleep
-  shuffle,      ///< shfl.sync
+  atomic,   ///< atom and red
+  nothing,  ///< fences, prefetches, nanosleep: nothing to do in an executor that takes one instruction after another
+  yield,    ///< nanosleep
+  shuffle,  ///< shfl.sync
   vote,
   match,
   redux,
   active_mask,
-  warp_barrier, ///< bar.warp.sync
-  barrier,      ///< bar.sync, bar.arrive, bar.red, barrier.*
-  is_space,     ///< isspacep
+  warp_barrier,  ///< bar.warp.sync
+  barrier,       ///< bar.sync, bar.arrive, bar.red, barrier.*
+  is_space,      ///< isspacep
 };
 
 enum class Space : uint8_t { generic, global, shared, local, param, constant };
 
 /// What an instruction counts as in the table of counts.
 enum class Class : uint8_t {
-  integer, fp32, fp64, fp16, convert, move, predicate, control,
-  global, shared, local, param, atomic, warp, barrier, other
+  integer,
+  fp32,
+  fp64,
+  fp16,
+  convert,
+  move,
+  predicate,
+  control,
+  global,
+  shared,
+  local,
+  param,
+  atomic,
+  warp,
+  barrier,
+  other
 };
 constexpr int classes = 16;
 const char* name(Class c);
@@ -89,26 +103,26 @@ struct Op {
   Kind kind = Kind::nothing;
   Class counted = Class::other;
   Space space = Space::generic;
-  uint8_t bytes = 0;                ///< of one element of a memory access
-  uint8_t flops = 0;                ///< a lane
-  bool aligned = false;             ///< all live lanes of the warp must execute it together
-  bool is_signed = false;           ///< the element is sign-extended into a wider register
-  bool strong = false;              ///< volatile, relaxed, acquire, release: a synchronising access
+  uint8_t bytes = 0;       ///< of one element of a memory access
+  uint8_t flops = 0;       ///< a lane
+  bool aligned = false;    ///< all live lanes of the warp must execute it together
+  bool is_signed = false;  ///< the element is sign-extended into a wider register
+  bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
   bool guard_negated = false;
-  uint32_t guard = 0;               ///< predicate register, or 0: none (0 is the carry flag)
+  uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
   LaneFunction function = nullptr;
   Operands o;
-  uint32_t target = 0;              ///< of branch and call
-  int64_t displacement = 0;         ///< of an address
-  uint8_t address_bytes = 8;        ///< width of the address register
-  uint8_t sub = 0;                  ///< mode of shfl, vote, match, redux, barrier; AtomicOp
+  uint32_t target = 0;        ///< of branch and call
+  int64_t displacement = 0;   ///< of an address
+  uint8_t address_bytes = 8;  ///< width of the address register
+  uint8_t sub = 0;            ///< mode of shfl, vote, match, redux, barrier; AtomicOp
   NumberType type = NumberType::unsigned_;
-  std::vector<Element> elements;    ///< of a vector operand (one for a scalar)
-  std::vector<Copy> copies;         ///< arguments of call before, results after
-  uint32_t arguments = 0;           ///< how many of `copies` are arguments
+  std::vector<Element> elements;  ///< of a vector operand (one for a scalar)
+  std::vector<Copy> copies;       ///< arguments of call before, results after
+  uint32_t arguments = 0;         ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;
-  uint32_t source = 0;              ///< index into Program::sources
-  std::string text;                 ///< mnemonic with modifiers, for reports
+  uint32_t source = 0;  ///< index into Program::sources
+  std::string text;     ///< mnemonic with modifiers, for reports
 };
 
 /// A line of the program's source, from .loc.
@@ -120,24 +134,52 @@ struct SourceLine {
 
 /// A register that holds one value in all lanes: a constant, or something known at launch.
 struct Preset {
-  enum What : uint8_t { constant, param_address, variable, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z,
-    nctaid_x, nctaid_y, nctaid_z, tid_x, tid_y, tid_z, laneid, warpid, nwarpid, smid, nsmid, gridid, zero,
-    lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, dynamic_smem, total_smem };
+  enum What : uint8_t {
+    constant,
+    param_address,
+    variable,
+    ntid_x,
+    ntid_y,
+    ntid_z,
+    ctaid_x,
+    ctaid_y,
+    ctaid_z,
+    nctaid_x,
+    nctaid_y,
+    nctaid_z,
+    tid_x,
+    tid_y,
+    tid_z,
+    laneid,
+    warpid,
+    nwarpid,
+    smid,
+    nsmid,
+    gridid,
+    zero,
+    lanemask_eq,
+    lanemask_le,
+    lanemask_lt,
+    lanemask_ge,
+    lanemask_gt,
+    dynamic_smem,
+    total_smem
+  };
   What what;
   uint8_t bytes;
-  uint32_t offset;        ///< in the register file
-  uint64_t value = 0;     ///< constant; or what is added
-  std::string name;       ///< of a variable
+  uint32_t offset;     ///< in the register file
+  uint64_t value = 0;  ///< constant; or what is added
+  std::string name;    ///< of a variable
 };
 
 struct Program {
-  std::string kernel;              ///< its PTX name
-  std::vector<Op> ops;             ///< of the kernel and then of every function that it calls
+  std::string kernel;   ///< its PTX name
+  std::vector<Op> ops;  ///< of the kernel and then of every function that it calls
   std::vector<SourceLine> sources;
   std::vector<Preset> presets;
-  uint32_t register_bytes = 0;     ///< a warp
-  uint32_t frame_bytes = 0;        ///< local memory and parameters of functions, a lane
-  uint32_t shared_bytes = 0;       ///< static
+  uint32_t register_bytes = 0;  ///< a warp
+  uint32_t frame_bytes = 0;     ///< local memory and parameters of functions, a lane
+  uint32_t shared_bytes = 0;    ///< static
   uint32_t param_bytes = 0;
   uint32_t dynamic_shared_align = 16;
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none

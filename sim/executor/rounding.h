@@ -32,7 +32,8 @@ inline float to_float(double value, Round round) {
   const float nearest = static_cast<float>(value);
   if (round == Round::nearest || std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
   const bool above = static_cast<double>(nearest) > value;
-  if ((round == Round::down || (round == Round::zero && value > 0)) && above) return std::nextafterf(nearest, -INFINITY);
+  if ((round == Round::down || (round == Round::zero && value > 0)) && above)
+    return std::nextafterf(nearest, -INFINITY);
   if ((round == Round::up || (round == Round::zero && value < 0)) && !above) return std::nextafterf(nearest, INFINITY);
   return nearest;
 }
@@ -67,7 +68,8 @@ struct Half {
       ++exponent;
     }
     if (exponent > max_exponent) {
-      const bool to_infinity = round == Round::nearest || (round == Round::up && !sign) || (round == Round::down && sign);
+      const bool to_infinity =
+          round == Round::nearest || (round == Round::up && !sign) || (round == Round::down && sign);
       return {static_cast<uint16_t>(sign | (to_infinity ? infinity : infinity - 1))};
     }
     const auto significand = static_cast<uint32_t>(whole);

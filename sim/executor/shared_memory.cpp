@@ -40,8 +40,7 @@ SharedMemory::Verdict SharedMemory::write(uint32_t index, unsigned byte_mask, ui
     return {Found::race_with_write, word.writer, word.write_op};
   for (int i = 0; i < 2; ++i)
     if (word.reader[i] != warp && word.reader[i] != nobody && !(strong && word.strong_read[i]) &&
-        (byte_mask & word.read_bytes[i]) &&
-        !knows(warp, word.reader[i], word.read_time[i]))
+        (byte_mask & word.read_bytes[i]) && !knows(warp, word.reader[i], word.read_time[i]))
       return {Found::race_with_read, word.reader[i], word.read_op[i]};
   word.writer = static_cast<uint8_t>(warp);
   word.write_time = clocks_[warp][warp];
