@@ -11,6 +11,7 @@
 #include "sim/executor/executor.h"
 #include "sim/executor/shared_memory.h"
 #include "sim/ptx/parser.h"
+#include "tests/sim/nvcc.h"
 
 namespace {
 
@@ -245,6 +246,80 @@ TEST(Counts, WavefrontsAreThoseOfTheLadder) {
     }
     ASSERT_EQ(shared_cost(byte, 4 * access.width, all_lanes).wavefronts, ladder::wavefronts(access).count);
   }
+}
+
+// --- the ladder's own kernels --------------------------------------------------------------------------------------------
+
+/// A rung of 256 threads and tiles of 128 x 128, on 256 x 256 x 256: its results against FP64, and its counts.
+Counters run_rung(const std::string& ptx_text) {
+  constexpr int n = 256;
+  const float alpha = 1.5F, beta = 0.5F;
+  const ptx::Module module = ptx::parse(ptx_text);
+  DeviceMemory memory;
+  float* matrix[3];
+  for (float*& m : matrix) m = reinterpret_cast<float*>(memory.allocate(n * n * 4));
+  for (int i = 0; i < n * n; ++i)
+    for (int m = 0; m < 3; ++m) matrix[m][i] = float((i * (7919 + m) + m) % 17 - 8);
+  const std::vector<float> before(matrix[2], matrix[2] + n * n);
+  LaunchParams launch;
+  launch.grid = {4, 1, 1};
+  launch.block = {256, 1, 1};
+  const auto put = [&](auto value) {
+    const size_t offset = (launch.params.size() + sizeof value - 1) / sizeof value * sizeof value;
+    launch.params.resize(offset + sizeof value);
+    std::memcpy(launch.params.data() + offset, &value, sizeof value);
+  };
+  put(n), put(n), put(n), put(alpha), put(matrix[0]), put(n), put(matrix[1]), put(n), put(beta), put(matrix[2]), put(n);
+  Counters counters;
+  for (const ptx::Function& function : module.functions)
+    if (function.is_entry) run_kernel(module, function, launch, memory, counters);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int k = 0; k < n; ++k) sum += double(matrix[0][i * n + k]) * matrix[1][k * n + j];
+      EXPECT_EQ(matrix[2][i * n + j], float(alpha * sum + beta * before[i * n + j]));
+    }
+  return counters;
+}
+
+std::string rung_ptx(const std::string& name) {
+  const std::string root = GEMM_LADDER_SOURCE;
+  return sim::test::compiled(root + "/kernels/" + name + ".cu", "-arch=sm_90 -ptx -lineinfo -I\"" + root + "\"");
+}
+
+/// bench/recorded/nvidia-h200/profile.csv has these at 4096 x 4096 x 4096: 4096 times as many.
+TEST(Rungs, WavefrontsAreThoseThatNsightComputeMeasured) {
+  const auto check = [](const std::string& name, uint64_t measured, uint64_t ideal) {
+    const Counts total = run_rung(rung_ptx(name)).total;
+    EXPECT_EQ(total.wavefronts() * 4096, measured) << name;
+    EXPECT_EQ(total.ideal_wavefronts() * 4096, ideal) << name;
+  };
+  check("05_float4", 754974720, 436207616);
+  check("06_bank_conflict_free", 436207616, 436207616);
+  check("06b_padded", 452984832, 436207616);
+  check("07_double_buffer", 436207616, 436207616);
+}
+
+/// Each barrier is needed: without one of them, whichever, 06 is reported.
+TEST(Rungs, ARemovedBarrierIsReported) {
+  const std::string text = rung_ptx("06_bank_conflict_free");
+  int barriers = 0;
+  for (size_t at = text.find("bar.sync"); at != std::string::npos; at = text.find("bar.sync", at + 1)) {
+    ++barriers;
+    std::string broken = text;
+    broken.replace(at, 2, "//");
+    try {
+      run_rung(broken);
+      ADD_FAILURE() << "barrier " << barriers << " is not missed";
+    } catch (const Error& error) {
+      const std::string report = error.what();
+      EXPECT_TRUE(report.find("a race in shared memory") != std::string::npos ||
+                  report.find("nobody in this block has written") != std::string::npos)
+          << report;
+      EXPECT_NE(report.find("06_bank_conflict_free.cu:"), std::string::npos) << report;
+    }
+  }
+  EXPECT_GE(barriers, 2);
 }
 
 }  // namespace
