@@ -138,8 +138,10 @@ need_libraries() {
   has_header CLI/CLI.hpp || debian+=(libcli11-dev)
   has_header fmt/core.h || debian+=(libfmt-dev)
   has_header gtest/gtest.h && has_header gmock/gmock.h || debian+=(libgtest-dev libgmock-dev)
+  has_header zstd.h || debian+=(libzstd-dev)
   [[ ${#debian[@]} == 0 ]] && return
-  hint=$(install_hint "${debian[*]}" "cli11-devel fmt-devel gtest-devel gmock-devel" "cli11 fmt gtest")
+  hint=$(install_hint "${debian[*]}" \
+    "cli11-devel fmt-devel gtest-devel gmock-devel libzstd-devel" "cli11 fmt gtest zstd")
   type -P apt-get dpkg >/dev/null || die "needs the headers of ${debian[*]}: $hint"
   say "setup: ${debian[*]} from this system's packages into .deps/usr"
   rm -rf "$deps/deb"

@@ -1,0 +1,71 @@
+#include "sim/device_memory.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+namespace sim {
+
+uint64_t DeviceMemory::allocate(size_t bytes, MemoryKind kind, const std::string& name) {
+  if (bytes > capacity_ - used_) return 0;
+  // Not touched here: pages that no kernel uses cost nothing.
+  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes + 2 * guard_bytes + alignment]);
+  if (!memory) return 0;
+  const uint64_t first = reinterpret_cast<uint64_t>(memory.get()) + guard_bytes;
+  const uint64_t base = (first + alignment - 1) / alignment * alignment;
+  blocks_[base] = {{base, bytes, kind, name}, std::move(memory)};
+  used_ += bytes;
+  return base;
+}
+
+bool DeviceMemory::free(uint64_t address, MemoryKind kind) {
+  const auto block = blocks_.find(address);
+  if (block == blocks_.end() || block->second.allocation.kind != kind) return false;
+  used_ -= block->second.allocation.bytes;
+  blocks_.erase(block);
+  return true;
+}
+
+void DeviceMemory::clear() {
+  std::erase_if(blocks_, [](const auto& block) {
+    const Allocation& allocation = block.second.allocation;
+    return allocation.kind != MemoryKind::managed || allocation.name.empty();
+  });
+  used_ = 0;
+  for (const auto& [base, block] : blocks_) used_ += block.allocation.bytes;
+  variables_.clear();
+}
+
+const Allocation* DeviceMemory::find(uint64_t address) const {
+  auto block = blocks_.upper_bound(address);
+  if (block == blocks_.begin()) return nullptr;
+  const Allocation& allocation = std::prev(block)->second.allocation;
+  return allocation.contains(address, 1) ? &allocation : nullptr;
+}
+
+std::string DeviceMemory::describe(uint64_t address) const {
+  const auto text = [&](const Allocation& allocation) {
+    return fmt::format("{} of {} bytes at {:#x}",
+                       allocation.name.empty() ? "the allocation" : "variable '" + allocation.name + "'",
+                       allocation.bytes, allocation.base);
+  };
+  if (address < 4096) return fmt::format("{:#x} is a null pointer, or an offset from one", address);
+  if (const Allocation* allocation = find(address))
+    return fmt::format("{:#x} is byte {} of {}", address, address - allocation->base, text(*allocation));
+  const auto next = blocks_.upper_bound(address);
+  const Allocation* before = next == blocks_.begin() ? nullptr : &std::prev(next)->second.allocation;
+  const Allocation* behind = next == blocks_.end() ? nullptr : &next->second.allocation;
+  const uint64_t past = before ? address - (before->base + before->bytes) : UINT64_MAX;
+  const uint64_t ahead = behind ? behind->base - address : UINT64_MAX;
+  constexpr uint64_t far = 1 << 20;  // then its neighbours say nothing
+  if (past > far && ahead > far) return fmt::format("{:#x} is nowhere near an allocation of the device", address);
+  if (past <= ahead) return fmt::format("{:#x} is {} bytes past the end of {}", address, past, text(*before));
+  return fmt::format("{:#x} is {} bytes before {}", address, ahead, text(*behind));
+}
+
+uint64_t DeviceMemory::variable(const void* module, const std::string& name) const {
+  const auto found = variables_.find({module, name});
+  return found == variables_.end() ? 0 : found->second;
+}
+
+}  // namespace sim

@@ -1,0 +1,92 @@
+// Global memory of the simulated GPU, and where shared and local memory lie among generic addresses.
+//
+// A global address is the host address of the same byte, so a kernel's pointer can be dereferenced as it is, once it is
+// known to lie inside an allocation. Every allocation has unused bytes before and behind it: an index that is off by one
+// hits nothing that belongs to the program, and is found.
+//
+// Read-only while a kernel runs (the CUDA calls that change it wait for the kernel), so blocks on several threads may
+// look things up without a lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace sim {
+
+/// Generic addresses of shared and local memory: far outside what a process of x86-64 can map, so that no host pointer
+/// is mistaken for one (PTX ISA, "Generic Addressing"). `cvta` adds the base, `cvta.to` takes it off.
+constexpr uint64_t shared_window = 0x7000'0000'0000'0000;
+constexpr uint64_t local_window = 0x7100'0000'0000'0000;
+constexpr uint64_t window_bytes = 0x0100'0000'0000'0000;
+
+constexpr bool in_shared_window(uint64_t address) { return address - shared_window < window_bytes; }
+constexpr bool in_local_window(uint64_t address) { return address - local_window < window_bytes; }
+
+enum class MemoryKind { device, pinned_host, managed, variable, constant };
+
+struct Allocation {
+  uint64_t base = 0;
+  size_t bytes = 0;
+  MemoryKind kind = MemoryKind::device;
+  std::string name;  ///< of a variable; else ""
+
+  bool contains(uint64_t address, size_t size) const {
+    return address >= base && size <= bytes && address - base <= bytes - size;
+  }
+};
+
+class DeviceMemory {
+ public:
+  static constexpr size_t alignment = 256;     ///< what cudaMalloc promises, and more than any access needs
+  static constexpr size_t guard_bytes = 1024;  ///< before and behind each allocation
+
+  explicit DeviceMemory(size_t capacity = SIZE_MAX) : capacity_(capacity) {}
+
+  /// The address, or 0 where there is not enough memory. The bytes have no particular value, as on a GPU.
+  uint64_t allocate(size_t bytes, MemoryKind kind = MemoryKind::device, const std::string& name = "");
+
+  /// False where `address` is not the first byte of an allocation of this kind.
+  bool free(uint64_t address, MemoryKind kind = MemoryKind::device);
+
+  /// Frees everything but managed variables, which the host knows by their address.
+  void clear();
+
+  /// The allocation that holds this byte, or null. Valid until it is freed.
+  const Allocation* find(uint64_t address) const;
+
+  /// True where all bytes lie in one allocation.
+  bool contains(uint64_t address, size_t bytes) const {
+    const Allocation* allocation = find(address);
+    return allocation && allocation->contains(address, bytes);
+  }
+
+  /// Where `address` lies, for a report: "4 bytes behind the end of the allocation of 400 bytes at 0x…".
+  std::string describe(uint64_t address) const;
+
+  /// The variables of a loaded PTX module (`.global` and `.const`), by the module's address and the PTX name.
+  void define_variable(const void* module, const std::string& name, uint64_t address) {
+    variables_[{module, name}] = address;
+  }
+  /// 0 where the module has no such variable.
+  uint64_t variable(const void* module, const std::string& name) const;
+
+  size_t capacity() const { return capacity_; }
+  size_t used() const { return used_; }
+
+ private:
+  struct Block {
+    Allocation allocation;
+    std::unique_ptr<std::byte[]> bytes;
+  };
+
+  size_t capacity_;
+  size_t used_ = 0;
+  std::map<uint64_t, Block> blocks_;  ///< by base
+  std::map<std::pair<const void*, std::string>, uint64_t> variables_;
+};
+
+}  // namespace sim

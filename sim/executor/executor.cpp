@@ -1,0 +1,88 @@
+#include "sim/executor/executor.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "sim/error.h"
+#include "sim/executor/block.h"
+
+namespace sim {
+namespace {
+
+/// The counts of each operation, by source line and in total.
+void add_counts(const Program& program, const std::vector<OpCount>& counts, Counters& counters) {
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const OpCount& n = counts[i];
+    if (!n.warps) continue;
+    const Op& op = program.ops[i];
+    Counts c;
+    c.instructions[size_t(op.counted)] = n.warps;
+    c.lanes[size_t(op.counted)] = n.lanes;
+    const uint64_t flops = n.lanes * op.flops;
+    if (op.counted == Class::fp32) c.flops[0] = flops;
+    if (op.counted == Class::fp64) c.flops[1] = flops;
+    if (op.counted == Class::fp16) c.flops[2] = flops;
+    const uint64_t bytes = op.bytes * op.elements.size();
+    const bool load = op.kind == Kind::load;
+    (load ? c.global_loads : c.global_stores) = n.global_requests;
+    (load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
+    (load ? c.global_load_bytes : c.global_store_bytes) = n.global_lanes * bytes;
+    (load ? c.shared_loads : c.shared_stores) = n.shared_requests;
+    (load ? c.shared_load_wavefronts : c.shared_store_wavefronts) = n.wavefronts;
+    (load ? c.shared_load_ideal : c.shared_store_ideal) = n.ideal;
+    (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_lanes * bytes;
+    if (op.kind == Kind::barrier) c.barriers = n.warps;
+    counters.total += c;
+    const SourceLine& line = program.sources[op.source];
+    counters.lines[{line.file, line.line}] += c;
+  }
+}
+
+}  // namespace
+
+void run(const Program& program, const ptx::Module& module, const LaunchParams& launch, DeviceMemory& memory,
+         Counters& counters) {
+  const uint64_t blocks = launch.grid.count(), threads = launch.block.count();
+  if (blocks == 0 || threads == 0 || threads > 1024)
+    throw Error(fmt::format("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
+                Fault::launch_failure);
+  if (launch.params.size() < program.param_bytes)
+    throw Error(fmt::format("kernel {}: {} bytes of parameters, but it takes {}", program.kernel, launch.params.size(),
+                            program.param_bytes),
+                Fault::launch_failure);
+
+  std::atomic<uint64_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr fault;
+  const auto work = [&] {
+    try {
+      Block block(program, module, launch, memory);
+      for (uint64_t i; (i = next++) < blocks;) block.run(i);
+      const std::lock_guard lock(mutex);
+      add_counts(program, block.counts(), counters);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!fault) fault = std::current_exception();
+      next = blocks;  // the others stop after their block
+    }
+  };
+  const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::thread> workers;
+  for (uint64_t i = 1; i < std::min(wanted, blocks); ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
+  if (fault) std::rethrow_exception(fault);
+  ++counters.launches;
+  counters.blocks += blocks;
+}
+
+void run_kernel(const ptx::Module& module, const ptx::Function& kernel, const LaunchParams& launch,
+                DeviceMemory& memory, Counters& counters) {
+  run(decode(module, kernel), module, launch, memory, counters);
+}
+
+}  // namespace sim

@@ -1,0 +1,40 @@
+// Runs a kernel on the CPU: its warps in lockstep, its blocks spread over the CPU's cores, every access checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/device_memory.h"
+#include "sim/executor/counters.h"
+#include "sim/executor/program.h"
+#include "sim/ptx/ir.h"
+
+namespace sim {
+
+struct Extent {
+  uint32_t x = 1, y = 1, z = 1;
+  uint64_t count() const { return uint64_t{x} * y * z; }
+};
+
+struct LaunchParams {
+  Extent grid, block;
+  uint32_t dynamic_smem = 0;
+  std::vector<std::byte> params;  ///< the values of the .param list, laid out by size and alignment
+  uint64_t seed = 0;              ///< of the order in which warps run
+  unsigned threads = 0;           ///< CPU threads; 0: as many as there are
+};
+
+/// Error where the kernel uses something that the executor does not know.
+Program decode(const ptx::Module& module, const ptx::Function& kernel);
+
+/// Runs a decoded kernel to its end. `module` is the one whose variables `memory` knows. Error, with a full report,
+/// at the first fault.
+void run(const Program& program, const ptx::Module& module, const LaunchParams& launch, DeviceMemory& memory,
+         Counters& counters);
+
+/// Both in one.
+void run_kernel(const ptx::Module& module, const ptx::Function& kernel, const LaunchParams& launch,
+                DeviceMemory& memory, Counters& counters);
+
+}  // namespace sim

@@ -1,0 +1,370 @@
+// Loads, stores and atomics of a warp: each address is checked, the cost is counted, the data moves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sim/executor/block.h"
+#include "sim/executor/rounding.h"
+
+namespace sim {
+namespace {
+
+int first(Mask mask) { return std::countr_zero(mask); }
+
+}  // namespace
+
+void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  alignas(32) Addresses address;
+  if (op.address_bytes == 8) {
+    const uint64_t* base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
+    for (int l = 0; l < warp_size; ++l) address[l] = base[l] + uint64_t(op.displacement);
+  } else {
+    const uint32_t* base = reinterpret_cast<const uint32_t*>(warp.registers + op.o.a);
+    for (int l = 0; l < warp_size; ++l) address[l] = uint32_t(base[l] + uint64_t(op.displacement));
+  }
+  if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, 0);
+  // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
+  Mask shared = 0, local = 0;
+  for (int l = 0; l < warp_size; ++l) {
+    if (in_shared_window(address[l])) shared |= mask & Mask{1} << l;
+    if (in_local_window(address[l])) local |= mask & Mask{1} << l;
+  }
+  if (shared) access(warp, op, pc, shared, Space::shared, address, shared_window);
+  if (local) access(warp, op, pc, local, Space::local, address, local_window);
+  if (const Mask rest = mask & ~shared & ~local) access(warp, op, pc, rest, Space::global, address, 0);
+}
+
+void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& generic,
+                   uint64_t base) {
+  const uint32_t bytes = op.bytes * uint32_t(op.elements.size());
+  alignas(32) Addresses address = generic;
+  if (base)
+    for (uint64_t& a : address) a -= base;
+  uint64_t low_bits = 0;
+  for (int l = 0; l < warp_size; ++l) low_bits |= mask >> l & 1 ? address[l] : 0;
+  if (low_bits & (bytes - 1)) {
+    for (int l = 0; l < warp_size; ++l)
+      if ((mask >> l & 1) && (address[l] & (bytes - 1)))
+        report(
+            warp, l, op,
+            fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
+            Fault::misaligned);
+  }
+  std::array<std::byte*, warp_size> at{};
+  switch (space) {
+    case Space::shared:
+      check_shared(warp, op, pc, mask, address, bytes);
+      for (int l = 0; l < warp_size; ++l) at[l] = shared_.data() + address[l];
+      break;
+    case Space::local:
+      for (int l = 0; l < warp_size; ++l) {
+        if (!(mask >> l & 1)) continue;
+        if (address[l] + bytes > program_.frame_bytes || address[l] + bytes < address[l])
+          report(warp, l, op,
+                 fmt::format("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
+                             program_.frame_bytes),
+                 Fault::illegal_address);
+        at[l] = warp.frames + size_t(l) * program_.frame_bytes + address[l];
+      }
+      break;
+    case Space::param:  // of the kernel
+      for (int l = 0; l < warp_size; ++l) {
+        const uint64_t begin = reinterpret_cast<uint64_t>(param_.data());
+        if ((mask >> l & 1) && (address[l] < begin || address[l] + bytes > begin + launch_.params.size()))
+          report(warp, l, op, "an address outside of the kernel's parameters", Fault::illegal_address);
+        at[l] = reinterpret_cast<std::byte*>(address[l]);
+      }
+      break;
+    default:
+      check_global(warp, op, pc, mask, address, bytes);
+      for (int l = 0; l < warp_size; ++l) at[l] = reinterpret_cast<std::byte*>(address[l]);
+  }
+  if (op.kind == Kind::atomic)
+    atomic(warp, op, mask, at);
+  else
+    move_data(warp, op, mask, at);
+}
+
+void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
+  uint64_t low = UINT64_MAX, high = 0;
+  if (mask == all_lanes) {
+    for (int l = 0; l < warp_size; ++l) {
+      low = std::min(low, address[l]);
+      high = std::max(high, address[l]);
+    }
+  } else {
+    for (int l = 0; l < warp_size; ++l) {
+      low = std::min(low, mask >> l & 1 ? address[l] : UINT64_MAX);
+      high = std::max(high, mask >> l & 1 ? address[l] : 0);
+    }
+  }
+  auto& [begin, end] = ranges_[pc];
+  if (low < begin || high >= end || bytes > end - high) {
+    for (int l = 0; l < warp_size; ++l) {
+      if (!(mask >> l & 1)) continue;
+      if (address[l] >= begin && address[l] < end && bytes <= end - address[l]) continue;
+      const Allocation* allocation = memory_.find(address[l]);
+      if (allocation && allocation->contains(address[l], bytes)) {
+        begin = allocation->base;
+        end = allocation->base + allocation->bytes;
+        continue;
+      }
+      // The parameters can be read through generic addresses (__grid_constant__).
+      const uint64_t param = reinterpret_cast<uint64_t>(param_.data());
+      if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
+      report(warp, l, op,
+             fmt::format("{} of {} bytes outside of every allocation: {}",
+                         op.kind == Kind::load    ? "a load"
+                         : op.kind == Kind::store ? "a store"
+                                                  : "an atomic operation",
+                         bytes, memory_.describe(address[l])),
+             Fault::illegal_address);
+    }
+  }
+  if (op.counted == Class::param) return;
+
+  // Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another.
+  OpCount& count = counts_[pc];
+  ++count.global_requests;
+  count.global_lanes += std::popcount(mask);
+  auto& slot = patterns_[pc];
+  if (!slot) slot = std::make_unique<Pattern>();
+  Pattern& pattern = *slot;
+  const uint64_t origin = address[first(mask)] & ~uint64_t{31};
+  uint64_t differs = pattern.mask ^ mask;
+  for (int l = 0; l < warp_size; ++l) {
+    const int64_t relative = mask >> l & 1 ? int64_t(address[l] - origin) : 0;
+    differs |= uint64_t(pattern.relative[l] ^ relative);
+    pattern.relative[l] = relative;
+  }
+  if (differs || pattern.ideal != 1) {
+    pattern.mask = mask;
+    pattern.ideal = 1;  // known
+    std::array<int64_t, warp_size> sector;
+    int n = 0;
+    for (int l = 0; l < warp_size; ++l)
+      if (mask >> l & 1) sector[n++] = pattern.relative[l] >> 5;
+    std::sort(sector.begin(), sector.begin() + n);
+    pattern.count = int(std::unique(sector.begin(), sector.begin() + n) - sector.begin());
+  }
+  count.sectors += pattern.count;
+}
+
+void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
+  uint64_t high = 0;
+  for (int l = 0; l < warp_size; ++l) high = std::max(high, mask >> l & 1 ? address[l] : 0);
+  if (high >= shared_.size() || bytes > shared_.size() - high) {
+    for (int l = 0; l < warp_size; ++l)
+      if ((mask >> l & 1) && (address[l] >= shared_.size() || bytes > shared_.size() - address[l]))
+        report(warp, l, op,
+               fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes, address[l],
+                           shared_.size()),
+               Fault::illegal_address);
+  }
+
+  // Wavefronts and distinct words depend on the addresses relative to one another: moving all by some words moves all
+  // to other banks alike.
+  auto& slot = patterns_[pc];
+  if (!slot) slot = std::make_unique<Pattern>();
+  Pattern& pattern = *slot;
+  const uint64_t origin = address[first(mask)] & ~uint64_t{3};
+  uint64_t differs = pattern.mask ^ mask;
+  for (int l = 0; l < warp_size; ++l) {
+    const int64_t relative = mask >> l & 1 ? int64_t(address[l] - origin) : 0;
+    differs |= uint64_t(pattern.relative[l] ^ relative);
+    pattern.relative[l] = relative;
+  }
+  if (differs || pattern.ideal == 0) {
+    pattern.mask = mask;
+    const SharedCost cost = shared_cost(pattern.relative, int(bytes), mask);
+    pattern.count = cost.wavefronts;
+    pattern.ideal = cost.ideal;
+    std::array<std::pair<int32_t, uint8_t>, 4 * warp_size> touched;
+    int n = 0;
+    for (int l = 0; l < warp_size; ++l) {
+      if (!(mask >> l & 1)) continue;
+      const int32_t word = int32_t(pattern.relative[l] >> 2);
+      if (bytes < 4)
+        touched[n++] = {word, uint8_t(((1U << bytes) - 1) << (pattern.relative[l] & 3))};
+      else
+        for (uint32_t i = 0; i < bytes / 4; ++i) touched[n++] = {word + int32_t(i), 0xf};
+    }
+    std::sort(touched.begin(), touched.begin() + n);
+    pattern.words = 0;
+    for (int i = 0; i < n; ++i) {
+      if (pattern.words && pattern.word[pattern.words - 1] == touched[i].first) {
+        pattern.bytes[pattern.words - 1] |= touched[i].second;
+        continue;
+      }
+      pattern.word[pattern.words] = touched[i].first;
+      pattern.bytes[pattern.words++] = touched[i].second;
+    }
+  }
+  OpCount& count = counts_[pc];
+  ++count.shared_requests;
+  count.shared_lanes += std::popcount(mask);
+  count.wavefronts += pattern.count;
+  count.ideal += pattern.ideal;
+
+  const uint32_t first_word = uint32_t(origin >> 2);
+  for (int i = 0; i < pattern.words; ++i) {
+    const uint32_t word = first_word + uint32_t(pattern.word[i]);
+    SharedMemory::Verdict verdict;
+    if (op.kind != Kind::store) verdict = shared_.read(word, pattern.bytes[i], warp.index, pc, op.strong);
+    if (op.kind != Kind::load && verdict.found == SharedMemory::Found::nothing)
+      verdict = shared_.write(word, pattern.bytes[i], warp.index, pc, op.strong);
+    if (verdict.found == SharedMemory::Found::nothing) continue;
+    int lane = first(mask);
+    for (int l = warp_size - 1; l >= 0; --l)
+      if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
+    if (verdict.found == SharedMemory::Found::uninitialised)
+      report(warp, lane, op,
+             fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", 4 * word),
+             Fault::launch_failure);
+    report(warp, lane, op,
+           fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of warp {} at {}",
+                       4 * word, op.kind == Kind::load ? "read" : "write",
+                       verdict.found == SharedMemory::Found::race_with_write ? "write" : "read", verdict.warp,
+                       where(program_.ops[verdict.op])),
+           Fault::launch_failure);
+  }
+}
+
+namespace {
+
+/// One element, where the register is as wide as the type.
+template <class T>
+void load_lanes(std::byte* registers, const std::array<std::byte*, warp_size>& at, size_t offset, Mask mask) {
+  T* d = reinterpret_cast<T*>(registers);
+  if (mask == all_lanes) {
+    for (int l = 0; l < warp_size; ++l) std::memcpy(&d[l], at[l] + offset, sizeof(T));
+  } else {
+    for (int l = 0; l < warp_size; ++l)
+      if (mask >> l & 1) std::memcpy(&d[l], at[l] + offset, sizeof(T));
+  }
+}
+template <class T>
+void store_lanes(const std::byte* registers, const std::array<std::byte*, warp_size>& at, size_t offset, Mask mask) {
+  const T* d = reinterpret_cast<const T*>(registers);
+  for (int l = 0; l < warp_size; ++l)
+    if (mask >> l & 1) std::memcpy(at[l] + offset, &d[l], sizeof(T));
+}
+
+}  // namespace
+
+void Block::move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
+  size_t offset = 0;
+  for (const Element& e : op.elements) {
+    std::byte* r = warp.registers + e.offset;
+    if (e.offset == discarded) {
+    } else if (e.bytes == op.bytes && e.bytes == 4) {
+      op.kind == Kind::load ? load_lanes<uint32_t>(r, at, offset, mask) : store_lanes<uint32_t>(r, at, offset, mask);
+    } else if (e.bytes == op.bytes && e.bytes == 8) {
+      op.kind == Kind::load ? load_lanes<uint64_t>(r, at, offset, mask) : store_lanes<uint64_t>(r, at, offset, mask);
+    } else {
+      for (int l = 0; l < warp_size; ++l) {
+        if (!(mask >> l & 1)) continue;
+        std::byte* reg = r + size_t(l) * e.bytes;
+        if (op.kind == Kind::store) {
+          std::memcpy(at[l] + offset, reg, op.bytes);
+          continue;
+        }
+        uint64_t value = 0;  // a wider register is filled with zeros, or with the sign (PTX ISA 9.7.9.8, ld)
+        std::memcpy(&value, at[l] + offset, op.bytes);
+        const int unused = 64 - 8 * op.bytes;
+        if (op.is_signed && unused) value = uint64_t(int64_t(value << unused) >> unused);
+        std::memcpy(reg, &value, e.bytes);
+      }
+    }
+    offset += op.bytes;
+  }
+}
+
+// --- atomics (PTX ISA 9.7.13.5) ------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// The new value of atom.op.
+template <class U>
+U combine(const Op& op, U old, U b, U c) {
+  using S = std::make_signed_t<U>;
+  const AtomicOp what = AtomicOp(op.sub);
+  const auto as_half = [&]<class H>(U x, U y) {
+    return U(H::from(add_odd(H{uint16_t(x)}.value(), H{uint16_t(y)}.value())).bits);
+  };
+  switch (what) {
+    case AtomicOp::exch:
+      return b;
+    case AtomicOp::cas:
+      return old == b ? c : old;
+    case AtomicOp::inc:
+      return old >= b ? U{0} : U(old + 1);
+    case AtomicOp::dec:
+      return old == 0 || old > b ? b : U(old - 1);
+    case AtomicOp::and_:
+      return old & b;
+    case AtomicOp::or_:
+      return old | b;
+    case AtomicOp::xor_:
+      return old ^ b;
+    case AtomicOp::min:
+      return op.type == NumberType::signed_ ? U(std::min(S(old), S(b))) : std::min(old, b);
+    case AtomicOp::max:
+      return op.type == NumberType::signed_ ? U(std::max(S(old), S(b))) : std::max(old, b);
+    case AtomicOp::add:
+      break;
+  }
+  switch (op.type) {
+    case NumberType::f32:
+      if constexpr (sizeof(U) == 4) return std::bit_cast<U>(std::bit_cast<float>(old) + std::bit_cast<float>(b));
+      break;
+    case NumberType::f64:
+      if constexpr (sizeof(U) == 8) return std::bit_cast<U>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
+      break;
+    case NumberType::f16:
+      return as_half.template operator()<f16>(old, b);
+    case NumberType::bf16:
+      return as_half.template operator()<bf16>(old, b);
+    case NumberType::f16x2:
+      return U(as_half.template operator()<f16>(old & 0xffff, b & 0xffff) |
+               as_half.template operator()<f16>(U(uint64_t(old) >> 16), U(uint64_t(b) >> 16)) << 16);
+    case NumberType::bf16x2:
+      return U(as_half.template operator()<bf16>(old & 0xffff, b & 0xffff) |
+               as_half.template operator()<bf16>(U(uint64_t(old) >> 16), U(uint64_t(b) >> 16)) << 16);
+    default:
+      break;
+  }
+  return U(old + b);
+}
+
+template <class U>
+U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
+  U operand_b, operand_c = 0;
+  std::memcpy(&operand_b, b, sizeof(U));
+  if (AtomicOp(op.sub) == AtomicOp::cas) std::memcpy(&operand_c, c, sizeof(U));
+  U* target = reinterpret_cast<U*>(at);
+  U old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
+  while (!__atomic_compare_exchange_n(target, &old, combine(op, old, operand_b, operand_c), false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
+  }
+  return old;
+}
+
+}  // namespace
+
+void Block::atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
+  for (int l = 0; l < warp_size; ++l) {  // blocks on other CPU threads do the same to global memory
+    if (!(mask >> l & 1)) continue;
+    const std::byte *b = warp.registers + op.o.b + size_t(l) * op.bytes,
+                    *c = warp.registers + op.o.c + size_t(l) * op.bytes;
+    const uint64_t old = op.bytes == 8   ? update<uint64_t>(op, at[l], b, c)
+                         : op.bytes == 4 ? update<uint32_t>(op, at[l], b, c)
+                                         : update<uint16_t>(op, at[l], b, c);
+    const Element& d = op.elements[0];
+    if (d.offset != discarded) std::memcpy(warp.registers + d.offset + size_t(l) * d.bytes, &old, d.bytes);
+  }
+}
+
+}  // namespace sim

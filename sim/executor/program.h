@@ -1,0 +1,188 @@
+// A kernel, decoded once: a flat list of operations whose operands are places in a warp's register file.
+//
+// Register file. Each virtual register of PTX is 32 values side by side, one a lane, each as wide as the register; a
+// predicate is one 32-bit mask. Constants, addresses of variables and special registers (%tid.x, ...) are registers
+// too, filled before the warp starts. So every operand of every operation is a byte offset, and an operation is a loop
+// over 32 neighbouring values, which the compiler vectorises.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sim {
+
+constexpr int warp_size = 32;
+using Mask = uint32_t;  ///< one bit a lane
+constexpr Mask all_lanes = 0xffffffff;
+
+/// Byte offsets into the register file.
+struct Operands {
+  uint32_t d = 0, a = 0, b = 0, c = 0;
+  uint32_t extra = 0;      ///< a second predicate: setp's {!}c, shfl's p
+  uint8_t d_bytes = 0;     ///< width of the register d; ld, st and cvt allow one wider than the type
+  uint8_t a_bytes = 0;     ///< width of the register a
+  uint8_t flags = 0;       ///< see below
+  uint32_t immediate = 0;  ///< lop3's table, bar.red's operation, ...
+};
+constexpr uint8_t flag_and = 1, flag_or = 2, flag_xor = 3, flag_combine = 3;  // setp combines with a predicate
+constexpr uint8_t flag_not_c = 4;                                             // that predicate is negated
+
+/// The carry flag CC.CF (PTX ISA 9.7.2), one bit a lane, is the first word of every register file.
+constexpr uint32_t carry_register = 0;
+
+/// What an arithmetic instruction does to the lanes of `mask`.
+using LaneFunction = void (*)(std::byte* registers, const Operands& operands, Mask mask);
+
+enum class Kind : uint8_t {
+  lanes,   ///< arithmetic: op.function
+  branch,  ///< bra: to op.target
+  call,    ///< call of a function: to op.target
+  ret,     ///< from a function, or the end of the lane
+  exit,
+  trap,
+  pack,    ///< mov d, {..}
+  unpack,  ///< mov {..}, d
+  clock,   ///< mov of %clock, %clock64, %globaltimer
+  load,
+  store,
+  atomic,   ///< atom and red
+  nothing,  ///< fences, prefetches, nanosleep: nothing to do in an executor that takes one instruction after another
+  yield,    ///< nanosleep
+  shuffle,  ///< shfl.sync
+  vote,
+  match,
+  redux,
+  active_mask,
+  warp_barrier,  ///< bar.warp.sync
+  barrier,       ///< bar.sync, bar.arrive, bar.red, barrier.*
+  is_space,      ///< isspacep
+};
+
+enum class Space : uint8_t { generic, global, shared, local, param, constant };
+
+/// What an instruction counts as in the table of counts.
+enum class Class : uint8_t {
+  integer,
+  fp32,
+  fp64,
+  fp16,
+  convert,
+  move,
+  predicate,
+  control,
+  global,
+  shared,
+  local,
+  param,
+  atomic,
+  warp,
+  barrier,
+  other
+};
+constexpr int classes = 16;
+const char* name(Class c);
+
+enum class AtomicOp : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };
+enum class NumberType : uint8_t { unsigned_, signed_, f32, f64, f16, bf16, f16x2, bf16x2 };
+
+/// The registers of a vector operand, and the byte regions that a call copies.
+struct Element {
+  uint32_t offset;  ///< in the register file; `discarded` for _
+  uint8_t bytes;    ///< the register's width
+};
+constexpr uint32_t discarded = 0xffffffff;
+struct Copy {
+  uint32_t from, to, bytes;  ///< of a lane's frame
+};
+
+struct Op {
+  Kind kind = Kind::nothing;
+  Class counted = Class::other;
+  Space space = Space::generic;
+  uint8_t bytes = 0;       ///< of one element of a memory access
+  uint8_t flops = 0;       ///< a lane
+  bool aligned = false;    ///< all live lanes of the warp must execute it together
+  bool is_signed = false;  ///< the element is sign-extended into a wider register
+  bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
+  bool guard_negated = false;
+  uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
+  LaneFunction function = nullptr;
+  Operands o;
+  uint32_t target = 0;        ///< of branch and call
+  int64_t displacement = 0;   ///< of an address
+  uint8_t address_bytes = 8;  ///< width of the address register
+  uint8_t sub = 0;            ///< mode of shfl, vote, match, redux, barrier; AtomicOp
+  NumberType type = NumberType::unsigned_;
+  std::vector<Element> elements;  ///< of a vector operand (one for a scalar)
+  std::vector<Copy> copies;       ///< arguments of call before, results after
+  uint32_t arguments = 0;         ///< how many of `copies` are arguments
+  uint32_t ptx_line = 0;
+  uint32_t source = 0;  ///< index into Program::sources
+  std::string text;     ///< mnemonic with modifiers, for reports
+};
+
+/// A line of the program's source, from .loc.
+struct SourceLine {
+  std::string file;
+  uint32_t line = 0;
+  bool operator==(const SourceLine&) const = default;
+};
+
+/// A register that holds one value in all lanes: a constant, or something known at launch.
+struct Preset {
+  enum What : uint8_t {
+    constant,
+    param_address,
+    variable,
+    ntid_x,
+    ntid_y,
+    ntid_z,
+    ctaid_x,
+    ctaid_y,
+    ctaid_z,
+    nctaid_x,
+    nctaid_y,
+    nctaid_z,
+    tid_x,
+    tid_y,
+    tid_z,
+    laneid,
+    warpid,
+    nwarpid,
+    smid,
+    nsmid,
+    gridid,
+    zero,
+    lanemask_eq,
+    lanemask_le,
+    lanemask_lt,
+    lanemask_ge,
+    lanemask_gt,
+    dynamic_smem,
+    total_smem
+  };
+  What what;
+  uint8_t bytes;
+  uint32_t offset;     ///< in the register file
+  uint64_t value = 0;  ///< constant; or what is added
+  std::string name;    ///< of a variable
+};
+
+struct Program {
+  std::string kernel;   ///< its PTX name
+  std::vector<Op> ops;  ///< of the kernel and then of every function that it calls
+  std::vector<SourceLine> sources;
+  std::vector<Preset> presets;
+  uint32_t register_bytes = 0;  ///< a warp
+  uint32_t frame_bytes = 0;     ///< local memory and parameters of functions, a lane
+  uint32_t shared_bytes = 0;    ///< static
+  uint32_t param_bytes = 0;
+  uint32_t dynamic_shared_align = 16;
+  std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
+};
+
+}  // namespace sim

@@ -1,0 +1,92 @@
+#include "sim/executor/shared_memory.h"
+
+#include <algorithm>
+
+namespace sim {
+
+void SharedMemory::reset() {
+  std::fill(words_.begin(), words_.end(), Word{});
+  for (int w = 0; w < max_warps; ++w) {
+    clocks_[w] = {};
+    clocks_[w][w] = 1;
+  }
+}
+
+SharedMemory::Verdict SharedMemory::read(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
+  Word& word = words_[index];
+  if (byte_mask & ~word.written) return {Found::uninitialised, 0, 0};
+  if (word.writer != warp && (byte_mask & word.write_bytes) && !(strong && word.strong_write) &&
+      !knows(warp, word.writer, word.write_time))
+    return {Found::race_with_write, word.writer, word.write_op};
+  if (word.reader[0] != warp) {
+    word.reader[1] = word.reader[0];
+    word.read_time[1] = word.read_time[0];
+    word.read_op[1] = word.read_op[0];
+    word.strong_read[1] = word.strong_read[0];
+    word.read_bytes[1] = word.read_bytes[0];
+    word.reader[0] = static_cast<uint8_t>(warp);
+  }
+  word.read_time[0] = clocks_[warp][warp];
+  word.read_op[0] = op;
+  word.strong_read[0] = strong;
+  word.read_bytes[0] = static_cast<uint8_t>(byte_mask);
+  return {};
+}
+
+SharedMemory::Verdict SharedMemory::write(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
+  Word& word = words_[index];
+  if (word.writer != warp && word.writer != nobody && !(strong && word.strong_write) &&
+      (byte_mask & word.write_bytes) && !knows(warp, word.writer, word.write_time))
+    return {Found::race_with_write, word.writer, word.write_op};
+  for (int i = 0; i < 2; ++i)
+    if (word.reader[i] != warp && word.reader[i] != nobody && !(strong && word.strong_read[i]) &&
+        (byte_mask & word.read_bytes[i]) && !knows(warp, word.reader[i], word.read_time[i]))
+      return {Found::race_with_read, word.reader[i], word.read_op[i]};
+  word.writer = static_cast<uint8_t>(warp);
+  word.write_time = clocks_[warp][warp];
+  word.write_op = op;
+  word.strong_write = strong;
+  word.write_bytes = static_cast<uint8_t>(byte_mask);
+  word.written |= byte_mask;
+  return {};
+}
+
+void SharedMemory::arrive(uint32_t warp, Clock& known) {
+  for (int u = 0; u < max_warps; ++u) known[u] = std::max(known[u], clocks_[warp][u]);
+  ++clocks_[warp][warp];
+}
+
+void SharedMemory::leave(uint32_t warp, const Clock& known) {
+  for (int u = 0; u < max_warps; ++u) clocks_[warp][u] = std::max(clocks_[warp][u], known[u]);
+}
+
+SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask) {
+  constexpr int banks = 32;
+  const int width = std::max(1, bytes / 4);  // words a lane
+  const auto in_pairs = [&](int other) {
+    for (int l = 0; l < warp_size; ++l)
+      if ((mask >> l & 1) && (mask >> (l ^ other) & 1) && byte[l] != byte[l ^ other]) return false;
+    return true;
+  };
+  const int group = width == 1 ? warp_size : warp_size / width * (in_pairs(1) || in_pairs(2) ? 2 : 1);
+  SharedCost cost;
+  for (int first = 0; first < warp_size; first += group) {
+    int64_t seen[banks][warp_size];
+    int different[banks] = {}, busiest = 0;
+    for (int l = first; l < first + group; ++l) {
+      if (!(mask >> l & 1)) continue;
+      for (int64_t word = byte[l] >> 2; word < (byte[l] >> 2) + width; ++word) {
+        const int bank = static_cast<int>(word & (banks - 1));
+        int i = 0;
+        while (i < different[bank] && seen[bank][i] != word) ++i;
+        if (i == different[bank]) seen[bank][different[bank]++] = word;
+        busiest = std::max(busiest, different[bank]);
+      }
+    }
+    cost.wavefronts += busiest;
+    cost.ideal += busiest > 0;
+  }
+  return cost;
+}
+
+}  // namespace sim

@@ -1,0 +1,30 @@
+// The PTX that nvcc put into a program: the fat binary that start-up code hands to __cudaRegisterFatBinary.
+//
+//   wrapper (24 bytes) ──► container ─┬─ entry: PTX for sm_90a   (text, as one zstd frame, an LZ4 block, or as it is)
+//                                     ├─ entry: machine code     (skipped)
+//                                     └─ ...
+//
+// The layout is not documented; it was established by looking at what nvcc 13.0 writes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sim {
+
+struct PtxImage {
+  unsigned arch = 0;      ///< 90 for sm_90 and sm_90a
+  bool specific = false;  ///< sm_90a: for this architecture alone, and with its own instructions
+  std::string text;
+};
+
+/// Every PTX of the fat binary, in its order; empty where there is machine code alone. Throws Error where the wrapper is
+/// of a kind that the simulator does not know (-rdc=true) or damaged.
+std::vector<PtxImage> ptx_images(const void* wrapper);
+
+/// The same from a container on its own, as it lies in an object file's section .nv_fatbin.
+std::vector<PtxImage> ptx_images(std::span<const std::byte> container);
+
+}  // namespace sim

@@ -1,0 +1,85 @@
+#include "sim/shim/counts.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+namespace sim {
+namespace {
+
+using ByKernel = std::map<std::string, Counters>;
+
+/// Never destroyed: it is written when all else is gone.
+ByKernel& gathered() {
+  static ByKernel* const counts = new ByKernel;
+  return *counts;
+}
+
+const char* path() {
+  static const char* const path = std::getenv("GEMM_LADDER_SIM_COUNTS");
+  return path;
+}
+
+struct Column {
+  const char* name;
+  uint64_t Counts::*count;
+};
+
+constexpr Column columns[] = {
+    {"global_loads", &Counts::global_loads},
+    {"global_load_sectors", &Counts::global_load_sectors},
+    {"global_load_bytes", &Counts::global_load_bytes},
+    {"global_stores", &Counts::global_stores},
+    {"global_store_sectors", &Counts::global_store_sectors},
+    {"global_store_bytes", &Counts::global_store_bytes},
+    {"shared_loads", &Counts::shared_loads},
+    {"shared_load_wavefronts", &Counts::shared_load_wavefronts},
+    {"shared_load_ideal", &Counts::shared_load_ideal},
+    {"shared_load_bytes", &Counts::shared_load_bytes},
+    {"shared_stores", &Counts::shared_stores},
+    {"shared_store_wavefronts", &Counts::shared_store_wavefronts},
+    {"shared_store_ideal", &Counts::shared_store_ideal},
+    {"shared_store_bytes", &Counts::shared_store_bytes},
+    {"barriers", &Counts::barriers},
+};
+constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16"};
+
+void write_row(FILE* file, const std::string& kernel, uint64_t launches, const std::string& source, uint32_t line,
+               const Counts& counts) {
+  fmt::print(file, "{},{},{},{},{}", kernel, launches, source, line, counts.warp_instructions());
+  for (const uint64_t count : counts.instructions) fmt::print(file, ",{}", count);
+  for (const uint64_t count : counts.flops) fmt::print(file, ",{}", count);
+  for (const Column& column : columns) fmt::print(file, ",{}", counts.*column.count);
+  fmt::print(file, "\n");
+}
+
+void write() {
+  FILE* const file = std::fopen(path(), "w");
+  if (!file) {
+    fmt::print(stderr, "simulator: GEMM_LADDER_SIM_COUNTS: cannot write '{}'\n", path());
+    return;
+  }
+  fmt::print(file, "kernel,launches,file,line,warp_instructions");
+  for (int i = 0; i < classes; ++i) fmt::print(file, ",{}_instructions", name(static_cast<Class>(i)));
+  for (const char* unit : flops) fmt::print(file, ",{}", unit);
+  for (const Column& column : columns) fmt::print(file, ",{}", column.name);
+  fmt::print(file, "\n");
+  for (const auto& [kernel, counters] : gathered()) {
+    write_row(file, kernel, counters.launches, "", 0, counters.total);
+    for (const auto& [where, counts] : counters.lines)
+      write_row(file, kernel, counters.launches, where.first, where.second, counts);
+  }
+  std::fclose(file);
+}
+
+}  // namespace
+
+void add_counts(const std::string& kernel, const Counters& counters) {
+  if (!path()) return;
+  if (gathered().empty()) std::atexit(write);
+  gathered()[kernel] += counters;
+}
+
+}  // namespace sim

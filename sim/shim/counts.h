@@ -1,0 +1,15 @@
+// What the program's kernels did, gathered over its launches and written as CSV when it ends.
+//
+//   GEMM_LADDER_SIM_COUNTS=counts.csv   one row a kernel (line 0: its total) and source line
+#pragma once
+
+#include <string>
+
+#include "sim/executor/counters.h"
+
+namespace sim {
+
+/// Adds one launch; does nothing where no file is asked for.
+void add_counts(const std::string& kernel, const Counters& counters);
+
+}  // namespace sim

@@ -1,0 +1,88 @@
+// What a program can ask and set about a kernel: its attributes, and how many of its blocks fit on one multiprocessor.
+#include <algorithm>
+
+#include "sim/shim/device.h"
+#include "sim/shim/modules.h"
+
+namespace sim {
+namespace {
+
+int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/// CUDA C++ Best Practices Guide, "Calculating Occupancy", without registers: how many ptxas would give a thread is not
+/// known here, so they are taken not to be the limit. Threads, shared memory and the number of blocks are.
+int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
+  require(threads > 0);
+  if (threads > kernel.max_threads) return 0;
+  if (dynamic_smem > static_cast<size_t>(std::max(kernel.max_dynamic_smem, 0))) return 0;
+  const int smem = round_up(kernel.smem_bytes + static_cast<int>(dynamic_smem) + h200::smem_reserved_per_block,
+                            h200::smem_granularity);
+  return std::min({h200::max_blocks_per_sm, h200::max_threads_per_sm / round_up(threads, h200::warp_size),
+                   h200::smem_per_sm / smem});
+}
+
+}  // namespace
+}  // namespace sim
+
+using namespace sim;
+
+CUDA_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
+  return call([&] {
+    require(attributes);
+    const Kernel& kernel = find_kernel(function);
+    *attributes = {};
+    attributes->sharedSizeBytes = kernel.smem_bytes;
+    attributes->maxThreadsPerBlock = kernel.max_threads;
+    attributes->maxDynamicSharedSizeBytes = kernel.max_dynamic_smem;
+    attributes->numRegs = 0;  // ptxas decides, and does not run
+    attributes->ptxVersion = h200::sm;
+    attributes->binaryVersion = h200::sm;
+    attributes->preferredShmemCarveout = -1;
+    attributes->nonPortableClusterSizeAllowed = 0;
+  });
+}
+
+CUDA_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  return call([&] {
+    Kernel& kernel = find_kernel(function);
+    switch (attribute) {
+      case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        require(value >= 0 && value <= h200::smem_per_block_optin - kernel.smem_bytes);
+        kernel.max_dynamic_smem = value;
+        return;
+      case cudaFuncAttributePreferredSharedMemoryCarveout:  // a hint on speed
+        require(value >= -1 && value <= 100);
+        return;
+      default:
+        not_supported("cudaFuncSetAttribute of an attribute of clusters");
+    }
+  });
+}
+
+CUDA_API cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
+  return call([&] { find_kernel(function); });  // a hint on speed
+}
+
+CUDA_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+                                                                            int threads, size_t dynamic_smem,
+                                                                            unsigned) {
+  return call([&] {
+    require(blocks);
+    *blocks = blocks_per_sm(find_kernel(function), threads, dynamic_smem);
+  });
+}
+
+CUDA_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
+                                                                   size_t dynamic_smem) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, dynamic_smem, 0);
+}
+
+CUDA_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
+                                                               int threads) {
+  return call([&] {
+    const Kernel& kernel = find_kernel(function);
+    require(bytes && blocks > 0 && threads > 0);
+    const int share = h200::smem_per_sm / blocks / h200::smem_granularity * h200::smem_granularity;
+    *bytes = std::clamp(share - h200::smem_reserved_per_block - kernel.smem_bytes, 0, kernel.max_dynamic_smem);
+  });
+}

@@ -1,0 +1,148 @@
+// Launches: the configuration of <<<>>>, the checks that the driver makes before a kernel runs, and the run itself. A
+// launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "sim/executor/executor.h"
+#include "sim/shim/counts.h"
+#include "sim/shim/device.h"
+#include "sim/shim/modules.h"
+
+namespace sim {
+namespace {
+
+struct Configuration {
+  dim3 grid, block;
+  size_t dynamic_smem;
+  cudaStream_t stream;
+};
+
+/// What `<<<>>>` put down and the kernel's stub has not picked up yet.
+thread_local std::vector<Configuration> pushed;
+
+/// CUDA Driver API, cuLaunchKernel: the device's limits, then the kernel's own.
+void check_configuration(const Kernel& kernel, const Configuration& launch) {
+  const auto within = [](dim3 size, const int(&limits)[3]) {
+    return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
+           size.y <= unsigned(limits[1]) && size.z <= unsigned(limits[2]);
+  };
+  require(within(launch.grid, h200::max_grid), cudaErrorInvalidConfiguration);
+  require(within(launch.block, h200::max_block), cudaErrorInvalidConfiguration);
+  const size_t threads = size_t{launch.block.x} * launch.block.y * launch.block.z;
+  require(threads <= size_t{h200::max_threads_per_block}, cudaErrorInvalidConfiguration);
+  require(threads <= size_t(kernel.max_threads), cudaErrorInvalidValue);
+  require(launch.dynamic_smem <= size_t(kernel.max_dynamic_smem), cudaErrorInvalidValue);
+}
+
+/// The buffer that the kernel reads its parameters from (PTX ISA, "Kernel Function Parameters").
+std::vector<std::byte> pack(const ptx::Function& function, void** arguments) {
+  std::vector<std::byte> packed(function.parameter_bytes);
+  for (size_t i = 0; i < function.parameters.size(); ++i) {
+    const ptx::Variable& parameter = function.parameters[i];
+    require(arguments && arguments[i]);
+    std::memcpy(packed.data() + parameter.offset, arguments[i], parameter.size);
+  }
+  return packed;
+}
+
+/// GEMM_LADDER_SIM_SEED repeats a run; each launch has an order of warps of its own.
+uint64_t next_seed() {
+  static const char* const text = std::getenv("GEMM_LADDER_SIM_SEED");
+  static uint64_t seed = text ? std::strtoull(text, nullptr, 0) : 0;
+  return seed++;
+}
+
+void launch(Kernel& kernel, const Configuration& configuration, void** arguments) {
+  check_configuration(kernel, configuration);
+  const auto& cluster = kernel.function->reqnctapercluster;
+  if (cluster[0] * cluster[1] * cluster[2] > 1) not_supported("a kernel with __cluster_dims__");
+  LaunchParams params;
+  params.grid = {configuration.grid.x, configuration.grid.y, configuration.grid.z};
+  params.block = {configuration.block.x, configuration.block.y, configuration.block.z};
+  params.dynamic_smem = static_cast<uint32_t>(configuration.dynamic_smem);
+  params.seed = next_seed();
+  params.params = pack(*kernel.function, arguments);
+  const ptx::Module& module = *kernel.binary->module;
+  if (!kernel.program) kernel.program = std::make_unique<Program>(decode(module, *kernel.function));
+  Counters counters;
+  run(*kernel.program, module, params, runtime().memory, counters);
+  add_counts(kernel.name, counters);
+}
+
+/// The attributes that change what a kernel computes; those that only change its speed or its order among others need
+/// nothing where one kernel runs at a time.
+void check_attributes(const cudaLaunchConfig_t& configuration) {
+  for (unsigned i = 0; i < configuration.numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = configuration.attrs[i];
+    switch (attribute.id) {
+      case cudaLaunchAttributeIgnore:
+      case cudaLaunchAttributeAccessPolicyWindow:
+      case cudaLaunchAttributeSynchronizationPolicy:
+      case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+      case cudaLaunchAttributePriority:
+      case cudaLaunchAttributeMemSyncDomainMap:
+      case cudaLaunchAttributeMemSyncDomain:
+        break;
+      case cudaLaunchAttributeCooperative:
+        if (attribute.val.cooperative) not_supported("a cooperative launch");
+        break;
+      case cudaLaunchAttributeClusterDimension:
+        if (attribute.val.clusterDim.x * attribute.val.clusterDim.y * attribute.val.clusterDim.z > 1)
+          not_supported("a launch in clusters of more than one block");
+        break;
+      default:
+        not_supported(fmt::format("launch attribute {}", static_cast<int>(attribute.id)).c_str());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sim
+
+using namespace sim;
+
+CUDA_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t dynamic_smem, CUstream_st* stream) {
+  pushed.push_back({grid, block, dynamic_smem, stream});
+  return 0;  // anything else skips the launch
+}
+
+/// Also after a fault: what was pushed must not wait for the next launch.
+CUDA_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* dynamic_smem, void* stream) {
+  if (pushed.empty()) return record(cudaErrorMissingConfiguration);
+  const Configuration top = pushed.back();
+  pushed.pop_back();
+  *grid = top.grid;
+  *block = top.block;
+  *dynamic_smem = top.dynamic_smem;
+  *static_cast<cudaStream_t*>(stream) = top.stream;
+  return cudaSuccess;
+}
+
+CUDA_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                      size_t dynamic_smem, cudaStream_t stream) {
+  return call([&] { launch(find_kernel(function), {grid, block, dynamic_smem, stream}, arguments); });
+}
+
+CUDA_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                                        size_t dynamic_smem, cudaStream_t stream) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, dynamic_smem, stream);
+}
+
+CUDA_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration, const void* function,
+                                         void** arguments) {
+  return call([&] {
+    require(configuration);
+    check_attributes(*configuration);
+    launch(find_kernel(function),
+           {configuration->gridDim, configuration->blockDim, configuration->dynamicSmemBytes, configuration->stream},
+           arguments);
+  });
+}
+
+CUDA_API cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t) {
+  return call([] { not_supported("a cooperative launch"); });
+}

@@ -1,0 +1,223 @@
+// Memory management: allocations, copies, fills and symbols. A copy is done when its call returns, the asynchronous ones
+// too: streams run in order and nothing overlaps.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "sim/shim/modules.h"
+#include "sim/shim/runtime.h"
+
+namespace sim {
+namespace {
+
+DeviceMemory& memory() { return runtime().memory; }
+
+uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+template <class Pointer>
+void allocate(Pointer** pointer, size_t bytes, MemoryKind kind) {
+  require(pointer);
+  *pointer = nullptr;
+  if (bytes == 0) return;
+  const uint64_t address = memory().allocate(bytes, kind);
+  require(address, cudaErrorMemoryAllocation);
+  *pointer = reinterpret_cast<Pointer*>(address);
+}
+
+/// Bytes that begin in the GPU's memory must all lie in one allocation.
+void require_inside(const void* pointer, size_t bytes, const char* call) {
+  if (memory().contains(address_of(pointer), bytes)) return;
+  fmt::print(stderr, "simulator: {} of {} bytes: {}\n", call, bytes, memory().describe(address_of(pointer)));
+  throw CallFailed{cudaErrorInvalidValue};
+}
+
+bool on_device(const void* pointer) { return memory().find(address_of(pointer)) != nullptr; }
+
+/// `kind` says which of the two pointers the GPU can reach; a host pointer may be pinned, which is reachable too.
+void check_copy(const void* to, const void* from, size_t bytes, cudaMemcpyKind kind, const char* call) {
+  require(kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault, cudaErrorInvalidMemcpyDirection);
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (to_device || on_device(to)) require_inside(to, bytes, call);
+  if (from_device || on_device(from)) require_inside(from, bytes, call);
+}
+
+void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, const char* call) {
+  if (bytes == 0) return;
+  require(to && from);
+  check_copy(to, from, bytes, kind, call);
+  std::memmove(to, from, bytes);
+}
+
+void copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+               cudaMemcpyKind kind) {
+  require(width <= to_pitch && width <= from_pitch, cudaErrorInvalidPitchValue);
+  for (size_t row = 0; row < height; ++row)
+    copy(static_cast<std::byte*>(to) + row * to_pitch, static_cast<const std::byte*>(from) + row * from_pitch, width,
+         kind, "cudaMemcpy2D");
+}
+
+void fill(void* to, int value, size_t bytes) {
+  if (bytes == 0) return;
+  require_inside(to, bytes, "cudaMemset");
+  std::memset(to, value, bytes);
+}
+
+std::byte* in_symbol(const void* symbol, size_t offset, size_t bytes) {
+  const Variable& variable = find_variable(symbol);
+  require(offset <= variable.bytes && bytes <= variable.bytes - offset);
+  return reinterpret_cast<std::byte*>(variable.address) + offset;
+}
+
+void free_memory(void* pointer, MemoryKind kind) {
+  if (pointer) require(memory().free(address_of(pointer), kind));
+}
+
+}  // namespace
+}  // namespace sim
+
+using namespace sim;
+
+CUDA_API cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  return call([&] { allocate(pointer, bytes, MemoryKind::device); });
+}
+
+CUDA_API cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
+
+CUDA_API cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
+  return call([&] {
+    require(bytes > 0);
+    allocate(pointer, bytes, MemoryKind::managed);
+  });
+}
+
+CUDA_API cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  return call([&] {
+    require(pitch);
+    *pitch = (width + 511) / 512 * 512;
+    allocate(pointer, *pitch * height, MemoryKind::device);
+  });
+}
+
+CUDA_API cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  return call([&] { allocate(pointer, bytes, MemoryKind::pinned_host); });
+}
+
+CUDA_API cudaError_t cudaMallocHost(void** pointer, size_t bytes) { return cudaHostAlloc(pointer, bytes, 0); }
+
+CUDA_API cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  return call([&] {
+    require(device && on_device(host));
+    *device = host;
+  });
+}
+
+CUDA_API cudaError_t cudaFree(void* pointer) {
+  return call([&] {
+    const Allocation* allocation = memory().find(address_of(pointer));
+    const bool managed = allocation && allocation->kind == MemoryKind::managed;
+    free_memory(pointer, managed ? MemoryKind::managed : MemoryKind::device);
+  });
+}
+
+CUDA_API cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
+
+CUDA_API cudaError_t cudaFreeHost(void* pointer) {
+  return call([&] { free_memory(pointer, MemoryKind::pinned_host); });
+}
+
+CUDA_API cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return call([&] { copy(to, from, bytes, kind, "cudaMemcpy"); });
+}
+
+CUDA_API cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return call([&] { copy(to, from, bytes, kind, "cudaMemcpyAsync"); });
+}
+
+CUDA_API cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                                  size_t height, cudaMemcpyKind kind) {
+  return call([&] { copy_rows(to, to_pitch, from, from_pitch, width, height, kind); });
+}
+
+CUDA_API cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                                       size_t height, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+}
+
+CUDA_API cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  return call([&] { fill(to, value, bytes); });
+}
+
+CUDA_API cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+  return cudaMemset(to, value, bytes);
+}
+
+CUDA_API cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+  return call([&] {
+    require(width <= pitch, cudaErrorInvalidPitchValue);
+    for (size_t row = 0; row < height; ++row) fill(static_cast<std::byte*>(to) + row * pitch, value, width);
+  });
+}
+
+CUDA_API cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                        cudaMemcpyKind kind) {
+  return call([&] {
+    require(kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyHostToHost, cudaErrorInvalidMemcpyDirection);
+    copy(in_symbol(symbol, offset, bytes), from, bytes, kind, "cudaMemcpyToSymbol");
+  });
+}
+
+CUDA_API cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                             cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+}
+
+CUDA_API cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
+                                          cudaMemcpyKind kind) {
+  return call([&] {
+    require(kind != cudaMemcpyHostToDevice && kind != cudaMemcpyHostToHost, cudaErrorInvalidMemcpyDirection);
+    copy(to, in_symbol(symbol, offset, bytes), bytes, kind, "cudaMemcpyFromSymbol");
+  });
+}
+
+CUDA_API cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
+                                               cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+}
+
+CUDA_API cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
+  return call([&] {
+    require(pointer);
+    *pointer = in_symbol(symbol, 0, 0);
+  });
+}
+
+CUDA_API cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
+  return call([&] {
+    require(bytes);
+    *bytes = find_variable(symbol).bytes;
+  });
+}
+
+CUDA_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  return call([&] {
+    require(attributes);
+    *attributes = {};
+    void* const address = const_cast<void*>(pointer);
+    attributes->hostPointer = address;
+    const Allocation* allocation = memory().find(address_of(pointer));
+    if (!allocation) return;  // type stays cudaMemoryTypeUnregistered
+    attributes->devicePointer = address;
+    switch (allocation->kind) {
+      case MemoryKind::pinned_host:
+        attributes->type = cudaMemoryTypeHost;
+        break;
+      case MemoryKind::managed:
+        attributes->type = cudaMemoryTypeManaged;
+        break;
+      default:
+        attributes->type = cudaMemoryTypeDevice;
+        attributes->hostPointer = nullptr;
+    }
+  });
+}

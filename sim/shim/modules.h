@@ -1,0 +1,46 @@
+// The program's fat binaries, and the kernels and variables in them, as its start-up code registers them. The PTX of a
+// fat binary is parsed when a kernel or a variable of it is first used.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/executor/program.h"
+#include "sim/ptx/ir.h"
+#include "sim/shim/runtime.h"
+
+namespace sim {
+
+/// One fat binary: one translation unit of the program.
+struct Binary {
+  const void* wrapper;
+  std::unique_ptr<ptx::Module> module = {};  ///< null until loaded
+  cudaError_t failed = cudaSuccess;          ///< why it could not be loaded
+};
+
+struct Kernel {
+  Binary* binary;
+  std::string name;                             ///< of the PTX `.entry`
+  const ptx::Function* function = nullptr;      ///< null until loaded
+  std::unique_ptr<const Program> program = {};  ///< null until launched
+  int smem_bytes = 0;                           ///< static shared memory
+  int max_threads = 0;                          ///< a block; __launch_bounds__ may lower it
+  int max_dynamic_smem = 0;                     ///< cudaFuncSetAttribute may raise it
+};
+
+struct Variable {
+  Binary* binary;
+  std::string name;
+  size_t bytes;
+  MemoryKind kind;
+  uint64_t address = 0;  ///< 0 until loaded; that of a managed variable is fixed when it is registered
+};
+
+/// By the host's stub or by the handle that cudaGetKernel gave out; loaded. Otherwise cudaErrorInvalidDeviceFunction.
+Kernel& find_kernel(const void* function);
+
+/// By the host's shadow of the variable; loaded. Otherwise cudaErrorInvalidSymbol.
+Variable& find_variable(const void* symbol);
+
+}  // namespace sim

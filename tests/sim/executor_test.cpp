@@ -1,0 +1,325 @@
+// How warps and blocks run: divergence, barriers, exchange within a warp, calls, atomics; that every planted fault is
+// reported where it is, and that right kernels are not; what is counted.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common/layout.h"
+#include "sim/executor/executor.h"
+#include "sim/executor/shared_memory.h"
+#include "sim/ptx/parser.h"
+#include "tests/sim/nvcc.h"
+
+namespace {
+
+using namespace sim;
+
+/// Runs a kernel `body` with the address of `words` 32-bit words, all 0, in %out, the thread in %t and its own word's
+/// address in %mine. Each line of the body is line 101, 102, ... of the source "test.cu".
+struct Launched {
+  std::vector<uint32_t> out;
+  Counters counters;
+
+  explicit Launched(const std::vector<std::string>& body, uint32_t threads = 32, uint32_t blocks = 1,
+                    size_t words = 4096, uint64_t seed = 0, const std::string& before = "") {
+    std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n" + before +
+                       "\n.visible .entry k(.param .u64 p0) {\n.reg .b32 %r<20>; .reg .f32 %f<8>; .reg .b32 %t, %w; "
+                       ".reg .b64 %out, %mine, %d<8>; .reg .pred %p<8>;\n"
+                       ".shared .align 16 .b8 tile[4096];\n.loc 1 100 0\nld.param.u64 %out, [p0]; mov.u32 %t, %tid.x; "
+                       "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; "
+                       "mad.lo.s32 %w, %r0, %r1, %t; mul.wide.u32 %mine, %w, 4; add.s64 %mine, %mine, %out;\n";
+    for (size_t i = 0; i < body.size(); ++i) text += ".loc 1 " + std::to_string(101 + i) + " 0\n" + body[i] + "\n";
+    text += "ret;\n}\n.file 1 \"test.cu\"\n";
+    DeviceMemory memory;
+    const uint64_t address = memory.allocate(words * 4);
+    std::memset(reinterpret_cast<void*>(address), 0, words * 4);
+    LaunchParams launch;
+    launch.grid = {blocks, 1, 1};
+    launch.block = {threads, 1, 1};
+    launch.seed = seed;
+    launch.params.resize(8);
+    std::memcpy(launch.params.data(), &address, 8);
+    const ptx::Module module = ptx::parse(text);
+    run_kernel(module, *module.find_function("k"), launch, memory, counters);
+    out.resize(words);
+    std::memcpy(out.data(), reinterpret_cast<void*>(address), words * 4);
+  }
+};
+
+/// The kernel must be stopped by a report that holds all of `parts`.
+void expect_report(const std::vector<std::string>& body, Fault fault, const std::vector<std::string>& parts,
+                   uint32_t threads = 32) {
+  try {
+    Launched run(body, threads);
+    FAIL() << "no report: " << parts.front();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault, fault) << error.what();
+    for (const std::string& part : parts)
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " is not in\n" << error.what();
+  }
+}
+
+// --- divergence ------------------------------------------------------------------------------------------------------------
+
+TEST(Divergence, IfAndElseMeetAgain) {
+  const Launched run({"and.b32 %r2, %t, 1; setp.eq.s32 %p1, %r2, 0; @%p1 bra EVEN;",
+                      "mul.lo.s32 %r3, %t, 3; bra.uni JOIN;", "EVEN: add.s32 %r3, %t, 1000;",
+                      "JOIN: activemask.b32 %r4; setp.eq.s32 %p2, %r4, -1; @%p2 add.s32 %r3, %r3, 100000;",
+                      "st.global.u32 [%mine], %r3;"});
+  for (uint32_t t = 0; t < 32; ++t)
+    EXPECT_EQ(run.out[t], (t % 2 ? 3 * t : t + 1000) + 100000) << "all lanes are active after the join";
+}
+
+TEST(Divergence, LoopsOfDifferentLengthInsideOneAnother) {
+  const Launched run(
+      {"mov.u32 %r2, 0; mov.u32 %r3, 0;", "OUTER: setp.ge.u32 %p1, %r2, %t; @%p1 bra DONE; mov.u32 %r4, 0;",
+       "INNER: setp.gt.u32 %p2, %r4, %r2; @%p2 bra NEXT; add.s32 %r3, %r3, 1; add.s32 %r4, %r4, 1; bra INNER;",
+       "NEXT: add.s32 %r2, %r2, 1; bra OUTER;",
+       "DONE: shfl.sync.idx.b32 %r5, %r3, 31, 31, -1; add.s32 %r3, %r3, %r5; st.global.u32 [%mine], %r3;"});
+  for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], t * (t + 1) / 2 + 31 * 32 / 2);
+}
+
+TEST(Divergence, EarlyReturnAndBarrier) {
+  const Launched run({"setp.ge.u32 %p1, %t, 40; @%p1 ret;", "bar.sync 0;", "st.global.u32 [%mine], 7;"}, 96);
+  for (uint32_t t = 0; t < 96; ++t) EXPECT_EQ(run.out[t], t < 40 ? 7U : 0U);
+}
+
+TEST(Divergence, CallsInABranch) {
+  const Launched run(
+      {"mov.u32 %r3, %t; setp.lt.u32 %p1, %t, 9; @%p1 bra SKIP;",
+       "{ .param .b32 a; .param .b32 r; st.param.b32 [a], %t; call.uni (r), square, (a); ld.param.b32 %r3, [r]; }",
+       "SKIP: st.global.u32 [%mine], %r3;"},
+      64, 1, 4096, 0,
+      ".func (.param .b32 result) square(.param .b32 x) { .reg .b32 %a; ld.param.b32 %a, [x]; mul.lo.s32 %a, %a, %a; "
+      "st.param.b32 [result], %a; ret; }");
+  for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(run.out[t], t < 9 ? t : t * t);
+}
+
+// --- warps -----------------------------------------------------------------------------------------------------------------
+
+TEST(Warp, ShufflesVotesAndMatches) {
+  const Launched run(
+      {"shfl.sync.down.b32 %r2|%p1, %t, 1, 31, -1; selp.b32 %r3, 1000, 0, %p1; add.s32 %r2, %r2, %r3; st.global.u32 "
+       "[%mine], %r2;",
+       "shfl.sync.bfly.b32 %r2, %t, 5, 0x181f, -1; st.global.u32 [%mine+128], %r2;",
+       "shfl.sync.up.b32 %r2, %t, 3, 0, -1; st.global.u32 [%mine+256], %r2;",
+       "setp.lt.u32 %p2, %t, 5; vote.sync.ballot.b32 %r2, %p2, -1; st.global.u32 [%mine+384], %r2;",
+       "and.b32 %r4, %t, 3; match.any.sync.b32 %r2, %r4, -1; st.global.u32 [%mine+512], %r2;",
+       "redux.sync.add.s32 %r2, %t, -1; st.global.u32 [%mine+640], %r2;"});
+  for (uint32_t t = 0; t < 32; ++t) {
+    EXPECT_EQ(run.out[t], t < 31 ? t + 1 + 1000 : 31);
+    EXPECT_EQ(run.out[32 + t], t ^ 5);
+    EXPECT_EQ(run.out[64 + t], t >= 3 ? t - 3 : t);
+    EXPECT_EQ(run.out[96 + t], 31U);
+    EXPECT_EQ(run.out[128 + t], 0x11111111U << t % 4);
+    EXPECT_EQ(run.out[160 + t], 496U);
+  }
+}
+
+// --- blocks ----------------------------------------------------------------------------------------------------------------
+
+TEST(Barriers, TheBlockReversesItself) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const Launched run(
+        {"mov.u64 %d0, tile; mul.wide.u32 %d1, %t, 4; add.s64 %d1, %d1, %d0; st.shared.u32 [%d1], %w;", "bar.sync 0;",
+         "sub.s32 %r2, 255, %t; mul.wide.u32 %d2, %r2, 4; add.s64 %d2, %d2, %d0; ld.shared.u32 %r3, [%d2]; "
+         "st.global.u32 [%mine], %r3;"},
+        256, 8, 4096, seed);
+    for (uint32_t i = 0; i < 2048; ++i) ASSERT_EQ(run.out[i], i / 256 * 256 + 255 - i % 256);
+  }
+}
+
+TEST(Barriers, ProducersArriveConsumersWait) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const Launched run({"mov.u64 %d0, tile; and.b32 %r2, %t, 31; mul.wide.u32 %d1, %r2, 4; add.s64 %d1, %d1, %d0; "
+                        "setp.ge.u32 %p1, %t, 32; @%p1 bra CONSUMER;",
+                        "st.shared.u32 [%d1], %t; bar.arrive 1, 64; ret;",
+                        "CONSUMER: bar.sync 1, 64; ld.shared.u32 %r3, [%d1]; st.global.u32 [%mine], %r3;"},
+                       64, 1, 4096, seed);
+    for (uint32_t t = 0; t < 32; ++t) ASSERT_EQ(run.out[32 + t], t);
+  }
+}
+
+TEST(Barriers, Reduction) {
+  const Launched run({"setp.lt.u32 %p1, %t, 70; bar.red.popc.u32 %r2, 0, %p1; bar.red.and.pred %p2, 0, %p1; "
+                      "bar.red.or.pred %p3, 0, %p1;",
+                      "selp.b32 %r3, 1000, 0, %p2; selp.b32 %r4, 2000, 0, %p3; add.s32 %r2, %r2, %r3; add.s32 %r2, "
+                      "%r2, %r4; st.global.u32 [%mine], %r2;"},
+                     128);
+  for (uint32_t t = 0; t < 128; ++t) EXPECT_EQ(run.out[t], 2070U);
+}
+
+TEST(Atomics, FromEveryBlock) {
+  const Launched run({"atom.global.add.u32 %r2, [%out], 1; red.global.max.u32 [%out+4], %w; atom.global.cas.b32 %r3, "
+                      "[%out+8], 0, 5; mov.f32 %f1, 0f3F800000; red.global.add.f32 [%out+12], %f1;"},
+                     128, 64);
+  EXPECT_EQ(run.out[0], 8192U);
+  EXPECT_EQ(run.out[1], 8191U);
+  EXPECT_EQ(run.out[2], 5U);
+  EXPECT_EQ(run.out[3], 0x46000000U) << "8192.0";
+}
+
+// --- planted faults: each is reported, at its line --------------------------------------------------------------------------
+
+const std::string own_word = "mov.u64 %d0, tile; mul.wide.u32 %d1, %t, 4; add.s64 %d1, %d1, %d0; ";
+
+TEST(Checks, GlobalOutOfBounds) {
+  expect_report({"add.s64 %d1, %mine, 16384;", "st.global.u32 [%d1], %t;"}, Fault::illegal_address,
+                {"test.cu:102", "outside of every allocation", "lane 0", "block (0, 0, 0)", "kernel k"});
+  expect_report({"ld.global.u32 %r2, [%mine+-4];"}, Fault::illegal_address,
+                {"test.cu:101", "4 bytes before", "lane 0"});
+}
+TEST(Checks, SharedOutOfBounds) {
+  expect_report({own_word, "st.shared.u32 [%d1+3972], %t;"}, Fault::illegal_address,
+                {"test.cu:102", "lane 31", "4096 bytes of shared memory"});
+}
+TEST(Checks, Misaligned) {
+  expect_report({"ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%mine];"}, Fault::misaligned,
+                {"test.cu:101", "misaligned", "lane 1"});
+  expect_report({own_word, "st.shared.u32 [%d1+2], %t;"}, Fault::misaligned, {"test.cu:102", "misaligned"});
+}
+TEST(Checks, UninitialisedShared) {
+  expect_report(
+      {own_word, "setp.ne.s32 %p1, %t, 17; @%p1 st.shared.u32 [%d1], %t;", "bar.sync 0;", "ld.shared.u32 %r2, [%d1];"},
+      Fault::launch_failure, {"test.cu:104", "nobody in this block has written", "lane 17"});
+}
+TEST(Checks, RaceOfAMissingBarrier) {
+  expect_report({own_word + "st.shared.u32 [%d1], %t;",
+                 "xor.b32 %r2, %t, 32; mul.wide.u32 %d2, %r2, 4; add.s64 %d2, %d2, %d0; ", "st.shared.u32 [%d2], %t;"},
+                Fault::launch_failure, {"test.cu:10", "a race in shared memory"}, 64);
+  // read, then overwritten by the other warp without a barrier between
+  expect_report({own_word + "st.shared.u32 [%d1], %t;", "bar.sync 0;",
+                 "xor.b32 %r2, %t, 32; mul.wide.u32 %d2, %r2, 4; add.s64 %d2, %d2, %d0; ld.shared.u32 %r3, [%d2];",
+                 "st.shared.u32 [%d1], %r3;"},
+                Fault::launch_failure, {"a race in shared memory", "test.cu:103", "test.cu:104"}, 64);
+}
+TEST(Checks, DivergentBarrier) {
+  expect_report({"setp.lt.u32 %p1, %t, 7; @%p1 bra OTHER;", "bar.sync 0; bra.uni END;", "OTHER: bar.sync 0;",
+                 "END: st.global.u32 [%mine], 1;"},
+                Fault::launch_failure, {"divergent bar.sync", "test.cu:102", "test.cu:103", "lanes 0-6"});
+}
+TEST(Checks, ShuffleFromALaneThatIsElsewhere) {
+  expect_report({"setp.lt.u32 %p1, %t, 7; @!%p1 bra END;", "shfl.sync.idx.b32 %r2, %t, 9, 31, 127;",
+                 "END: st.global.u32 [%mine], 1;"},
+                Fault::launch_failure, {"test.cu:102", "lane 9, which does not take part"});
+}
+TEST(Checks, Deadlock) {
+  expect_report({"setp.lt.u32 %p1, %t, 32; @%p1 bra OTHER;", "bar.sync 1, 96; bra.uni END;", "OTHER: bar.sync 2, 96;",
+                 "END: st.global.u32 [%mine], 1;"},
+                Fault::launch_failure,
+                {"deadlock", "warp 0 waits at barrier 2 (1 of 3", "warp 1 waits at barrier 1 (2 of 3", "test.cu:102",
+                 "test.cu:103"},
+                96);
+}
+TEST(Checks, Trap) { expect_report({"setp.eq.s32 %p1, %t, 3;", "@%p1 trap;"}, Fault::trap, {"test.cu:102", "lane 3"}); }
+
+// --- counts ------------------------------------------------------------------------------------------------------------------
+
+TEST(Counts, SectorsAndLines) {
+  const Launched run(
+      {"st.global.u32 [%mine], %t;", "mul.wide.u32 %d1, %t, 128; add.s64 %d1, %d1, %out; ld.global.u32 %r2, [%d1];",
+       "cvt.rn.f32.u32 %f1, %r2; fma.rn.f32 %f2, %f1, %f1, %f1;"},
+      32, 1);
+  EXPECT_EQ(run.counters.total.global_store_sectors, 4U) << "32 neighbouring words";
+  EXPECT_EQ(run.counters.total.global_load_sectors, 32U) << "128 bytes apart";
+  EXPECT_EQ(run.counters.total.global_load_bytes, 128U);
+  EXPECT_EQ(run.counters.total.flops[0], 64U);
+  EXPECT_EQ(run.counters.lines.at({"test.cu", 102}).global_loads, 1U);
+}
+
+TEST(Counts, WavefrontsAreThoseOfTheLadder) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    ladder::WarpAccess access{1 << random() % 3, {}};
+    std::array<int64_t, 32> byte;
+    const int pattern = random() % 4, stride = random() % 40;
+    for (int l = 0; l < 32; ++l) {
+      access.word[l] = (pattern == 0   ? int(random() % 128)
+                        : pattern == 1 ? l * stride
+                        : pattern == 2 ? l / 2 * stride
+                                       : (l & ~2) * stride) *
+                       access.width;
+      byte[l] = 4 * access.word[l];
+    }
+    ASSERT_EQ(shared_cost(byte, 4 * access.width, all_lanes).wavefronts, ladder::wavefronts(access).count);
+  }
+}
+
+// --- the ladder's own kernels --------------------------------------------------------------------------------------------
+
+/// A rung of 256 threads and tiles of 128 x 128, on 256 x 256 x 256: its results against FP64, and its counts.
+Counters run_rung(const std::string& ptx_text) {
+  constexpr int n = 256;
+  const float alpha = 1.5F, beta = 0.5F;
+  const ptx::Module module = ptx::parse(ptx_text);
+  DeviceMemory memory;
+  float* matrix[3];
+  for (float*& m : matrix) m = reinterpret_cast<float*>(memory.allocate(n * n * 4));
+  for (int i = 0; i < n * n; ++i)
+    for (int m = 0; m < 3; ++m) matrix[m][i] = float((i * (7919 + m) + m) % 17 - 8);
+  const std::vector<float> before(matrix[2], matrix[2] + n * n);
+  LaunchParams launch;
+  launch.grid = {4, 1, 1};
+  launch.block = {256, 1, 1};
+  const auto put = [&](auto value) {
+    const size_t offset = (launch.params.size() + sizeof value - 1) / sizeof value * sizeof value;
+    launch.params.resize(offset + sizeof value);
+    std::memcpy(launch.params.data() + offset, &value, sizeof value);
+  };
+  put(n), put(n), put(n), put(alpha), put(matrix[0]), put(n), put(matrix[1]), put(n), put(beta), put(matrix[2]), put(n);
+  Counters counters;
+  for (const ptx::Function& function : module.functions)
+    if (function.is_entry) run_kernel(module, function, launch, memory, counters);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int k = 0; k < n; ++k) sum += double(matrix[0][i * n + k]) * matrix[1][k * n + j];
+      EXPECT_EQ(matrix[2][i * n + j], float(alpha * sum + beta * before[i * n + j]));
+    }
+  return counters;
+}
+
+std::string rung_ptx(const std::string& name) {
+  const std::string root = GEMM_LADDER_SOURCE;
+  return sim::test::compiled(root + "/kernels/" + name + ".cu", "-arch=sm_90 -ptx -lineinfo -I\"" + root + "\"");
+}
+
+/// bench/recorded/nvidia-h200/profile.csv has these at 4096 x 4096 x 4096: 4096 times as many.
+TEST(Rungs, WavefrontsAreThoseThatNsightComputeMeasured) {
+  const auto check = [](const std::string& name, uint64_t measured, uint64_t ideal) {
+    const Counts total = run_rung(rung_ptx(name)).total;
+    EXPECT_EQ(total.wavefronts() * 4096, measured) << name;
+    EXPECT_EQ(total.ideal_wavefronts() * 4096, ideal) << name;
+  };
+  check("05_float4", 754974720, 436207616);
+  check("06_bank_conflict_free", 436207616, 436207616);
+  check("06b_padded", 452984832, 436207616);
+  check("07_double_buffer", 436207616, 436207616);
+}
+
+/// Each barrier is needed: without one of them, whichever, 06 is reported.
+TEST(Rungs, ARemovedBarrierIsReported) {
+  const std::string text = rung_ptx("06_bank_conflict_free");
+  int barriers = 0;
+  for (size_t at = text.find("bar.sync"); at != std::string::npos; at = text.find("bar.sync", at + 1)) {
+    ++barriers;
+    std::string broken = text;
+    broken.replace(at, 2, "//");
+    try {
+      run_rung(broken);
+      ADD_FAILURE() << "barrier " << barriers << " is not missed";
+    } catch (const Error& error) {
+      const std::string report = error.what();
+      EXPECT_TRUE(report.find("a race in shared memory") != std::string::npos ||
+                  report.find("nobody in this block has written") != std::string::npos)
+          << report;
+      EXPECT_NE(report.find("06_bank_conflict_free.cu:"), std::string::npos) << report;
+    }
+  }
+  EXPECT_GE(barriers, 2);
+}
+
+}  // namespace

@@ -1,0 +1,135 @@
+#include "sim/fatbin.h"
+
+#include <elf.h>
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "sim/error.h"
+#include "tests/sim/nvcc.h"
+
+namespace sim {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char program[] = "__global__ void fill(int* p) { p[threadIdx.x] = 7; }\n";
+
+/// Section .nv_fatbin of an object file.
+std::vector<std::byte> container_of(const std::string& object) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, object.data(), sizeof header);
+  const auto section = [&](size_t i) {
+    Elf64_Shdr section;
+    std::memcpy(&section, object.data() + header.e_shoff + i * header.e_shentsize, sizeof section);
+    return section;
+  };
+  const Elf64_Shdr names = section(header.e_shstrndx);
+  for (size_t i = 0; i < header.e_shnum; ++i)
+    if (object.data() + names.sh_offset + section(i).sh_name == std::string(".nv_fatbin")) {
+      std::vector<std::byte> bytes(section(i).sh_size);
+      std::memcpy(bytes.data(), object.data() + section(i).sh_offset, bytes.size());
+      return bytes;
+    }
+  throw std::runtime_error("no section .nv_fatbin");
+}
+
+std::vector<std::byte> container(const std::string& options) {
+  return container_of(test::compiled_text(program, "-c " + options));
+}
+
+std::string failure_of(std::span<const std::byte> bytes) {
+  try {
+    ptx_images(bytes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class CompressedAs : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CompressedAs, GivesTheText) {
+  const auto bytes = container(std::string("-gencode arch=compute_80,code=compute_80 --compress-mode=") + GetParam());
+  const auto images = ptx_images(bytes);
+  ASSERT_EQ(images.size(), 1u);
+  EXPECT_EQ(images[0].arch, 80u);
+  EXPECT_FALSE(images[0].specific);
+  EXPECT_THAT(images[0].text, HasSubstr(".version"));
+  EXPECT_THAT(images[0].text, HasSubstr(".target sm_80"));
+  EXPECT_THAT(images[0].text, HasSubstr("_Z4fillPi"));
+  EXPECT_EQ(images[0].text.find('\0'), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fatbin, CompressedAs, ::testing::Values("default", "none", "speed", "balance", "size"),
+                         [](const auto& name) { return std::string(name.param); });
+
+TEST(Fatbin, TellsEveryArchitecture) {
+  const auto bytes = container(
+      "-gencode arch=compute_80,code=[compute_80,sm_80] -gencode arch=compute_90,code=compute_90 "
+      "-gencode arch=compute_90a,code=[compute_90a,sm_90a]");
+  std::vector<std::pair<unsigned, bool>> found;
+  for (const PtxImage& image : ptx_images(bytes)) {
+    found.emplace_back(image.arch, image.specific);
+    EXPECT_THAT(image.text, HasSubstr(".target sm_" + std::to_string(image.arch) + (image.specific ? "a" : "")));
+  }
+  using Found = std::pair<unsigned, bool>;
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre(Found{80, false}, Found{90, false}, Found{90, true}));
+}
+
+TEST(Fatbin, HasNoPtxWhereThereIsMachineCodeAlone) {
+  EXPECT_TRUE(ptx_images(container("-gencode arch=compute_90a,code=sm_90a")).empty());
+}
+
+TEST(Fatbin, FollowsTheWrapper) {
+  const auto bytes = container("-gencode arch=compute_80,code=compute_80");
+  struct {
+    uint32_t magic = 0x466243B1, version = 1;
+    const void* container;
+    const void* unused = nullptr;
+  } wrapper{.container = bytes.data()};
+  EXPECT_EQ(ptx_images(&wrapper).size(), 1u);
+
+  const auto failure = [&] {
+    try {
+      ptx_images(&wrapper);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  wrapper.version = 2;
+  EXPECT_THAT(failure(), HasSubstr("-rdc=true"));
+  wrapper.version = 1;
+  wrapper.magic = 0;
+  EXPECT_THAT(failure(), HasSubstr("wrapper"));
+}
+
+// Whatever is cut off or changed: an error or a text, and nothing read outside (run with -fsanitize=address to see that).
+TEST(Fatbin, SaysWhatIsDamaged) {
+  for (const char* mode : {"default", "speed", "none"}) {
+    const auto bytes = container(std::string("-gencode arch=compute_80,code=compute_80 --compress-mode=") + mode);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + size);
+      // What follows the container in the section is alignment.
+      uint64_t container_bytes;
+      std::memcpy(&container_bytes, bytes.data() + 8, 8);
+      if (size < 16 + container_bytes) {
+        EXPECT_THAT(failure_of(cut), StartsWith("fat binary: ")) << size;
+      }
+    }
+    for (size_t i = 0; i < bytes.size(); ++i)
+      for (const unsigned mask : {0x01u, 0x80u, 0xffu}) {
+        std::vector<std::byte> changed = bytes;
+        changed[i] ^= std::byte{static_cast<unsigned char>(mask)};
+        const std::string failure = failure_of(changed);
+        if (!failure.empty()) {
+          EXPECT_THAT(failure, StartsWith("fat binary: "));
+        }
+      }
+  }
+}
+
+}  // namespace
+}  // namespace sim

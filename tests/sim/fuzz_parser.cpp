@@ -1,0 +1,19 @@
+// libFuzzer's entry to the PTX parser: whatever the text, parse() returns or throws PtxError.
+//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. sim/ptx/*.cpp tests/sim/fuzz_parser.cpp -o fuzz_parser
+//   ./fuzz_parser -max_total_time=600 -max_len=16384 corpus/        with PTX of nvcc in corpus/ to start from
+// In sim_tests it is compiled, so that it does not rot.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "sim/ptx/parser.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    const sim::ptx::Module module = sim::ptx::parse({reinterpret_cast<const char*>(data), size});
+    for (const sim::ptx::Function& function : module.functions)
+      for (const sim::ptx::Instruction& instruction : function.instructions) module.source_of(function, instruction);
+  } catch (const sim::ptx::PtxError&) {
+  }
+  return 0;
+}

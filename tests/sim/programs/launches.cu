@@ -1,0 +1,52 @@
+// Launches that cannot be: each ends in the runtime's own error, the kernel does not run, and nothing sticks.
+#include "check.h"
+
+__device__ int runs;
+
+__global__ void plain() { ++runs; }
+__global__ void __launch_bounds__(64) bounded() { ++runs; }
+
+void expect(const char* what, cudaError_t expected) {
+  const cudaError_t status = cudaGetLastError();
+  if (status == expected) return;
+  std::printf("%s: got %s, expected %s\n", what, cudaGetErrorName(status), cudaGetErrorName(expected));
+  std::exit(1);
+}
+
+int main() {
+  plain<<<0, 32>>>();
+  expect("no blocks", cudaErrorInvalidConfiguration);
+  plain<<<1, 0>>>();
+  expect("no threads", cudaErrorInvalidConfiguration);
+  plain<<<1, 2048>>>();
+  expect("2048 threads", cudaErrorInvalidConfiguration);
+  plain<<<1, dim3(1, 1, 65)>>>();
+  expect("65 deep", cudaErrorInvalidConfiguration);
+  plain<<<dim3(1, 65536), 1>>>();
+  expect("65536 high", cudaErrorInvalidConfiguration);
+  plain<<<1, 32, 48 * 1024 + 4>>>();
+  expect("shared memory that was not asked for", cudaErrorInvalidValue);
+  plain<<<1, 32, 1 << 20>>>();
+  expect("more shared memory than there is", cudaErrorInvalidValue);
+  bounded<<<1, 65>>>();
+  expect("more threads than __launch_bounds__", cudaErrorInvalidValue);
+  if (cudaFuncSetAttribute(plain, cudaFuncAttributeMaxDynamicSharedMemorySize, 228 * 1024) != cudaErrorInvalidValue)
+    return 1;
+  expect("an attribute beyond the device", cudaErrorInvalidValue);
+  CHECK(cudaFuncSetAttribute(plain, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
+  plain<<<1, 1, 227 * 1024>>>();
+  expect("all shared memory", cudaSuccess);
+  int count;
+  CHECK(cudaMemcpyFromSymbol(&count, runs, sizeof count));
+  expect_equal(0, count, 1);
+
+  cudaFuncAttributes attributes;
+  CHECK(cudaFuncGetAttributes(&attributes, bounded));
+  expect_equal(0, attributes.maxThreadsPerBlock, 64);
+  int blocks;
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, plain, 256, 0));
+  expect_equal(0, blocks, 8);
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, plain, 32, 100 * 1024));
+  expect_equal(0, blocks, 2);
+  return passed();
+}

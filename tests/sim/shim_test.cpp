@@ -1,0 +1,112 @@
+// Programs that nvcc built, run on the simulated runtime as a user runs them: LD_LIBRARY_PATH and nothing else.
+// Each compares its results with the CPU's and prints "passed".
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Result {
+  int status;
+  std::string output;  ///< standard output and error
+};
+
+Result run(const std::string& program, const std::string& arguments = "", const std::string& environment = "") {
+  const std::string command =
+      environment + " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  Result result;
+  std::array<char, 4096> part;
+  while (const size_t bytes = fread(part.data(), 1, part.size(), pipe)) result.output.append(part.data(), bytes);
+  const int status = pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+class Program : public testing::TestWithParam<const char*> {};
+
+TEST_P(Program, ComputesWhatTheCpuComputes) {
+  const Result result = run(GetParam());
+  EXPECT_THAT(result.output, testing::EndsWith("passed\n"));
+  EXPECT_EQ(result.status, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, Program,
+                         testing::Values("vector_add", "reduction", "variables", "dynamic_shared", "grid_2d",
+                                         "histogram", "thrust_reduce", "memory", "launches"),
+                         [](const auto& program) { return std::string(program.param); });
+
+struct Planted {
+  const char* kind;
+  const char* error;
+  const char* report;  ///< a part of it
+};
+
+class ShimFault : public testing::TestWithParam<Planted> {};
+
+/// The error of the first call after the launch, of a later one, and of one after cudaDeviceReset.
+TEST_P(ShimFault, SticksUntilTheDeviceIsReset) {
+  const Result result = run("faults", GetParam().kind);
+  EXPECT_EQ(result.status, 0);
+  const std::string error = GetParam().error;
+  const size_t answers = result.output.find(error + "\n" + error + "\ncudaSuccess\n");
+  EXPECT_NE(answers, std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("simulator: "), std::string::npos) << result.output;
+  EXPECT_EQ(result.output.find("simulator: "), result.output.rfind("simulator: ")) << result.output;
+  EXPECT_NE(result.output.find(GetParam().report), std::string::npos) << result.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, ShimFault,
+                         testing::Values(Planted{"beyond", "cudaErrorIllegalAddress", "past the end of"},
+                                         Planted{"null", "cudaErrorIllegalAddress", "null pointer"},
+                                         Planted{"misaligned", "cudaErrorMisalignedAddress", "write_bytes"},
+                                         Planted{"trap", "cudaErrorLaunchFailure", "stop"}),
+                         [](const auto& fault) { return std::string(fault.param.kind); });
+
+TEST(ShimAlone, CountsAreWrittenAsCsvAndRepeat) {
+  std::vector<std::string> files;
+  for (const char* seed : {"7", "7", "8"}) {
+    const std::string path = testing::TempDir() + "sim_counts.csv";
+    run("reduction", "", std::string("GEMM_LADDER_SIM_SEED=") + seed + " GEMM_LADDER_SIM_COUNTS=" + path);
+    std::ifstream file(path);
+    files.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    std::remove(path.c_str());
+  }
+  EXPECT_EQ(files[0], files[1]);
+  EXPECT_EQ(files[0], files[2]) << "no count of this kernel depends on the order of its warps";
+
+  std::istringstream text(files[0]);
+  std::string header, total, line;
+  std::getline(text, header);
+  std::getline(text, total);
+  const auto columns = [](const std::string& row) { return std::count(row.begin(), row.end(), ',') + 1; };
+  EXPECT_THAT(header, testing::StartsWith("kernel,launches,file,line,warp_instructions,"));
+  EXPECT_THAT(header, testing::EndsWith(",barriers"));
+  EXPECT_THAT(total, testing::StartsWith("_Z3sumPKiPii,1,,0,"));
+  EXPECT_EQ(columns(total), columns(header));
+  EXPECT_THAT(total, testing::EndsWith("," + std::to_string(7 * 4 * 8))) << "7 blocks of 4 warps meet 8 times";
+  EXPECT_NE(files[0].find("reduction.cu,16,"), std::string::npos) << files[0];
+}
+
+TEST(ShimAlone, CountsThatCannotBeWrittenAreReported) {
+  const Result result = run("vector_add", "", "GEMM_LADDER_SIM_COUNTS=/nowhere/counts.csv");
+  EXPECT_NE(result.output.find("cannot write '/nowhere/counts.csv'"), std::string::npos) << result.output;
+}
+
+TEST(ShimAlone, WithoutPtxIsAClearError) {
+  const Result result = run("without_ptx");
+  EXPECT_NE(result.output.find("holds no PTX"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("cudaErrorNoKernelImageForDevice"), std::string::npos) << result.output;
+  EXPECT_EQ(result.status, 1);
+}
+
+}  // namespace
