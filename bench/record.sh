@@ -6,6 +6,7 @@
 #   tests     every rung over odd shapes; planted faults        gpu_tests.txt
 #   sanitize  every rung under compute-sanitizer                sanitizer.txt
 #   profile   every rung under Nsight Compute, 4096 cubed       profile.csv
+#   counters  the same at 512 cubed, beside the simulator's     counters_512.csv
 #   sweep     variants of rung 08                               sweep_08.csv
 #
 # README and the chapters draw their numbers from there: python3 -m plots readme; python3 -m plots docs;
@@ -13,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 steps=("$@")
-((${#steps[@]})) || steps=(ladder spread tests sanitize profile sweep)
+((${#steps[@]})) || steps=(ladder spread tests sanitize profile counters sweep)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -49,19 +50,25 @@ sanitize() {
   } | tee "$to/sanitizer.txt"
 }
 
-profile() {
-  local kernel stem
-  rm -f "$to/profile.csv"
+# profile_all SIZE FILE
+profile_all() {
+  local kernel stem shape="$1 $1 $1" file=$2
+  rm -f "$file"
   for kernel in kernels/*.cu; do
     stem=$(basename "$kernel" .cu)
-    ./run_all.sh profile "$stem" 4096 4096 4096
-    if [[ -f $to/profile.csv ]]; then
-      tail -n +2 "results/profile/${stem}_4096x4096x4096.csv" >>"$to/profile.csv"
+    # shellcheck disable=SC2086
+    ./run_all.sh profile "$stem" $shape
+    if [[ -f $file ]]; then
+      tail -n +2 "results/profile/${stem}_${shape// /x}.csv" >>"$file"
     else
-      cp "results/profile/${stem}_4096x4096x4096.csv" "$to/profile.csv"
+      cp "results/profile/${stem}_${shape// /x}.csv" "$file"
     fi
   done
 }
+
+profile() { profile_all 4096 "$to/profile.csv"; }
+
+counters() { profile_all 512 "$to/counters_512.csv"; }
 
 sweep() {
   python3 bench/sweep_08.py
@@ -70,8 +77,8 @@ sweep() {
 
 for step in "${steps[@]}"; do
   case $step in
-    ladder | spread | tests | sanitize | profile | sweep) "$step" ;;
-    *) echo "record.sh: there is no step '$step'; there are ladder, spread, tests, sanitize, profile, sweep" >&2; exit 2 ;;
+    ladder | spread | tests | sanitize | profile | counters | sweep) "$step" ;;
+    *) echo "record.sh: there is no step '$step'; there are ladder, spread, tests, sanitize, profile, counters, sweep" >&2; exit 2 ;;
   esac
 done
 echo "Recorded in $to"
