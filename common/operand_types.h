@@ -1,0 +1,57 @@
+// What the rungs on tensor cores need to know of an operand type, so that one kernel text serves all: TF32, BF16 and FP16
+// differ in the bytes of an element and in the instruction that multiplies, and in nothing else. Everything else counts
+// bytes: 16 a copy, 32 along k an mma.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "common/problem.h"
+#include "common/ptx/mma.h"
+
+namespace ladder {
+
+/// Element: how an operand lies in memory. mma(): D (16 x 8) += A (16 x 32 bytes) * B (32 bytes x 8), FP32.
+template <Type type>
+struct Operand;
+
+template <>
+struct Operand<Type::tf32> {
+  using Element = float;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    mma_m16n8k8_f32_tf32(d, a, b);
+  }
+};
+
+template <>
+struct Operand<Type::bf16> {
+  using Element = __nv_bfloat16;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    mma_m16n8k16_f32_bf16(d, a, b);
+  }
+};
+
+template <>
+struct Operand<Type::f16> {
+  using Element = __half;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    mma_m16n8k16_f32_f16(d, a, b);
+  }
+};
+
+/// Calls `f.operator()<type, C>()` with the problem's operand type and the element type of its result, and returns what
+/// it returns. The problem's type is one of TF32, BF16 and FP16.
+template <class F>
+auto for_types(const Problem& p, F&& f) {
+  const bool same = p.out == Out::same;
+  switch (p.type) {
+    case Type::bf16:
+      return same ? f.template operator()<Type::bf16, __nv_bfloat16>() : f.template operator()<Type::bf16, float>();
+    case Type::f16:
+      return same ? f.template operator()<Type::f16, __half>() : f.template operator()<Type::f16, float>();
+    default:
+      return f.template operator()<Type::tf32, float>();
+  }
+}
+
+}  // namespace ladder

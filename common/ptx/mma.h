@@ -1,0 +1,41 @@
+// Products of small matrices by a whole warp on the tensor cores: sm_80, PTX ISA 7.0, "Warp-level matrix instructions:
+// mma". D = A * B + C with D over C, in FP32: D is 16 x 8. A has 16 rows and B 8 columns of 32 bytes along k: 16 elements
+// of 16 bits or 8 of 32. Who holds which element is in common/layout.h.
+#pragma once
+
+#include <cstdint>
+
+namespace ladder {
+
+/// mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: two BF16 a word, the smaller k in the lower half.
+__device__ __forceinline__ void mma_m16n8k16_f32_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: the same for FP16.
+__device__ __forceinline__ void mma_m16n8k16_f32_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: one TF32 a word, whose lowest 13 bits are not looked at.
+__device__ __forceinline__ void mma_m16n8k8_f32_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// cvt.rna.tf32.f32 d, a; rounds to the nearest TF32, ties away from zero; the lowest 13 bits of the result are 0.
+__device__ __forceinline__ uint32_t cvt_rna_tf32_f32(float a) {
+  uint32_t d;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(d) : "f"(a));
+  return d;
+}
+
+}  // namespace ladder
