@@ -21,6 +21,17 @@ namespace {
 #define V_EPI 1
 #define V_BPS 1
 #endif
+#ifndef V_G
+#define V_G 1
+#endif
+#ifndef V_U
+#define V_U 1
+#endif
+#ifndef V_MAD
+#define V_MAD 0
+#endif
+#if 1
+#endif
 
 struct Tile {
   static constexpr int BM = V_BM;     // rows of C a block
@@ -45,6 +56,15 @@ template <> __device__ __half convert<__half>(float x) { return __float2half_rn(
 __device__ float to_float(float x) { return x; }
 __device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ float to_float(__half x) { return __half2float(x); }
+
+__device__ const unsigned char* at(const unsigned char* p, uint32_t step, int i) {
+#if V_MAD
+  if (i == 0) return p;
+  uint64_t r; asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(r) : "r"(step), "r"(i), "l"(p)); return (const unsigned char*)r;
+#else
+  return p + static_cast<size_t>(step) * i;
+#endif
+}
 
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
@@ -80,17 +100,18 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
     gA = reinterpret_cast<const unsigned char*>(A + static_cast<size_t>(row0 + copy_row) * lda + k) + copy_chunk * 16;
     gB = reinterpret_cast<const unsigned char*>(B + static_cast<size_t>(col0 + copy_row) * ldb + k) + copy_chunk * 16;
     guarded = load_tile >= tiles || row0 + BM > M || col0 + BN > N || K % BK != 0;
+    if (!V_G && load_tile >= tiles) { gA = reinterpret_cast<const unsigned char*>(A) + (size_t)k*2 + copy_chunk * 16; gB = reinterpret_cast<const unsigned char*>(B) + (size_t)k*2+ copy_chunk * 16; }
   };
   const uint32_t step_a = Tile::COPY_ROWS * lda * sizeof(T), step_b = Tile::COPY_ROWS * ldb * sizeof(T);
   const auto copy = [&](uint32_t stage, int first, int last) {
-    if (!guarded) {
+    if (!V_G || !guarded) {
 #pragma unroll
       for (int i = first; i < last; ++i) {
         const uint32_t to = s_copy + stage + i * Tile::COPY_ROWS * ROW;
         if (i < Tile::A_COPIES)
-          cp_async_cg_16(to, gA + static_cast<size_t>(step_a) * i);
+          cp_async_cg_16(to, at(gA, step_a, i));
         else
-          cp_async_cg_16(to, gB + static_cast<size_t>(step_b) * (i - Tile::A_COPIES));
+          cp_async_cg_16(to, at(gB, step_b, i - Tile::A_COPIES));
       }
     } else if (load_tile < tiles) {
       const int left = (K - load_left * BK) * static_cast<int>(sizeof(T)) - copy_chunk * 16;
@@ -141,7 +162,12 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
     float acc[WM / 16][WN / 8][4] = {};
     // 3. main loop
 #pragma unroll 1
-    for (int k_tile = k_tiles - 1; k_tile >= 0; --k_tile) {
+    for (int k_tile = k_tiles - 1; k_tile >= 0; k_tile -= V_U) {
+#pragma unroll
+     for (int u = 0; u < V_U; ++u) {
+#if V_U > 1
+      stage = u * Tile::STAGE_BYTES; load_stage = (u + STAGES - 1) % STAGES * Tile::STAGE_BYTES;
+#endif
       const uint32_t next = stage + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : stage + Tile::STAGE_BYTES;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
@@ -167,7 +193,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
       }
       load_stage = stage;
       stage = next;
-    }
+    }}
 
     // 4. epilogue
     const int row = tile / tiles_n * BM + warp_row + lane / 4, col = tile % tiles_n * BN + warp_col + lane % 4 * 2;
