@@ -21,6 +21,9 @@ namespace {
 #define V_EPI 1
 #define V_BPS 1
 #endif
+#ifndef V_ORD
+#define V_ORD 1
+#endif
 #ifndef V_G
 #define V_G 1
 #endif
@@ -182,6 +185,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
           cp_async_commit_group();
           advance();
         }
+#if V_ORD == 0
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
@@ -190,6 +194,16 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
             const uint32_t b[2] = {rB[k % 2][snake / 2][snake % 2 * 2], rB[k % 2][snake / 2][snake % 2 * 2 + 1]};
             Operand<type>::mma(acc[i][snake], rA[k % 2][i], b);
           }
+#else
+#pragma unroll
+        for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+          for (int i = 0; i < WM / 16; ++i) {
+            const int snake = j % 2 ? WM / 16 - 1 - i : i;
+            const uint32_t b[2] = {rB[k % 2][j / 2][j % 2 * 2], rB[k % 2][j / 2][j % 2 * 2 + 1]};
+            Operand<type>::mma(acc[snake][j], rA[k % 2][snake], b);
+          }
+#endif
       }
       load_stage = stage;
       stage = next;
