@@ -12,17 +12,23 @@ using namespace ladder;
 namespace {
 
 #ifndef V_BM
-#define V_BM 128
-#define V_BN 256
+#define V_BM 256
+#define V_BN 128
 #define V_WM 64
 #define V_WN 64
 #define V_ST 4
-#define V_CP 4
+#define V_CP 3
 #define V_EPI 1
 #define V_BPS 1
 #endif
 #ifndef V_ORD
 #define V_ORD 1
+#endif
+#ifndef V_X
+#define V_X 1
+#endif
+#ifndef V_T
+#define V_T 1
 #endif
 #ifndef V_G
 #define V_G 1
@@ -110,7 +116,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
     if (!V_G || !guarded) {
 #pragma unroll
       for (int i = first; i < last; ++i) {
-        const uint32_t to = s_copy + stage + i * Tile::COPY_ROWS * ROW;
+        const uint32_t to = stage + i * Tile::COPY_ROWS * ROW;
         if (i < Tile::A_COPIES)
           cp_async_cg_16(to, at(gA, step_a, i));
         else
@@ -121,7 +127,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
       const int bytes = min(max(left, 0), 16);
 #pragma unroll
       for (int i = first; i < last; ++i) {
-        const uint32_t to = s_copy + stage + i * Tile::COPY_ROWS * ROW;
+        const uint32_t to = stage + i * Tile::COPY_ROWS * ROW;
         if (i < Tile::A_COPIES)
           cp_async_cg_16(to, gA + static_cast<size_t>(step_a) * i, row0 + copy_row + i * Tile::COPY_ROWS < M ? bytes : 0);
         else
@@ -144,7 +150,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
   start_tile();
 #pragma unroll 1
   for (int s = 0; s < STAGES - 1; ++s) {
-    copy(s * Tile::STAGE_BYTES, 0, Tile::COPIES);
+    copy(s_copy + s * Tile::STAGE_BYTES, 0, Tile::COPIES);
     cp_async_commit_group();
     advance();
   }
@@ -152,12 +158,29 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
   __syncthreads();
 
   uint32_t stage = 0, load_stage = (STAGES - 1) * Tile::STAGE_BYTES;
+  uint32_t s_to = s_copy + load_stage;
   uint32_t rA[2][WM / 16][4], rB[2][WN / 16][4];
+#if V_X
+  uint32_t xa[4], xb[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    xa[k] = s_a ^ k * 32;
+    xb[k] = s_b ^ k * 32;
+    asm volatile("" : "+r"(xa[k]), "+r"(xb[k]));
+  }
+#endif
   const auto load_fragments = [&](int buffer, uint32_t from, int k) {
+#if V_X
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i) ldmatrix_x4(rA[buffer][i], xa[k] + from + i * 16 * ROW);
+#pragma unroll
+    for (int j = 0; j < WN / 16; ++j) ldmatrix_x4(rB[buffer][j], xb[k] + from + j * 16 * ROW);
+#else
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i) ldmatrix_x4(rA[buffer][i], (s_a ^ k * 32) + from + i * 16 * ROW);
 #pragma unroll
     for (int j = 0; j < WN / 16; ++j) ldmatrix_x4(rB[buffer][j], (s_b ^ k * 32) + from + j * 16 * ROW);
+#endif
   };
   load_fragments(0, 0, 0);
 
@@ -169,7 +192,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
 #pragma unroll
      for (int u = 0; u < V_U; ++u) {
 #if V_U > 1
-      stage = u * Tile::STAGE_BYTES; load_stage = (u + STAGES - 1) % STAGES * Tile::STAGE_BYTES;
+      stage = u * Tile::STAGE_BYTES; s_to = s_copy + (u + STAGES - 1) % STAGES * Tile::STAGE_BYTES;
 #endif
       const uint32_t next = stage + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : stage + Tile::STAGE_BYTES;
 #pragma unroll
@@ -180,7 +203,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
         }
         load_fragments((k + 1) % 2, k == 3 ? next : stage, (k + 1) % 4);
         if (k < Tile::COPY_STEPS)
-          copy(load_stage, Tile::COPIES * k / Tile::COPY_STEPS, Tile::COPIES * (k + 1) / Tile::COPY_STEPS);
+          copy(s_to, Tile::COPIES * k / Tile::COPY_STEPS, Tile::COPIES * (k + 1) / Tile::COPY_STEPS);
         if (k == Tile::COPY_STEPS - 1) {
           cp_async_commit_group();
           advance();
@@ -205,6 +228,10 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
           }
 #endif
       }
+      s_to = s_copy + stage;
+#if V_T
+      asm volatile("" : "+r"(s_to));
+#endif
       load_stage = stage;
       stage = next;
     }}
