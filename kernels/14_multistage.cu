@@ -30,6 +30,12 @@ namespace {
 #ifndef V_T
 #define V_T 1
 #endif
+#ifndef V_P
+#define V_P 1
+#endif
+#ifndef V_L
+#define V_L 1
+#endif
 #ifndef V_G
 #define V_G 1
 #endif
@@ -101,6 +107,8 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
   int row0 = 0, col0 = 0;
   bool guarded = false;
   const unsigned char *gA = nullptr, *gB = nullptr;
+  const uint32_t step_a = Tile::COPY_ROWS * lda * sizeof(T), step_b = Tile::COPY_ROWS * ldb * sizeof(T);
+  const unsigned char* g[Tile::COPIES];
   const auto start_tile = [&] {
     row0 = load_tile / tiles_n * BM;
     col0 = load_tile % tiles_n * BN;
@@ -110,17 +118,20 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
     gB = reinterpret_cast<const unsigned char*>(B + static_cast<size_t>(col0 + copy_row) * ldb + k) + copy_chunk * 16;
     guarded = load_tile >= tiles || row0 + BM > M || col0 + BN > N || K % BK != 0;
     if (!V_G && load_tile >= tiles) { gA = reinterpret_cast<const unsigned char*>(A) + (size_t)k*2 + copy_chunk * 16; gB = reinterpret_cast<const unsigned char*>(B) + (size_t)k*2+ copy_chunk * 16; }
+#if V_P
+#pragma unroll
+    for (int i = 0; i < Tile::COPIES; ++i) g[i] = i < Tile::A_COPIES ? gA + static_cast<size_t>(step_a) * i : gB + static_cast<size_t>(step_b) * (i - Tile::A_COPIES);
+#endif
   };
-  const uint32_t step_a = Tile::COPY_ROWS * lda * sizeof(T), step_b = Tile::COPY_ROWS * ldb * sizeof(T);
   const auto copy = [&](uint32_t stage, int first, int last) {
     if (!V_G || !guarded) {
 #pragma unroll
       for (int i = first; i < last; ++i) {
         const uint32_t to = stage + i * Tile::COPY_ROWS * ROW;
         if (i < Tile::A_COPIES)
-          cp_async_cg_16(to, at(gA, step_a, i));
+          cp_async_cg_16(to, V_P ? g[i] : at(gA, step_a, i));
         else
-          cp_async_cg_16(to, at(gB, step_b, i - Tile::A_COPIES));
+          cp_async_cg_16(to, V_P ? g[i] : at(gB, step_b, i - Tile::A_COPIES));
       }
     } else if (load_tile < tiles) {
       const int left = (K - load_left * BK) * static_cast<int>(sizeof(T)) - copy_chunk * 16;
@@ -141,6 +152,10 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
       --load_left;
       gA -= ROW;
       gB -= ROW;
+#if V_P
+#pragma unroll
+      for (int i = 0; i < Tile::COPIES; ++i) g[i] -= ROW;
+#endif
       guarded = load_tile >= tiles || row0 + BM > M || col0 + BN > N;
     } else {
       load_tile += gridDim.x;
@@ -152,7 +167,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
   for (int s = 0; s < STAGES - 1; ++s) {
     copy(s_copy + s * Tile::STAGE_BYTES, 0, Tile::COPIES);
     cp_async_commit_group();
-    advance();
+    if (!V_L || s < STAGES - 2) advance();
   }
   cp_async_wait_group<STAGES - 2>();
   __syncthreads();
@@ -202,11 +217,16 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
           __syncthreads();
         }
         load_fragments((k + 1) % 2, k == 3 ? next : stage, (k + 1) % 4);
+#if V_L
+        if (k == 0) advance();
+#endif
         if (k < Tile::COPY_STEPS)
           copy(s_to, Tile::COPIES * k / Tile::COPY_STEPS, Tile::COPIES * (k + 1) / Tile::COPY_STEPS);
         if (k == Tile::COPY_STEPS - 1) {
           cp_async_commit_group();
+#if !V_L
           advance();
+#endif
         }
 #if V_ORD == 0
 #pragma unroll
