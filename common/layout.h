@@ -150,4 +150,18 @@ inline constexpr SharedTile tile_05{.BK = 16, .padding = 0, .swizzled = false, .
 inline constexpr SharedTile tile_06{.BK = 16, .padding = 0, .swizzled = true, .halves = true};
 inline constexpr SharedTile tile_06b{.BK = 16, .padding = 4, .swizzled = false, .halves = true};
 
+// --- fragments of mma.sync (PTX ISA, "Matrix Fragments for mma.m16n8k16"; 10) -----------------------------------------
+//
+// The registers of a fragment are 32-bit words: two 16-bit elements, or one TF32. In words the maps are the same for all
+// types: every 8 x 4 words are one matrix, of which lane 4 g + t holds row g, word t.
+
+/// Row and word along k of register `r` (0 to 3) of A, 16 rows of 8 words.
+constexpr LADDER_HOST_DEVICE Coord mma_a(int lane, int r) { return {lane / 4 + r % 2 * 8, lane % 4 + r / 2 * 4}; }
+
+/// Column and word along k of register `r` (0 or 1) of B, 8 columns of 8 words.
+constexpr LADDER_HOST_DEVICE Coord mma_b(int lane, int r) { return {lane / 4, lane % 4 + r * 4}; }
+
+/// Row and column of register `r` (0 to 3) of C and D, 16 x 8 elements of FP32.
+constexpr LADDER_HOST_DEVICE Coord mma_c(int lane, int r) { return {lane / 4 + r / 2 * 8, lane % 4 * 2 + r % 2}; }
+
 }  // namespace ladder

@@ -54,4 +54,22 @@ auto for_types(const Problem& p, F&& f) {
   }
 }
 
+/// An element of C as FP32, and FP32 rounded to the nearest element of C.
+inline __device__ float to_float(float x) { return x; }
+inline __device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+inline __device__ float to_float(__half x) { return __half2float(x); }
+template <class TC>
+__device__ TC from_float(float x) {
+  return TC(x);  // rounds to nearest, ties to even
+}
+
+/// Two neighbouring elements of C with one instruction; `p` is a multiple of their size.
+inline __device__ void store2(float* p, const float (&x)[2]) { *reinterpret_cast<float2*>(p) = {x[0], x[1]}; }
+inline __device__ void store2(__nv_bfloat16* p, const float (&x)[2]) {
+  *reinterpret_cast<__nv_bfloat162*>(p) = __floats2bfloat162_rn(x[0], x[1]);
+}
+inline __device__ void store2(__half* p, const float (&x)[2]) {
+  *reinterpret_cast<__half2*>(p) = __floats2half2_rn(x[0], x[1]);
+}
+
 }  // namespace ladder
