@@ -31,18 +31,22 @@ struct Tile {
   static constexpr int SMEM_BYTES = (BM + BN) * PITCH;
 };
 
+__device__ uint4 load16(const unsigned char* p) { return *reinterpret_cast<const uint4*>(p); }
+
 /// 16 bytes of a row, of which `left` are still inside it: zeros for what is not. Reads nothing where left < 1.
-template <Type type>
 __device__ uint4 load16(const unsigned char* row, int left) {
   if (left < 1) return {};
-  uint4 v = *reinterpret_cast<const uint4*>(row);
-  uint32_t* word = &v.x;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (left < 4 * i + 4) word[i] &= left > 4 * i ? 0xffff : 0;  // a whole word, a 16-bit element, or nothing
-    if (type == Type::tf32) word[i] = cvt_rna_tf32_f32(__uint_as_float(word[i]));
-  }
-  return v;
+  const uint4 v = load16(row);
+  const auto inside = [&](uint32_t word, int i) { return left >= i + 4 ? word : left > i ? word & 0xffff : 0; };
+  return {inside(v.x, 0), inside(v.y, 4), inside(v.z, 8), inside(v.w, 12)};
+}
+
+/// TF32 is rounded on its way: the tensor cores would cut off the lowest 13 bits.
+template <Type type>
+__device__ void store16(unsigned char* to, uint4 v) {
+  if constexpr (type == Type::tf32)
+    v = {cvt_rna_tf32_f32(v.x), cvt_rna_tf32_f32(v.y), cvt_rna_tf32_f32(v.z), cvt_rna_tf32_f32(v.w)};
+  *reinterpret_cast<uint4*>(to) = v;
 }
 
 template <Type type, class TC>
@@ -76,13 +80,29 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
   // [main-loop]
   // 3. main loop
   for (; k_tile >= 0; k_tile -= ROW) {
-    const int left = K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16;
+    uint4 nextA[BM / ROWS], nextB[BN / ROWS];
+    if (k_tile + ROW <= K * static_cast<int>(sizeof(T))) {
 #pragma unroll
-    for (int i = 0; i < BM / ROWS; ++i, gA[i - 1] -= ROW)
-      *reinterpret_cast<uint4*>(&sA[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16]) = load16<type>(gA[i], left);
+      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i]);
 #pragma unroll
-    for (int i = 0; i < BN / ROWS; ++i, gB[i - 1] -= ROW)
-      *reinterpret_cast<uint4*>(&sB[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16]) = load16<type>(gB[i], left);
+      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i]);
+    } else {  // ragged: zero past K, for beyond it may lie NaN
+      const int left = K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16;
+#pragma unroll
+      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i], left);
+#pragma unroll
+      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i], left);
+    }
+#pragma unroll
+    for (int i = 0; i < BM / ROWS; ++i) {
+      store16<type>(&sA[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextA[i]);
+      gA[i] -= ROW;
+    }
+#pragma unroll
+    for (int i = 0; i < BN / ROWS; ++i) {
+      store16<type>(&sB[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextB[i]);
+      gB[i] -= ROW;
+    }
     __syncthreads();
 
 #pragma unroll
