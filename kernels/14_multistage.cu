@@ -36,8 +36,11 @@ namespace {
 #ifndef V_L
 #define V_L 1
 #endif
+#ifndef V_S
+#define V_S 1
+#endif
 #ifndef V_G
-#define V_G 1
+#define V_G 0
 #endif
 #ifndef V_U
 #define V_U 1
@@ -95,6 +98,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;
   const int copy_row = threadIdx.x / 8, copy_chunk = threadIdx.x % 8;
 
+  const bool late = warp >= Tile::THREADS / 64;
   // 2. set up
   const int tiles_n = ceil_div(N, BN), tiles = ceil_div(M, BM) * tiles_n, k_tiles = ceil_div(K, BK);
   const uint32_t s0 = shared_address(smem);
@@ -213,10 +217,20 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         if (k == 3) {
+#if V_S
+          if (late) cp_async_wait_group<STAGES - 3>(); else cp_async_wait_group<STAGES - 2>();
+#else
           cp_async_wait_group<Tile::COPY_STEPS == 4 ? STAGES - 3 : STAGES - 2>();
+#endif
           __syncthreads();
         }
         load_fragments((k + 1) % 2, k == 3 ? next : stage, (k + 1) % 4);
+#if V_S
+        if (k == 0 ) advance();
+        if (late ? k >= 2 : k < 2) copy(s_to, Tile::COPIES * (k % 2) / 2, Tile::COPIES * (k % 2 + 1) / 2);
+        if (k == 1) { if (!late) cp_async_commit_group(); }
+        if (k == 3) { if (late) cp_async_commit_group(); }
+#else
 #if V_L
         if (k == 0) advance();
 #endif
@@ -228,6 +242,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
           advance();
 #endif
         }
+#endif
 #if V_ORD == 0
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
