@@ -37,7 +37,7 @@ namespace {
 #define V_L 1
 #endif
 #ifndef V_S
-#define V_S 1
+#define V_S 0
 #endif
 #ifndef V_G
 #define V_G 0
@@ -59,6 +59,7 @@ struct Tile {
   static constexpr int WN = V_WN;      // columns of C a warp
   static constexpr int STAGES = V_ST;
   static constexpr int COPY_STEPS = V_CP;
+  static_assert(COPY_STEPS > 0);
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int COPY_ROWS = THREADS / 8;       // rows that the block copies at once, 8 threads a row
   static constexpr int A_COPIES = BM / COPY_ROWS;     // 16-byte copies a thread makes of a tile of A
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(Tile::THREADS, V_BPS)
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;
   const int copy_row = threadIdx.x / 8, copy_chunk = threadIdx.x % 8;
 
-  const bool late = warp >= Tile::THREADS / 64;
+  [[maybe_unused]] const bool late = warp >= Tile::THREADS / 64;
   // 2. set up
   const int tiles_n = ceil_div(N, BN), tiles = ceil_div(M, BM) * tiles_n, k_tiles = ceil_div(K, BK);
   const uint32_t s0 = shared_address(smem);
