@@ -173,7 +173,7 @@ whole_ladder() {
     say "no GPU here (nvidia-smi lists none): the ladder runs on the simulator, checked and counted, not timed"
   fi
   if [[ -n $sim && ! -f build/sim/libcudart.so.13 ]]; then
-    say "the simulator was not built (cmake --preset default says why): recorded results follow"
+    say "the simulator is not built (cmake --preset default says why): recorded results follow"
     show_recorded
     return
   fi

@@ -1,4 +1,4 @@
-"""What the simulator counted, rung by rung: traffic with L2, wavefronts of shared memory, instructions."""
+"""What the simulator counted, rung by rung: global loads and stores, wavefronts of shared memory, instructions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +14,9 @@ from plots.units import Shape, digits
 
 SECTOR_BYTES = 32
 WARP = 32
-LOADS, STORES, IDEAL, CONFLICTS, PLAIN = "#3b6fa0", "#a9c8e6", "#3f8f6b", "#d55e00", "#6f6f6f"
+GLOBAL, IDEAL, CONFLICTS, PLAIN = "#3b6fa0", "#3f8f6b", "#d55e00", "#6f6f6f"
 PANELS = [(0.205, 0.215), (0.475, 0.215), (0.745, 0.215)]  # left edge and width of each
-BESIDE = 1.42  # axis over the longest bar: room for its number
+BESIDE = {"ha": "left", "va": "center", "fontsize": 9, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8}}
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Counted:
     rows: dict[str, Any]  # kernel, in ladder order -> row with the CSV's columns as attributes
 
     def loaded(self, kernel: str) -> float:
-        """Bytes from L2 into the SMs, in whole sectors."""
+        """Bytes that global loads move, in whole sectors; a GPU takes some of them from L1."""
         return self.rows[kernel].sim_global_load_sectors * SECTOR_BYTES
 
     def stored(self, kernel: str) -> float:
-        """Bytes from the SMs to L2, in whole sectors."""
+        """Bytes that global stores move, in whole sectors."""
         return self.rows[kernel].sim_global_store_sectors * SECTOR_BYTES
 
     def excess(self, kernel: str) -> float:
@@ -64,7 +64,8 @@ def counted(simulation: Simulation) -> list[Counted]:
 
 def grid(table: Counted) -> Grid:
     """Every counter of every rung."""
-    head = ["rung", "loaded from L2, MB", "asked for by lanes, MB", "stored to L2, MB", "shared wavefronts", "of them conflicts"]
+    head = ["rung", "loaded, MB in sectors", "asked for by lanes, MB", "stored, MB in sectors", "shared wavefronts"]
+    head += ["of them conflicts"]
     head += ["wavefronts for 4 FMAs", "PTX warp instructions", "instructions an FMA", "warps at barriers"]
     rows = []
     for kernel, row in table.rows.items():
@@ -84,20 +85,21 @@ def grid(table: Counted) -> Grid:
 def draw(table: Counted) -> Figure:
     """Three panels of horizontal bars, a rung a line: bytes an FMA, wavefronts for four FMAs, instructions an FMA."""
     kernels = list(table.rows)
-    fig = style.figure(1.25 + 0.34 * len(kernels))
+    fig = style.figure(1.05 + 0.34 * len(kernels))
     height = fig.get_figheight()
-    panels = [fig.add_axes((left, 0.6 / height, width, 1 - 1.2 / height)) for left, width in PANELS]
-    traffic = [[table.an_fma(table.loaded(k)) for k in kernels], [table.an_fma(table.stored(k)) for k in kernels]]
+    panels = [fig.add_axes((left, 0.6 / height, width, 1 - 1.0 / height)) for left, width in PANELS]
+    traffic = [[table.an_fma(table.loaded(k) + table.stored(k)) for k in kernels]]
     shared = [
         [table.for_four_fmas(table.rows[k].sim_shared_ideal) for k in kernels],
         [table.for_four_fmas(table.excess(k)) for k in kernels],
     ]
-    _bars(panels[0], kernels, traffic, [LOADS, STORES], "bytes an FMA", "L2: loads, stores (light)")
-    _bars(panels[1], kernels, shared, [IDEAL, CONFLICTS], "wavefronts for 4 FMAs", "shared: ideal, conflicts (red)")
+    panels[0].set_xscale("log")  # the ladder spans three orders of magnitude here
+    _bars(panels[0], kernels, traffic, [GLOBAL], "bytes an FMA (logarithmic)", "global memory")
+    _bars(panels[1], kernels, shared, [IDEAL, CONFLICTS], "wavefronts for 4 FMAs", "shared memory (red: conflicts)")
     instructions = [[table.instructions_an_fma(k) for k in kernels]]
     _bars(panels[2], kernels, instructions, [PLAIN], "PTX instructions an FMA", "instructions")
     for panel in panels[1:]:  # where FMAs alone would be the limit
-        panel.axvline(1, color=style.FAINT, linewidth=1, linestyle="-.")
+        panel.axvline(1, color=style.FAINT, linewidth=1, linestyle="-.", zorder=0.5)
         panel.set_yticks([])
     panels[0].set_yticks(range(len(kernels)), kernels)
     return fig
@@ -112,12 +114,22 @@ def _bars(ax: Axes, kernels: list[str], parts: list[list[float]], colours: list[
         for bar, kernel in zip(bars, kernels, strict=True):
             bar.set_hatch("////" if is_variant(kernel) else None)
         start = [low + value for low, value in zip(start, values, strict=True)]
-    right = max([*sums, 1.0]) * BESIDE
+    low, right = _limits(sums, ax.get_xscale() == "log")
     for place, value in enumerate(sums):
-        ax.text(value + 0.02 * right, place, digits(value), ha="left", va="center", fontsize=9)
+        ax.annotate(digits(value), (max(value, low), place), xytext=(3, 0), textcoords="offset points", **BESIDE)
     ax.tick_params(axis="y", length=0)
-    ax.locator_params(axis="x", nbins=4)
+    if ax.get_xscale() != "log":
+        ax.locator_params(axis="x", nbins=4)
     ax.set_ylim(len(kernels) - 0.4, -0.6)
-    ax.set_xlim(0, right)
+    ax.set_xlim(low, right)
     ax.set_xlabel(unit)
     ax.set_title(title, fontsize=10)
+
+
+def _limits(sums: list[float], logarithmic: bool) -> tuple[float, float]:
+    """The ends of an axis, with room for a number beside the longest bar."""
+    if not logarithmic:
+        return 0.0, max([*sums, 1.0]) * 1.42
+    known = [value for value in sums if value > 0] or [1.0]
+    low, high = min(known) / 2, max(known)
+    return low, high * (high / low) ** 0.42

@@ -363,8 +363,17 @@ void Driver::time_cell(const Cell& cell, Row& row) {
     }
 }
 
-/// What crossed between the SMs and L2, in whole sectors; wavefronts, and of them those beyond the fewest that could hold
-/// the bytes; instructions for each FMA.
+/// The simulator does some 50 to 500 million FMAs a second.
+void warn_of_long_work(const std::vector<Cell>& cells) {
+  double fmas = 0;
+  for (const Cell& cell : cells) fmas += static_cast<double>(cell.shape.m) * cell.shape.n * cell.shape.k;
+  if (fmas > 20e9)
+    fmt::print(stderr, "the simulator may take {:.0f} minutes and more for this; 256 256 256 shows as much\n",
+               fmas / 20e9);
+}
+
+/// What global loads and stores move, in whole sectors; wavefronts, and of them those beyond the fewest that could hold the
+/// bytes; instructions for each FMA.
 std::string counts_text(const Row& row) {
   constexpr const char* columns = "{:>10} {:>10} {:>11} {:>10} {:>10}";
   if (!row.contains("sim_warp_instructions")) return fmt::format(columns, "-", "-", "-", "-", "-");
@@ -418,9 +427,9 @@ void Driver::print_progress(size_t done, size_t total, const Row& row) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const double left = seconds / done * (total - done);
   const auto found = row.find("gflops");
-  fmt::print(stderr, "[{}/{}] {} {}x{}x{} {} {}; about {:.0f} s left\n", done, total, row.at("kernel"), row.at("m"),
+  fmt::print(stderr, "[{}/{}] {} {}x{}x{} {}{}; about {:.0f} s left\n", done, total, row.at("kernel"), row.at("m"),
              row.at("n"), row.at("k"), row.at("status"),
-             found == row.end() ? "" : fmt::format("{:.0f} GFLOP/s", std::stod(found->second)), left);
+             found == row.end() ? "" : fmt::format(" {:.0f} GFLOP/s", std::stod(found->second)), left);
 }
 
 int Driver::run() {
@@ -440,6 +449,7 @@ int Driver::run() {
   if (all.size() < asked)
     fmt::print(stderr, "resuming: {} of {} cells are in {} already\n", asked - all.size(), asked, options_.csv);
 
+  if (device_.simulated) warn_of_long_work(all);
   if (!all.empty()) print_header();
   size_t done = 0, wrong = 0, waived = 0;
   const bool quiet = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);  // the table itself is the progress

@@ -49,7 +49,8 @@ std::string find_simulator(const std::string& why) {
   const fs::path build = this_program().parent_path().parent_path();  // wherever it was moved to
   const fs::path library = build / "sim" / fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
   if (!fs::exists(library))
-    throw Waived(why + ", and the simulator was not built: it needs CUDA 13 and zstd.h (Debian's libzstd-dev)");
+    throw Waived(fmt::format("{}, and the simulator is not built ({} is not there): it needs CUDA 13 and zstd.h", why,
+                             library.string()));
   return library.string();
 }
 

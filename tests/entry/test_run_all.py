@@ -341,7 +341,7 @@ def test_without_gpu_and_simulator_the_recorded_results_are_shown(checkout):
     (recorded / "ladder.csv").touch()
     done = run_all(folder=checkout)
     assert done.returncode == 0, done.stderr
-    assert "no GPU here" in done.stderr and "the simulator was not built" in done.stderr
+    assert "no GPU here" in done.stderr and "the simulator is not built" in done.stderr
     assert done.stdout.splitlines()[-1] == "Report of recorded results: results/recorded/nvidia-h200/report.html"
     assert "--recorded" in (checkout / "results/recorded/nvidia-h200/report.html").read_text()
     assert not (checkout / "calls.txt").exists()

@@ -78,12 +78,12 @@ def test_the_simulator_is_found_beside_a_program_that_was_moved(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "why"), [(["--sim"], "--sim"), ([], "no GPU here")])
-def test_where_the_simulator_was_not_built_one_line_says_so(tmp_path, arguments, why):
+def test_where_the_simulator_is_not_built_one_line_says_so(tmp_path, arguments, why):
     program = moved_build(tmp_path, simulator=False)
     done = run(*arguments, "8", "8", "8", program=program, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == WAIVED
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"01_naive: {why}, and the simulator was not built")
+    assert line.startswith(f"01_naive: {why}, and the simulator is not built")
 
 
 def test_a_loader_that_takes_another_runtime_ends_it(tmp_path):
@@ -207,3 +207,32 @@ def test_wrong_rungs_are_found_and_a_fault_does_not_end_the_run(tmp_path):
     assert barrier["status"] == nowhere["status"] == "failed"
     assert "shared memory" in barrier["reason"] and "broken.cu:" in barrier["reason"]
     assert "rungs.cu:" in nowhere["reason"]
+
+
+def test_readme_shows_what_a_newcomer_sees():
+    command, *shown = re.search(r"```\n\$ (build/bin/ladder .*?)```", (ROOT / "README.md").read_text(), re.S)[1].splitlines()
+    program, *arguments = command.split()
+    done = run(*arguments, program=ROOT / program, CUDA_VISIBLE_DEVICES="")
+    assert [done.stderr.splitlines()[0], *done.stdout.splitlines()] == shown
+
+
+def test_the_whole_run_without_a_gpu(tmp_path):
+    """run_all.sh --quick, end to end; where nvidia-smi lists a GPU, the simulator is asked for."""
+    asked = ["--sim"] if shutil.which("nvidia-smi") else []
+    done = subprocess.run(
+        [ROOT / "run_all.sh", "--quick", *asked, "--results", tmp_path], capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == f"Report: {tmp_path}/report.html"
+    assert asked or "no GPU here" in done.stderr
+    rungs = len(list((ROOT / "kernels").glob("*.cu")))
+    for name, shapes in (("check", 32), ("counts", 1)):
+        with (tmp_path / f"{name}.csv").open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        assert len(rows) == rungs * shapes
+        assert {row["status"] for row in rows} <= {"ok", "waived"}
+        assert {row["gpu"] for row in rows} == {NAME}
+        assert all(row["sim_warp_instructions"] for row in rows if row["status"] == "ok")
+    html = (tmp_path / "report.html").read_text()
+    assert html.index("Counted, f32, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
+    assert (tmp_path / "plots/counters_f32_256x256x256.svg").exists()
