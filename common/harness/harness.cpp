@@ -308,7 +308,7 @@ void Driver::describe_resources(const Cell& cell, Row& row) const {
   cudaFuncAttributes attributes;
   cuda_check(cudaFuncGetAttributes(&attributes, resources.kernel));
   row["smem_bytes"] = fmt::to_string(attributes.sharedSizeBytes + resources.dynamic_smem_bytes);
-  if (device_.simulated) return;  // PTX has as many registers as it likes, and so nothing is known of occupancy
+  if (attributes.numRegs == 0) return;  // the simulator knows only what ptxas said of machine code for its own GPU
   int blocks = 0;
   cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, resources.kernel, resources.threads,
                                                            resources.dynamic_smem_bytes));

@@ -58,7 +58,8 @@ void restart_on_simulator(const std::string& library, char* const* argv) {
   const std::string folder = fs::path(library).parent_path().string();
   const char* const given = std::getenv("LD_LIBRARY_PATH");
   const std::string path = given ? given : "";
-  if (path.starts_with(folder)) throw std::runtime_error("the loader does not take the CUDA runtime from " + library);
+  if ((path + ":").starts_with(folder + ":"))
+    throw std::runtime_error("the loader does not take the CUDA runtime from " + library);
   setenv("LD_LIBRARY_PATH", path.empty() ? folder.c_str() : fmt::format("{}:{}", folder, path).c_str(), 1);
   std::fflush(nullptr);
   execv(this_program().c_str(), argv);

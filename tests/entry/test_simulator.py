@@ -4,7 +4,9 @@ import csv
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -113,8 +115,9 @@ def test_a_row_holds_the_check_and_the_counters_and_no_time(tmp_path):
     assert row["status"] == "ok" and row["protocol"] == "check" and row["gpu"] == NAME and row["sm"] == "90"
     assert 0 < float(row["max_error"]) < float(row["bound"])
     empty = ["rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublaslt_ms", "ratio_cublas", "ratio_best"]
-    empty += ["ceiling_fraction", "ceiling", "registers", "blocks_per_sm", "clock_mhz", "power_w", "throttle", "driver", "cublas"]
+    empty += ["ceiling_fraction", "ceiling", "clock_mhz", "power_w", "throttle", "driver", "cublas"]
     assert {name: row[name] for name in empty} == dict.fromkeys(empty, "")
+    assert row["registers"] != "0" and row["blocks_per_sm"] != "0", "unknown is empty"
     # A warp computes 32 neighbours of a row of C: for each k it loads one sector of A and four of B.
     fmas = 64 * 96 * 40
     assert int(row["sim_global_load_sectors"]) == fmas // 32 * 5
@@ -179,6 +182,24 @@ def test_resume_skips_what_is_there(tmp_path):
     assert [(row["kernel"][:2], row["m"]) for row in rows] == [("01", "8"), ("02", "8"), ("01", "9"), ("02", "9")]
 
 
+def test_interruption_keeps_rows_and_says_how_to_go_on(tmp_path):
+    file = tmp_path / "rows.csv"
+    program = subprocess.Popen(
+        [LADDER, "--sim", "--kernels", "01", "--shapes", "64x64x64,256x256x256,512x512x512,513x512x512", "--csv", file],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not file.exists() or len(file.read_text().splitlines()) < 2):
+        time.sleep(0.05)
+    program.send_signal(signal.SIGINT)
+    error = program.communicate(timeout=120)[1]
+    assert program.returncode == 130
+    assert "--resume goes on from there" in error
+    with file.open(newline="") as lines:
+        kept = list(csv.DictReader(lines))
+    assert 1 <= len(kept) < 4 and all(row["status"] == "ok" for row in kept)
+
+
 def test_rows_of_a_gpu_and_of_the_simulator_are_not_mixed(tmp_path):
     simulate(tmp_path, "8", "8", "8", "--kernels", "01")
     file = tmp_path / "rows.csv"
@@ -218,6 +239,7 @@ def test_readme_shows_what_a_newcomer_sees():
 
 def test_the_whole_run_without_a_gpu(tmp_path):
     """run_all.sh --quick, end to end; where nvidia-smi lists a GPU, the simulator is asked for."""
+    assert f'gpu="{NAME}"' in (ROOT / "run_all.sh").read_text(), "or the second run takes its results for another GPU's"
     asked = ["--sim"] if shutil.which("nvidia-smi") else []
     done = subprocess.run(
         [ROOT / "run_all.sh", "--quick", *asked, "--results", tmp_path], capture_output=True, text=True, timeout=900
