@@ -4,19 +4,13 @@
 
 namespace sim {
 
-void SharedMemory::reset() {
-  std::fill(words_.begin(), words_.end(), Word{});
-  for (int w = 0; w < max_warps; ++w) {
-    clocks_[w] = {};
-    clocks_[w][w] = 1;
-  }
-}
+void SharedMemory::reset() { std::fill(words_.begin(), words_.end(), Word{}); }
 
 SharedMemory::Verdict SharedMemory::read(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
   Word& word = words_[index];
   if (byte_mask & ~word.written) return {Found::uninitialised, 0, 0};
   if (word.writer != warp && (byte_mask & word.write_bytes) && !(strong && word.strong_write) &&
-      !knows(warp, word.writer, word.write_time))
+      !clocks_.knows(warp, word.writer, word.write_time))
     return {Found::race_with_write, word.writer, word.write_op};
   if (word.reader[0] != warp) {
     word.reader[1] = word.reader[0];
@@ -24,9 +18,9 @@ SharedMemory::Verdict SharedMemory::read(uint32_t index, unsigned byte_mask, uin
     word.read_op[1] = word.read_op[0];
     word.strong_read[1] = word.strong_read[0];
     word.read_bytes[1] = word.read_bytes[0];
-    word.reader[0] = static_cast<uint8_t>(warp);
+    word.reader[0] = static_cast<uint16_t>(warp);
   }
-  word.read_time[0] = clocks_[warp][warp];
+  word.read_time[0] = clocks_.now(warp);
   word.read_op[0] = op;
   word.strong_read[0] = strong;
   word.read_bytes[0] = static_cast<uint8_t>(byte_mask);
@@ -36,28 +30,19 @@ SharedMemory::Verdict SharedMemory::read(uint32_t index, unsigned byte_mask, uin
 SharedMemory::Verdict SharedMemory::write(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
   Word& word = words_[index];
   if (word.writer != warp && word.writer != nobody && !(strong && word.strong_write) &&
-      (byte_mask & word.write_bytes) && !knows(warp, word.writer, word.write_time))
+      (byte_mask & word.write_bytes) && !clocks_.knows(warp, word.writer, word.write_time))
     return {Found::race_with_write, word.writer, word.write_op};
   for (int i = 0; i < 2; ++i)
     if (word.reader[i] != warp && word.reader[i] != nobody && !(strong && word.strong_read[i]) &&
-        (byte_mask & word.read_bytes[i]) && !knows(warp, word.reader[i], word.read_time[i]))
+        (byte_mask & word.read_bytes[i]) && !clocks_.knows(warp, word.reader[i], word.read_time[i]))
       return {Found::race_with_read, word.reader[i], word.read_op[i]};
-  word.writer = static_cast<uint8_t>(warp);
-  word.write_time = clocks_[warp][warp];
+  word.writer = static_cast<uint16_t>(warp);
+  word.write_time = clocks_.now(warp);
   word.write_op = op;
   word.strong_write = strong;
   word.write_bytes = static_cast<uint8_t>(byte_mask);
   word.written |= byte_mask;
   return {};
-}
-
-void SharedMemory::arrive(uint32_t warp, Clock& known) {
-  for (int u = 0; u < max_warps; ++u) known[u] = std::max(known[u], clocks_[warp][u]);
-  ++clocks_[warp][warp];
-}
-
-void SharedMemory::leave(uint32_t warp, const Clock& known) {
-  for (int u = 0; u < max_warps; ++u) clocks_[warp][u] = std::max(clocks_[warp][u], known[u]);
 }
 
 SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask) {
