@@ -15,7 +15,8 @@ int first(Mask mask) { return std::countr_zero(mask); }
 
 }  // namespace
 
-void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+/// The lanes' addresses, as they stand in the instruction's state space.
+Block::Addresses Block::addresses(const Warp& warp, const Op& op) const {
   alignas(32) Addresses address;
   if (op.address_bytes == 8) {
     const uint64_t* base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
@@ -24,6 +25,11 @@ void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     const uint32_t* base = reinterpret_cast<const uint32_t*>(warp.registers + op.o.a);
     for (int l = 0; l < warp_size; ++l) address[l] = uint32_t(base[l] + uint64_t(op.displacement));
   }
+  return address;
+}
+
+void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  alignas(32) const Addresses address = addresses(warp, op);
   if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, 0);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
   Mask shared = 0, local = 0;
@@ -185,9 +191,10 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
   if (&owner == this) return;
   const Extent& other = owner.block_index_;
   if (owner.ended())
-    report(warp, lane, op,
-           fmt::format("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
-           Fault::illegal_address);
+    report(
+        warp, lane, op,
+        fmt::format("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
+        Fault::illegal_address);
   bool started = false;
   for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
   if (!started)
@@ -272,14 +279,17 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
       report(warp, lane, op,
              fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", 4 * word),
              Fault::launch_failure);
-    report(warp, lane, op,
-           fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {} at {}",
-                       4 * word, op.kind == Kind::load ? "read" : "write",
-                       verdict.found == SharedMemory::Found::race_with_write ? "write" : "read",
-                       cluster_.name_of(verdict.warp, *this),
-                       where(program_.ops[verdict.op])),
-           Fault::launch_failure);
+    report_race(warp, lane, op, word, op.kind == Kind::load, verdict);
   }
+}
+
+void Block::report_race(const Warp& warp, int lane, const Op& op, uint32_t word, bool reads,
+                        const SharedMemory::Verdict& verdict) const {
+  report(warp, lane, op,
+         fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {} at {}", 4 * word,
+                     reads ? "read" : "write", verdict.found == SharedMemory::Found::race_with_write ? "write" : "read",
+                     cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op])),
+         Fault::launch_failure);
 }
 
 namespace {
