@@ -81,6 +81,9 @@ class Block {
   void atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
 
   std::string where(const Op& op) const;
+  /// `access`: "read" or "write".
+  [[noreturn]] void report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                                  const SharedMemory::Verdict& verdict) const;
   [[noreturn]] void report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const;
 
   const Program& program_;

@@ -4,6 +4,11 @@
 // barrier hands every waiting warp what the arriving ones knew. Two accesses by different warps, one of them a write, are
 // a race unless the second warp knows of the first (PTX ISA 8, "Memory Consistency Model": neither happens before the
 // other). As FastTrack (Flanagan and Freund, 2009) does, one word remembers its last write and its last reads, not all.
+//
+// An asynchronous access (cp.async, bulk copies, wgmma's operands) is under way from the instruction that issues it until
+// somebody has waited for its completion. In between, nobody may write what it reads or touch what it writes, not even
+// the thread that issued it (PTX ISA 9.7.9.25, "Asynchronous copy"). At its end it becomes a read or
+// a write of the warp that waited, at the time of the wait: other warps then need a barrier after that.
 #pragma once
 
 #include <array>
@@ -28,7 +33,7 @@ class SharedMemory {
   std::byte* data() { return bytes_.data(); }
   uint32_t size() const { return size_; }
 
-  enum class Found { nothing, uninitialised, race_with_write, race_with_read };
+  enum class Found { nothing, uninitialised, race_with_write, race_with_read, write_under_way, read_under_way };
   struct Verdict {
     Found found = Found::nothing;
     uint32_t warp = 0, op = 0;  ///< of the other access
@@ -36,6 +41,18 @@ class SharedMemory {
   /// `byte_mask`: the bytes of the word. `strong`: atomic, volatile and the like, which do not race with one another.
   Verdict read(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
   Verdict write(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
+
+  /// Asynchronous accesses, always of whole words. One write of a word can be under way, or any number of reads.
+  Verdict begin_async_read(uint32_t word, uint32_t warp, uint32_t op);
+  Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op);
+  /// Their ends: from now on they are accesses by `warp` at `time`.
+  void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_read(uint32_t word, uint32_t warp, uint32_t op) { end_async_read(word, warp, op, now(warp)); }
+  void end_async_write(uint32_t word, uint32_t warp, uint32_t op) { end_async_write(word, warp, op, now(warp)); }
+
+  /// A warp's own time. An access at this time is known to those who learn of it from `known` after the next arrive().
+  uint32_t now(uint32_t warp) const { return clocks_[warp][warp]; }
 
   /// What a warp knows goes into `known` and its time goes on (it arrives); it learns what is in `known` (it leaves).
   void arrive(uint32_t warp, Clock& known);
@@ -50,12 +67,30 @@ class SharedMemory {
     uint8_t written = 0;                          ///< bytes that hold a value, one bit each
     uint8_t write_bytes = 0, read_bytes[2] = {};  ///< bytes that those accesses touched
     bool strong_write = false, strong_read[2] = {};
+    uint8_t under_way = 0;  ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
   };
+  static constexpr uint8_t writing = 1, reading = 2;
+  /// The asynchronous accesses of a word; there are none of these before the first such access.
+  struct Async {
+    uint32_t op = 0;     ///< of the write, or of the last read that began
+    uint16_t reads = 0;  ///< how many are under way
+    uint8_t warp = nobody;
+  };
+
+  Verdict check_read(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
+  Verdict check_write(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
+  static void note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
+  static void note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
+  Async& async(uint32_t word) {
+    if (async_.empty()) async_.resize(words_.size());
+    return async_[word];
+  }
 
   bool knows(uint32_t warp, uint32_t other, uint32_t time) const { return clocks_[warp][other] >= time; }
 
   std::vector<std::byte> bytes_;
   std::vector<Word> words_;
+  std::vector<Async> async_;
   uint32_t size_;
   std::array<Clock, max_warps> clocks_{};
 };
