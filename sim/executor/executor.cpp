@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "sim/error.h"
-#include "sim/executor/block.h"
+#include "sim/executor/cluster.h"
 
 namespace sim {
 namespace {
@@ -55,24 +55,33 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
                             program.param_bytes),
                 Fault::launch_failure);
 
+  const Extent &grid = launch.grid, &cluster = launch.cluster;
+  if (cluster.count() == 0 || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    throw Error(fmt::format("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel, grid.x,
+                            grid.y, grid.z, cluster.x, cluster.y, cluster.z),
+                Fault::launch_failure);
+  if (launch.cooperative && cluster.count() > 1)
+    throw Error(fmt::format("kernel {}: a cooperative launch in clusters is not supported", program.kernel));
+
+  const uint64_t units = launch.cooperative ? 1 : blocks / cluster.count();
   std::atomic<uint64_t> next = 0;
   std::mutex mutex;
   std::exception_ptr fault;
   const auto work = [&] {
     try {
-      Block block(program, module, launch, memory);
-      for (uint64_t i; (i = next++) < blocks;) block.run(i);
+      Cluster unit(program, module, launch, memory);
+      for (uint64_t i; (i = next++) < units;) unit.run(i);
       const std::lock_guard lock(mutex);
-      add_counts(program, block.counts(), counters);
+      add_counts(program, unit.counts(), counters);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!fault) fault = std::current_exception();
-      next = blocks;  // the others stop after their block
+      next = units;  // the others stop after their cluster
     }
   };
   const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::thread> workers;
-  for (uint64_t i = 1; i < std::min(wanted, blocks); ++i) workers.emplace_back(work);
+  for (uint64_t i = 1; i < std::min(wanted, units); ++i) workers.emplace_back(work);
   work();
   for (std::thread& worker : workers) worker.join();
   if (fault) std::rethrow_exception(fault);

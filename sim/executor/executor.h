@@ -19,6 +19,9 @@ struct Extent {
 
 struct LaunchParams {
   Extent grid, block;
+  Extent cluster;                 ///< blocks of a cluster; divides the grid
+  bool explicit_cluster = false;  ///< the kernel or its launch asked for clusters
+  bool cooperative = false;       ///< all blocks run at the same time: they may wait for one another
   uint32_t dynamic_smem = 0;
   std::vector<std::byte> params;  ///< the values of the .param list, laid out by size and alignment
   uint64_t seed = 0;              ///< of the order in which warps run

@@ -57,9 +57,12 @@ enum class Kind : uint8_t {
   match,
   redux,
   active_mask,
-  warp_barrier,  ///< bar.warp.sync
-  barrier,       ///< bar.sync, bar.arrive, bar.red, barrier.*
   is_space,      ///< isspacep
+  map_address,   ///< mapa, getctarank
+  warp_barrier,  ///< bar.warp.sync
+  // From here on, all live lanes of the warp do it as one.
+  barrier,          ///< bar.sync, bar.arrive, bar.red, barrier.*
+  cluster_barrier,  ///< barrier.cluster: sub 0 arrive, 1 wait
 };
 
 enum class Space : uint8_t { generic, global, shared, local, param, constant };
@@ -108,6 +111,7 @@ struct Op {
   bool aligned = false;    ///< all live lanes of the warp must execute it together
   bool is_signed = false;  ///< the element is sign-extended into a wider register
   bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
+  bool cluster = false;    ///< shared: of any block of the cluster (.shared::cluster)
   bool guard_negated = false;
   uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
   LaneFunction function = nullptr;
@@ -163,7 +167,22 @@ struct Preset {
     lanemask_ge,
     lanemask_gt,
     dynamic_smem,
-    total_smem
+    total_smem,
+    cluster_ctaid_x,
+    cluster_ctaid_y,
+    cluster_ctaid_z,
+    cluster_nctaid_x,
+    cluster_nctaid_y,
+    cluster_nctaid_z,
+    cluster_ctarank,
+    cluster_nctarank,
+    clusterid_x,
+    clusterid_y,
+    clusterid_z,
+    nclusterid_x,
+    nclusterid_y,
+    nclusterid_z,
+    is_explicit_cluster
   };
   What what;
   uint8_t bytes;

@@ -11,14 +11,18 @@ using Found = SharedMemory::Found;
 constexpr unsigned whole = 0xf;
 
 struct SharedMemoryTest : testing::Test {
-  SharedMemory shared{64};
-  SharedMemoryTest() { shared.reset(); }
+  Clocks clocks{2};
+  SharedMemory shared{64, clocks};
+  SharedMemoryTest() {
+    clocks.reset();
+    shared.reset();
+  }
   Found read(uint32_t word, uint32_t warp) { return shared.read(word, whole, warp, 100 + warp, false).found; }
   Found write(uint32_t word, uint32_t warp) { return shared.write(word, whole, warp, 200 + warp, false).found; }
   void barrier() {
-    Clock known{};
-    for (uint32_t w = 0; w < 2; ++w) shared.arrive(w, known);
-    for (uint32_t w = 0; w < 2; ++w) shared.leave(w, known);
+    Knowledge known;
+    for (uint32_t w = 0; w < 2; ++w) clocks.arrive(w, known);
+    for (uint32_t w = 0; w < 2; ++w) clocks.leave(w, known);
   }
 };
 
@@ -39,7 +43,7 @@ TEST_F(SharedMemoryTest, NobodyTouchesWhatIsBeingWritten) {
 TEST_F(SharedMemoryTest, OthersNeedABarrierAfterTheWait) {
   ASSERT_EQ(shared.begin_async_write(3, 0, 7).found, Found::nothing);
   barrier();
-  shared.end_async_write(3, 0, 7);
+  shared.end_async_write(3, 0, 7, clocks.now(0));
   EXPECT_EQ(read(3, 0), Found::nothing);
   const SharedMemory::Verdict other = shared.read(3, whole, 1, 101, false);
   EXPECT_EQ(other.found, Found::race_with_write);
@@ -67,9 +71,9 @@ TEST_F(SharedMemoryTest, NobodyWritesWhatIsBeingRead) {
   ASSERT_EQ(shared.begin_async_read(3, 1, 8).found, Found::nothing) << "several may read";
   EXPECT_EQ(read(3, 0), Found::nothing);
   EXPECT_EQ(write(3, 0), Found::read_under_way);
-  shared.end_async_read(3, 0, 7);
+  shared.end_async_read(3, 0, 7, clocks.now(0));
   EXPECT_EQ(shared.begin_async_write(3, 0, 9).found, Found::read_under_way) << "one is left";
-  shared.end_async_read(3, 1, 8);
+  shared.end_async_read(3, 1, 8, clocks.now(1));
   EXPECT_EQ(write(3, 0), Found::race_with_read) << "warp 0 does not know that warp 1's has ended";
   barrier();
   EXPECT_EQ(write(3, 0), Found::nothing);
