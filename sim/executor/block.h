@@ -100,11 +100,13 @@ class Block {
   void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
   void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
                     uint32_t bytes);
-  [[noreturn]] void report_race(const Warp& warp, int lane, const Op& op, uint32_t word, bool reads,
-                                const SharedMemory::Verdict& verdict) const;
   Addresses addresses(const Warp& warp, const Op& op) const;
   void move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
   void atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
+
+  /// `access`: "read" or "write".
+  [[noreturn]] void report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                                  const SharedMemory::Verdict& verdict) const;
 
   Block& owner_of(const Warp& warp, int lane, const Op& op, uint64_t address);
   void check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const;

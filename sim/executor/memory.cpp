@@ -275,21 +275,38 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
     int lane = first(mask);
     for (int l = warp_size - 1; l >= 0; --l)
       if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
-    if (verdict.found == SharedMemory::Found::uninitialised)
-      report(warp, lane, op,
-             fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", 4 * word),
-             Fault::launch_failure);
-    report_race(warp, lane, op, word, op.kind == Kind::load, verdict);
+    report_shared(warp, lane, op, word, op.kind == Kind::load ? "read" : "write", verdict);
   }
 }
 
-void Block::report_race(const Warp& warp, int lane, const Op& op, uint32_t word, bool reads,
-                        const SharedMemory::Verdict& verdict) const {
-  report(warp, lane, op,
-         fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {} at {}", 4 * word,
-                     reads ? "read" : "write", verdict.found == SharedMemory::Found::race_with_write ? "write" : "read",
-                     cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op])),
-         Fault::launch_failure);
+void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                          const SharedMemory::Verdict& verdict) const {
+  using Found = SharedMemory::Found;
+  const uint32_t address = 4 * word;
+  const std::string other =
+      verdict.found == Found::uninitialised
+          ? ""
+          : fmt::format("{} at {}", cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op]));
+  const auto message = [&] {
+    switch (verdict.found) {
+      case Found::uninitialised:
+        return fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", address);
+      case Found::write_under_way:
+        return fmt::format(
+            "a {} of shared memory at {:#x} while the asynchronous copy into it, of {}, is still under way: "
+            "nobody has waited for it",
+            access, address, other);
+      case Found::read_under_way:
+        return fmt::format(
+            "a {} of shared memory at {:#x} while an asynchronous operation still reads it, that of {}: "
+            "nobody has waited for it",
+            access, address, other);
+      default:
+        return fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}", address,
+                           access, verdict.found == Found::race_with_write ? "write" : "read", other);
+    }
+  };
+  report(warp, lane, op, message(), Fault::launch_failure);
 }
 
 namespace {
