@@ -100,12 +100,26 @@ class Block {
   void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
   void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
                     uint32_t bytes);
+  Addresses addresses(const Warp& warp, const Op& op) const;
   void move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
   void atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
+
+  /// `access`: "read" or "write".
+  [[noreturn]] void report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                                  const SharedMemory::Verdict& verdict) const;
 
   Block& owner_of(const Warp& warp, int lane, const Op& op, uint64_t address);
   void check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const;
   void map_address(Warp& warp, const Op& op, Mask mask);
+
+  // mbarrier.cpp
+  Mbarrier& find_mbarrier(const Warp& warp, int lane, const Op& op, Block& owner, uint64_t address) const;
+  bool mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  void init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count);
+  void arrive(Warp& warp, int lane, const Op& op, Mbarrier& m);
+  bool test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m);
+  void fence_proxy(Warp& warp, const Op& op);
+  std::string polls_for(const Warp& warp) const;
 
   Cluster& cluster_;
   const Program& program_;
@@ -126,6 +140,7 @@ class Block {
   std::vector<std::byte> frames_;
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
+  Mbarriers mbarriers_;
 };
 
 }  // namespace sim

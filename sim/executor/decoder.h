@@ -112,6 +112,14 @@ class Decoder {
   Op warp(Op& op);
   Op barrier(Op& op);
 
+  // decode_hopper.cpp
+  /// What came with sm_90; false for anything else.
+  bool hopper(Op& op);
+  void cluster_barrier(Op& op);
+  void map_address(Op& op);
+  void mbarrier(Op& op);
+  void fence_proxy(Op& op);
+
   const ptx::Module& module_;
   const ptx::Function& kernel_;
   Program program_;

@@ -15,7 +15,8 @@ int first(Mask mask) { return std::countr_zero(mask); }
 
 }  // namespace
 
-void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+/// The lanes' addresses, as they stand in the instruction's state space.
+Block::Addresses Block::addresses(const Warp& warp, const Op& op) const {
   alignas(32) Addresses address;
   if (op.address_bytes == 8) {
     const uint64_t* base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
@@ -24,6 +25,11 @@ void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     const uint32_t* base = reinterpret_cast<const uint32_t*>(warp.registers + op.o.a);
     for (int l = 0; l < warp_size; ++l) address[l] = uint32_t(base[l] + uint64_t(op.displacement));
   }
+  return address;
+}
+
+void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  alignas(32) const Addresses address = addresses(warp, op);
   if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, 0);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
   Mask shared = 0, local = 0;
@@ -185,9 +191,10 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
   if (&owner == this) return;
   const Extent& other = owner.block_index_;
   if (owner.ended())
-    report(warp, lane, op,
-           fmt::format("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
-           Fault::illegal_address);
+    report(
+        warp, lane, op,
+        fmt::format("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
+        Fault::illegal_address);
   bool started = false;
   for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
   if (!started)
@@ -268,18 +275,38 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
     int lane = first(mask);
     for (int l = warp_size - 1; l >= 0; --l)
       if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
-    if (verdict.found == SharedMemory::Found::uninitialised)
-      report(warp, lane, op,
-             fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", 4 * word),
-             Fault::launch_failure);
-    report(warp, lane, op,
-           fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {} at {}",
-                       4 * word, op.kind == Kind::load ? "read" : "write",
-                       verdict.found == SharedMemory::Found::race_with_write ? "write" : "read",
-                       cluster_.name_of(verdict.warp, *this),
-                       where(program_.ops[verdict.op])),
-           Fault::launch_failure);
+    report_shared(warp, lane, op, word, op.kind == Kind::load ? "read" : "write", verdict);
   }
+}
+
+void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                          const SharedMemory::Verdict& verdict) const {
+  using Found = SharedMemory::Found;
+  const uint32_t address = 4 * word;
+  const std::string other =
+      verdict.found == Found::uninitialised
+          ? ""
+          : fmt::format("{} at {}", cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op]));
+  const auto message = [&] {
+    switch (verdict.found) {
+      case Found::uninitialised:
+        return fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", address);
+      case Found::write_under_way:
+        return fmt::format(
+            "a {} of shared memory at {:#x} while the asynchronous copy into it, of {}, is still under way: "
+            "nobody has waited for it",
+            access, address, other);
+      case Found::read_under_way:
+        return fmt::format(
+            "a {} of shared memory at {:#x} while an asynchronous operation still reads it, that of {}: "
+            "nobody has waited for it",
+            access, address, other);
+      default:
+        return fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}", address,
+                           access, verdict.found == Found::race_with_write ? "write" : "read", other);
+    }
+  };
+  report(warp, lane, op, message(), Fault::launch_failure);
 }
 
 namespace {

@@ -4,6 +4,11 @@
 // ISA 8, "Memory Consistency Model": neither happens before the other). As FastTrack (Flanagan and Freund, 2009) does, one
 // word remembers its last write and its last reads, not all. Warps are numbered through the cluster: others' warps may
 // come here too (PTX ISA 5.1.6, "Shared State Space").
+//
+// An asynchronous access (cp.async, bulk copies, wgmma's operands) is under way from the instruction that issues it until
+// somebody has waited for its completion. In between, nobody may write what it reads or touch what it writes, not even
+// the thread that issued it (PTX ISA 9.7.9.25, "Asynchronous copy"). At its end it becomes a read or a write by the actor
+// and at the time that its completion mechanism gives it, which others must know of before they touch the word.
 #pragma once
 
 #include <array>
@@ -27,7 +32,7 @@ class SharedMemory {
   std::byte* data() { return bytes_.data(); }
   uint32_t size() const { return size_; }
 
-  enum class Found { nothing, uninitialised, race_with_write, race_with_read };
+  enum class Found { nothing, uninitialised, race_with_write, race_with_read, write_under_way, read_under_way };
   struct Verdict {
     Found found = Found::nothing;
     uint32_t warp = 0, op = 0;  ///< of the other access
@@ -35,6 +40,13 @@ class SharedMemory {
   /// `byte_mask`: the bytes of the word. `strong`: atomic, volatile and the like, which do not race with one another.
   Verdict read(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
   Verdict write(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
+
+  /// Asynchronous accesses, always of whole words. One write of a word can be under way, or any number of reads.
+  Verdict begin_async_read(uint32_t word, uint32_t warp, uint32_t op);
+  Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op);
+  /// Their ends: from now on they are accesses by `warp` at `time`.
+  void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
 
  private:
   static constexpr uint16_t nobody = 0xffff;
@@ -45,10 +57,28 @@ class SharedMemory {
     uint8_t written = 0;                          ///< bytes that hold a value, one bit each
     uint8_t write_bytes = 0, read_bytes[2] = {};  ///< bytes that those accesses touched
     bool strong_write = false, strong_read[2] = {};
+    uint8_t under_way = 0;  ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
   };
+  static constexpr uint8_t writing = 1, reading = 2;
+  /// The asynchronous accesses of a word; there are none of these before the first such access.
+  struct Async {
+    uint32_t op = 0;     ///< of the write, or of the last read that began
+    uint16_t reads = 0;  ///< how many are under way
+    uint16_t warp = nobody;
+  };
+
+  Verdict check_read(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
+  Verdict check_write(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
+  static void note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
+  static void note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
+  Async& async(uint32_t word) {
+    if (async_.empty()) async_.resize(words_.size());
+    return async_[word];
+  }
 
   std::vector<std::byte> bytes_;
   std::vector<Word> words_;
+  std::vector<Async> async_;
   uint32_t size_;
   const Clocks& clocks_;
 };
