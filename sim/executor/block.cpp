@@ -348,11 +348,15 @@ void Block::run_warp(Warp& warp) {
       case Kind::trap:
         if (mask) {
           if (op.text.starts_with("call of __assertfail"))
-            report(warp, first(mask), op, "an assertion failed", Fault::assertion);
+            report(warp, first(mask), op, "an assertion failed: " + argument_text(warp, first(mask), op, op.o.a),
+                   Fault::assertion);
           if (op.text.starts_with("call of"))
             report(warp, first(mask), op, op.text + " is not supported", Fault::unsupported);
           report(warp, first(mask), op, "trap", Fault::trap);
         }
+        break;
+      case Kind::print:
+        print(warp, op, mask);
         break;
       case Kind::pack:
         for (int l = 0; l < warp_size; ++l) {
@@ -786,9 +790,20 @@ void Block::report(const Warp& warp, int lane, const Op& op, const std::string& 
               fault);
 }
 
+uint64_t Block::state_of(const Warp& warp) const {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, of words
+  const auto add = [&](uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
+  const uint32_t* const words = reinterpret_cast<const uint32_t*>(warp.registers);
+  for (uint32_t i = 0; i < program_.register_bytes / 4; ++i) add(words[i]);
+  for (int l = 0; l < warp_size; ++l) add(warp.live >> l & 1 ? warp.pc[l] : ~uint64_t{0});
+  add(warp.parked);
+  return hash;
+}
+
 std::string Block::waits_for(const Warp& warp) const {
-  const Op& op = program_.ops[warp.waits_at];
   if (warp.state == Warp::done) return "has ended";
+  if (warp.state == Warp::ready) return "spins: " + where(program_.ops[warp.pc[first(warp.live)]]);
+  const Op& op = program_.ops[warp.waits_at];
   if (op.kind == Kind::cluster_barrier) return "waits at the cluster's barrier: " + where(op);
   if (warp.state == Warp::polling) return polls_for(warp);
   const Barrier& b = barriers_[warp.barrier];

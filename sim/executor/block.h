@@ -35,6 +35,13 @@ struct Pattern {
   std::array<uint8_t, 4 * warp_size> bytes;
 };
 
+/// Of a warp whose turn ended while it span: the state that it was in, to see whether it comes round to it.
+struct Spin {
+  uint64_t state = 0;   ///< a hash of its registers and of where its lanes are
+  uint64_t events = 0;  ///< the cluster's, then
+  uint32_t same = 0;    ///< how often it has come round to it since
+};
+
 struct Warp {
   Block* block = nullptr;
   uint32_t index = 0;  ///< in the block
@@ -52,6 +59,7 @@ struct Warp {
   bool cluster_arrived = false;        ///< between barrier.cluster.arrive and .wait
   uint64_t cluster_phase = 0;          ///< of the cluster's barrier, when it arrived
   Poll poll;
+  Spin spin;
 };
 
 class Block {
@@ -70,7 +78,10 @@ class Block {
   Extent index() const { return block_index_; }
   bool ended() const { return live_warps_ == 0; }
 
-  /// What a waiting or polling warp waits for, for a report.
+  /// Of everything that decides what a warp does next, memory apart.
+  uint64_t state_of(const Warp& warp) const;
+
+  /// What a waiting, polling or spinning warp waits for, for a report.
   std::string waits_for(const Warp& warp) const;
   std::string where(const Op& op) const;
   [[noreturn]] void report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const;
@@ -101,6 +112,11 @@ class Block {
   void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
                     uint32_t bytes);
   Addresses addresses(const Warp& warp, const Op& op) const;
+  void store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
+  void print(Warp& warp, const Op& op, Mask mask);
+  const std::byte* readable(const Warp& warp, int lane, uint64_t address, uint64_t bytes) const;
+  std::string text_at(const Warp& warp, int lane, const Op& op, uint64_t address) const;
+  std::string argument_text(const Warp& warp, int lane, const Op& op, uint32_t argument) const;
   void move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
   void atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
 

@@ -15,7 +15,7 @@ constexpr uint32_t patience = 64;
 }  // namespace
 
 Cluster::Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch,
-                 const DeviceMemory& memory)
+                 const DeviceMemory& memory, Headway& headway, size_t worker)
     : program(program),
       module(module),
       launch(launch),
@@ -24,7 +24,9 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
       counts_(program.ops.size()),
       patterns_(program.ops.size()),
       ranges_(program.ops.size()),
-      param_bytes_(launch.params.size() + param_alignment) {
+      param_bytes_(launch.params.size() + param_alignment),
+      headway_(headway),
+      worker_(worker) {
   const uint64_t begin = reinterpret_cast<uint64_t>(param_bytes_.data());
   param_ = param_bytes_.data() + (param_alignment - begin % param_alignment) % param_alignment;
   std::copy(launch.params.begin(), launch.params.end(), param_);
@@ -54,9 +56,44 @@ void Cluster::run(uint64_t index) {
   start(index);
   while (Warp* const warp = next()) {
     warp->block->run_warp(*warp);
+    look_at(*warp);
     if (warp->state != Warp::done) continue;
     warp->block->warp_ended();
     check_barrier();
+  }
+}
+
+bool Cluster::has_patience(const Warp& warp) const {
+  return warp.poll.progress != progress_ || warp.poll.times < patience;
+}
+
+/// A turn has ended. One that ended while the warp span may have changed nothing at all: if that is so of every warp that
+/// does not wait, on all workers, it stays so.
+void Cluster::look_at(Warp& warp) {
+  if (warp.state == Warp::polling) return;  // that has its own patience
+  if (warp.state != Warp::ready || !warp.spun) {
+    ++events_;
+    return;
+  }
+  Spin& spin = warp.spin;
+  const uint64_t state = warp.block->state_of(warp);
+  if (state != spin.state) ++events_;
+  spin.same = spin.events == events_ ? spin.same + 1 : 0;
+  spin.state = state;
+  spin.events = events_;
+  for (const Warp* const w : warps_) {
+    const bool may_go_on = w->state == Warp::ready     ? w->spin.events != events_ || w->spin.same < 2
+                           : w->state == Warp::polling ? has_patience(*w)
+                                                       : false;
+    if (may_go_on) return headway_.busy(worker_);
+  }
+  switch (headway_.spins(worker_)) {
+    case Headway::Verdict::go_on:
+      return;
+    case Headway::Verdict::livelock:
+      livelock(warp);
+    case Headway::Verdict::stop:
+      throw Stopped{};
   }
 }
 
@@ -75,8 +112,7 @@ Warp* Cluster::next() {
   if (polling_.empty()) deadlock();
   if (ready_.empty()) {
     bool hope = false;
-    for (const Warp* const warp : polling_)
-      hope = hope || warp->poll.progress != progress_ || warp->poll.times < patience;
+    for (const Warp* const warp : polling_) hope = hope || has_patience(*warp);
     if (!hope) deadlock();
   }
   return polling_[random_() % polling_.size()];
@@ -132,6 +168,16 @@ std::string Cluster::name_of(uint32_t actor, const Block& block) const {
   const Extent at = owner.index();
   if (&owner != &block) name += fmt::format("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
   return name;
+}
+
+void Cluster::livelock(const Warp& warp) {
+  std::string text =
+      "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks that "
+      "wait for one another need a cooperative launch)";
+  for (const Warp* const w : warps_) text += fmt::format("\n  warp {} {}", w->index, w->block->waits_for(*w));
+  int lane = 0;
+  while (!(warp.live >> lane & 1)) ++lane;
+  warp.block->report(warp, lane, program.ops[warp.pc[lane]], text, Fault::launch_failure);
 }
 
 void Cluster::deadlock() {

@@ -10,6 +10,7 @@
 
 #include "sim/executor/block.h"
 #include "sim/executor/clocks.h"
+#include "sim/executor/headway.h"
 
 namespace sim {
 
@@ -20,7 +21,12 @@ constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cl
 
 class Cluster {
  public:
-  Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory);
+  /// One of the launch's workers.
+  Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory,
+          Headway& headway, size_t worker);
+
+  /// Thrown where a fault elsewhere has ended the launch.
+  struct Stopped {};
 
   /// Runs unit `index` of the grid to its end.
   void run(uint64_t index);
@@ -57,7 +63,10 @@ class Cluster {
   void start(uint64_t index);
   Warp* next();
   void check_barrier();
+  void look_at(Warp& warp);
+  bool has_patience(const Warp& warp) const;
   [[noreturn]] void deadlock();
+  [[noreturn]] void livelock(const Warp& warp);
 
   std::vector<OpCount> counts_;
   std::vector<std::unique_ptr<Pattern>> patterns_;
@@ -68,6 +77,9 @@ class Cluster {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Warp*> warps_, ready_, polling_;  ///< all; those that can run
   uint64_t progress_ = 0;
+  uint64_t events_ = 0;  ///< turns after which a warp was not where it had been before
+  Headway& headway_;
+  size_t worker_;
   std::mt19937_64 random_;
 
   // barrier.cluster

@@ -392,6 +392,16 @@ Op Decoder::call(Op& op) {
   if (target->is_declaration) {  // the system's; only reached where something has gone wrong, or to print
     op.kind = Kind::trap;
     op.text = "call of " + target->name;
+    const auto place = [&](const Operand& list, size_t i) {
+      if (i >= list.elements.size() || list.elements[i].kind != symbol) fail("an argument that is no .param variable");
+      return places_.at(function_).call_params + uint32_t(variable(list.elements[i].symbol).offset);
+    };
+    if (target->name == "__assertfail") op.o.a = place(instruction_->operands.back(), 0);  // the message
+    if (target->name != "vprintf") return op;
+    op.kind = Kind::print;
+    op.o.d = place(operand(0), 0);
+    op.o.a = place(operand(2), 0);
+    op.o.b = place(operand(2), 1);
     return op;
   }
   op.kind = Kind::call;

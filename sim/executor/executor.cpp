@@ -67,22 +67,27 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
   std::atomic<uint64_t> next = 0;
   std::mutex mutex;
   std::exception_ptr fault;
-  const auto work = [&] {
+  const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
+  const size_t count = std::min(wanted, units);
+  Headway headway(count);
+  const auto work = [&](size_t worker) {
     try {
-      Cluster unit(program, module, launch, memory);
+      Cluster unit(program, module, launch, memory, headway, worker);
       for (uint64_t i; (i = next++) < units;) unit.run(i);
       const std::lock_guard lock(mutex);
       add_counts(program, unit.counts(), counters);
+    } catch (const Cluster::Stopped&) {
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!fault) fault = std::current_exception();
       next = units;  // the others stop after their cluster
+      headway.stop();
     }
+    headway.ended(worker);
   };
-  const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::thread> workers;
-  for (uint64_t i = 1; i < std::min(wanted, units); ++i) workers.emplace_back(work);
-  work();
+  for (size_t i = 1; i < count; ++i) workers.emplace_back(work, i);
+  work(0);
   for (std::thread& worker : workers) worker.join();
   if (fault) std::rethrow_exception(fault);
   ++counters.launches;

@@ -12,6 +12,8 @@
 
 namespace sim {
 
+class PrintBuffer;
+
 struct Extent {
   uint32_t x = 1, y = 1, z = 1;
   uint64_t count() const { return uint64_t{x} * y * z; }
@@ -26,6 +28,7 @@ struct LaunchParams {
   std::vector<std::byte> params;  ///< the values of the .param list, laid out by size and alignment
   uint64_t seed = 0;              ///< of the order in which warps run
   unsigned threads = 0;           ///< CPU threads; 0: as many as there are
+  PrintBuffer* print = nullptr;   ///< where printf goes; null: nowhere
 };
 
 /// Error where the kernel uses something that the executor does not know.

@@ -106,8 +106,19 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
   }
   if (op.kind == Kind::atomic)
     atomic(warp, op, mask, at);
+  else if (space == Space::shared && op.kind == Kind::store &&
+           uint32_t(patterns_[pc]->words) * 4 < uint32_t(std::popcount(mask)) * bytes)
+    store_in_any_order(warp, op, mask, at);
   else
     move_data(warp, op, mask, at);
+}
+
+/// Lanes that write to one place at once: which of them wins is not specified (CUDA C++ Programming Guide, "SIMT
+/// Architecture"), so it is another with every seed.
+void Block::store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
+  const int last = static_cast<int>(cluster_.random() % warp_size);
+  move_data(warp, op, mask, at);
+  if (mask >> last & 1) move_data(warp, op, Mask{1} << last, at);  // once more, after the others
 }
 
 void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {

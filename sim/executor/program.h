@@ -44,6 +44,7 @@ enum class Kind : uint8_t {
   ret,     ///< from a function, or the end of the lane
   exit,
   trap,
+  print,   ///< call of vprintf: format, arguments and result at o.a, o.b, o.d of a lane's frame
   pack,    ///< mov d, {..}
   unpack,  ///< mov {..}, d
   clock,   ///< mov of %clock, %clock64, %globaltimer

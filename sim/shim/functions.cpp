@@ -9,16 +9,22 @@ namespace {
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// CUDA C++ Best Practices Guide, "Calculating Occupancy", without registers: how many ptxas would give a thread is not
-/// known here, so they are taken not to be the limit. Threads, shared memory and the number of blocks are.
+/// CUDA C++ Best Practices Guide, "Calculating Occupancy". Threads, shared memory, the number of blocks and registers
+/// limit it; registers not where the program holds no machine code for the described GPU, which alone says how many.
 int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
   require(threads > 0);
   if (threads > kernel.max_threads) return 0;
   if (dynamic_smem > static_cast<size_t>(std::max(kernel.max_dynamic_smem, 0))) return 0;
   const int smem = round_up(kernel.smem_bytes + static_cast<int>(dynamic_smem) + h200::smem_reserved_per_block,
                             h200::smem_granularity);
-  return std::min({h200::max_blocks_per_sm, h200::max_threads_per_sm / round_up(threads, h200::warp_size),
-                   h200::smem_per_sm / smem});
+  const int warps = round_up(threads, h200::warp_size) / h200::warp_size;
+  int by_registers = h200::max_blocks_per_sm;
+  if (kernel.usage.registers) {  // handed out to warps in units of 256, in each of the four partitions
+    const int of_a_warp = round_up(kernel.usage.registers * h200::warp_size, 256);
+    by_registers = h200::registers_per_sm / 4 / of_a_warp * 4 / warps;
+  }
+  return std::min({h200::max_blocks_per_sm, h200::max_threads_per_sm / (warps * h200::warp_size),
+                   h200::smem_per_sm / smem, by_registers});
 }
 
 }  // namespace
@@ -34,7 +40,8 @@ CUDA_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const
     attributes->sharedSizeBytes = kernel.smem_bytes;
     attributes->maxThreadsPerBlock = kernel.max_threads;
     attributes->maxDynamicSharedSizeBytes = kernel.max_dynamic_smem;
-    attributes->numRegs = 0;  // ptxas decides, and does not run
+    attributes->numRegs = kernel.usage.registers;  // 0 without machine code: ptxas decides, and does not run here
+    attributes->localSizeBytes = kernel.usage.local_bytes;
     attributes->ptxVersion = h200::sm;
     attributes->binaryVersion = h200::sm;
     attributes->preferredShmemCarveout = -1;

@@ -2,11 +2,13 @@
 // launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "sim/executor/executor.h"
+#include "sim/executor/print.h"
 #include "sim/shim/counts.h"
 #include "sim/shim/device.h"
 #include "sim/shim/modules.h"
@@ -29,6 +31,7 @@ void check_configuration(const Kernel& kernel, const Configuration& launch) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
            size.y <= unsigned(limits[1]) && size.z <= unsigned(limits[2]);
   };
+  require(launch.grid.x && launch.grid.y && launch.grid.z, cudaErrorInvalidValue);  // as an H200 with CUDA 13 says
   require(within(launch.grid, h200::max_grid), cudaErrorInvalidConfiguration);
   require(within(launch.block, h200::max_block), cudaErrorInvalidConfiguration);
   const size_t threads = size_t{launch.block.x} * launch.block.y * launch.block.z;
@@ -55,6 +58,16 @@ uint64_t next_seed() {
   return seed++;
 }
 
+/// What the kernel prints, written when it has ended; also where a fault ended it, since that is when one wants to see it.
+struct Printed {
+  PrintBuffer buffer;
+  ~Printed() {
+    const std::string text = buffer.take();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+};
+
 void launch(Kernel& kernel, const Configuration& configuration, void** arguments) {
   check_configuration(kernel, configuration);
   const auto& cluster = kernel.function->reqnctapercluster;
@@ -68,6 +81,8 @@ void launch(Kernel& kernel, const Configuration& configuration, void** arguments
   const ptx::Module& module = *kernel.binary->module;
   if (!kernel.program) kernel.program = std::make_unique<Program>(decode(module, *kernel.function));
   Counters counters;
+  Printed printed;
+  params.print = &printed.buffer;
   run(*kernel.program, module, params, runtime().memory, counters);
   add_counts(kernel.name, counters);
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "sim/cubin.h"
 #include "sim/executor/program.h"
 #include "sim/ptx/ir.h"
 #include "sim/shim/runtime.h"
@@ -15,8 +17,9 @@ namespace sim {
 /// One fat binary: one translation unit of the program.
 struct Binary {
   const void* wrapper;
-  std::unique_ptr<ptx::Module> module = {};  ///< null until loaded
-  cudaError_t failed = cudaSuccess;          ///< why it could not be loaded
+  std::unique_ptr<ptx::Module> module = {};       ///< null until loaded
+  cudaError_t failed = cudaSuccess;               ///< why it could not be loaded
+  std::map<std::string, KernelUsage> usage = {};  ///< of its kernels, where it holds machine code for the described GPU
 };
 
 struct Kernel {
@@ -27,6 +30,7 @@ struct Kernel {
   int smem_bytes = 0;                           ///< static shared memory
   int max_threads = 0;                          ///< a block; __launch_bounds__ may lower it
   int max_dynamic_smem = 0;                     ///< cudaFuncSetAttribute may raise it
+  KernelUsage usage = {};                       ///< zeros where there is no machine code
 };
 
 struct Variable {
