@@ -28,8 +28,11 @@ __global__ void uninitialised(float* x, int) {
 
 __global__ void race(float* x, int) {
   __shared__ float tile[threads];
-  tile[threadIdx.x] = x[threadIdx.x];
-  x[threadIdx.x] = tile[threads - 1 - threadIdx.x];  // __syncthreads() is missing before it
+  for (int step = 0; step < 2; ++step) {
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] += tile[threads - 1 - threadIdx.x];
+  }  // the next step overwrites the tile: a second __syncthreads() is missing
 }
 
 __global__ void divergent(float* x, int n) {
