@@ -26,8 +26,9 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     if (op.counted == Class::fp32) c.flops[0] = flops;
     if (op.counted == Class::fp64) c.flops[1] = flops;
     if (op.counted == Class::fp16) c.flops[2] = flops;
-    const uint64_t bytes = op.bytes * op.elements.size();
-    const bool load = op.kind == Kind::load;
+    const bool bulk = op.kind == Kind::bulk_copy;  // its "lanes" are bytes
+    const uint64_t bytes = bulk ? 1 : op.bytes * op.elements.size();
+    const bool load = op.kind == Kind::load || (bulk && op.space == Space::shared);
     (load ? c.global_loads : c.global_stores) = n.global_requests;
     (load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
     (load ? c.global_load_bytes : c.global_store_bytes) = n.global_lanes * bytes;

@@ -61,6 +61,8 @@ enum class Kind : uint8_t {
   is_space,      ///< isspacep
   map_address,   ///< mapa (sub 0), getctarank (1)
   mbarrier,      ///< sub: MbarrierOp
+  bulk_copy,     ///< cp.async.bulk, cp.reduce.async.bulk: `space` the destination's, sub the source's
+  bulk_group,    ///< cp.async.bulk.commit_group (sub 0), wait_group (1), wait_group.read (2): immediate
   fence_proxy,   ///< fence.proxy.async (sub 0), fence.mbarrier_init (1)
   warp_barrier,  ///< bar.warp.sync
   // From here on, all live lanes of the warp do it as one.
@@ -107,6 +109,8 @@ enum class MbarrierOp : uint8_t {
 };
 /// Of Operands::flags: a wait by parity; an arrival that first expects bytes, or must not complete the phase.
 constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
+/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there.
+constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4;
 
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
@@ -114,6 +118,11 @@ struct Element {
   uint8_t bytes;    ///< the register's width
 };
 constexpr uint32_t discarded = 0xffffffff;
+/// An address operand beside the first one.
+struct Address {
+  Element base;
+  int64_t displacement = 0;
+};
 struct Copy {
   uint32_t from, to, bytes;  ///< of a lane's frame
 };
@@ -137,9 +146,10 @@ struct Op {
   uint8_t address_bytes = 8;  ///< width of the address register
   uint8_t sub = 0;            ///< mode of shfl, vote, match, redux, barrier; AtomicOp
   NumberType type = NumberType::unsigned_;
-  std::vector<Element> elements;  ///< of a vector operand (one for a scalar)
-  std::vector<Copy> copies;       ///< arguments of call before, results after
-  uint32_t arguments = 0;         ///< how many of `copies` are arguments
+  std::vector<Element> elements;   ///< of a vector operand (one for a scalar)
+  std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier
+  std::vector<Copy> copies;        ///< arguments of call before, results after
+  uint32_t arguments = 0;          ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;
   uint32_t source = 0;  ///< index into Program::sources
   std::string text;     ///< mnemonic with modifiers, for reports
