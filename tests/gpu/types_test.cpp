@@ -18,21 +18,24 @@ struct Combination {
 
 class EveryType : public GpuTest, public testing::WithParamInterface<Combination> {
  protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (device_ && device_->simulated) GTEST_SKIP() << "cuBLAS does not run on the simulator";
+  }
   OperandSpec spec(Shape shape, int ld_pad) const {
     return {shape, GetParam().type, GetParam().out, GetParam().layout_b, ld_pad, Init::normal, 11};
   }
 };
 
 TEST_P(EveryType, BaselinesPassTheCheck) {
-  const Blas blas;
   for (const Shape& shape : {Shape{128, 256, 512}, Shape{72, 264, 1032}, Shape{1000, 8, 4096}})
     for (const int ld_pad : {0, 8})
       for (const float beta : {0.0F, -1.5F})
         for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
           Operands operands(spec(shape, ld_pad), 1);
           const BlasLt blas_lt(operands, 0.75F, beta, nullptr);
-          Checker checker(operands, 0.75F, beta, mode, blas, nullptr);
-          const CheckResult result = checker.check([&](const Problem& p) { blas.gemm(p); });
+          Checker checker(operands, 0.75F, beta, mode, blas_.get(), nullptr);
+          const CheckResult result = checker.check([&](const Problem& p) { blas_->gemm(p); });
           EXPECT_TRUE(result.passed) << shape.str() << " " << result.message;
           if (!blas_lt.available()) continue;
           const CheckResult lt_result = checker.check([&](const Problem& p) { blas_lt.gemm(p); });
@@ -41,13 +44,12 @@ TEST_P(EveryType, BaselinesPassTheCheck) {
 }
 
 TEST_P(EveryType, AForgottenSliceOfKIsFound) {
-  const Blas blas;
   Operands operands(spec({128, 256, 512}, 0), 1);
-  Checker checker(operands, 1.0F, 0.0F, CheckMode::full, blas, nullptr);
+  Checker checker(operands, 1.0F, 0.0F, CheckMode::full, blas_.get(), nullptr);
   const CheckResult result = checker.check([&](const Problem& p) {
     Problem shorter = p;
     shorter.k -= 8;
-    blas.gemm(shorter);
+    blas_->gemm(shorter);
   });
   EXPECT_FALSE(result.passed);
   EXPECT_NE(result.message.find("elements wrong"), std::string::npos) << result.message;
