@@ -8,6 +8,7 @@
 #   ./run_all.sh list              every rung: number, name, idea, types, least architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of
+#   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text
 #
@@ -22,7 +23,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 
-commands=(test run list diff profile docs help)
+commands=(test run list diff profile counts docs help)
 
 usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
@@ -223,6 +224,15 @@ profile_rung() {
   exec python3 -m tools.profile "$stem" "${@:2}"
 }
 
+count_rung() {
+  (($#)) || usage_error "counts takes a rung and its arguments, such as: counts 06 256 256 256"
+  local stem
+  stem=$(stem_of "$1")
+  build "$stem" cudart_sim
+  need_python report
+  exec python3 -m tools.counts "$stem" "${@:2}"
+}
+
 list_rungs() { build ladder; exec build/bin/ladder --list "$@"; }
 
 run_tests() {
@@ -245,6 +255,7 @@ case ${1:-} in
   list) list_rungs "${@:2}" ;;
   diff) diff_rungs "${@:2}" ;;
   profile) profile_rung "${@:2}" ;;
+  counts) count_rung "${@:2}" ;;
   docs) build_docs ;;
   help | --help | -h) sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0" ;;
   -*) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results --help)" ;;
