@@ -5,7 +5,7 @@ namespace sim {
 const char* name(Class c) {
   static constexpr const char* names[classes] = {"integer",   "fp32",    "fp64",    "fp16",   "convert", "move",
                                                  "predicate", "control", "global",  "shared", "local",   "param",
-                                                 "atomic",    "warp",    "barrier", "other"};
+                                                 "atomic",    "shuffle", "barrier", "other"};
   return names[static_cast<size_t>(c)];
 }
 

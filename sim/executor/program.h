@@ -44,6 +44,7 @@ enum class Kind : uint8_t {
   ret,     ///< from a function, or the end of the lane
   exit,
   trap,
+  print,   ///< call of vprintf: format, arguments and result at o.a, o.b, o.d of a lane's frame
   pack,    ///< mov d, {..}
   unpack,  ///< mov {..}, d
   clock,   ///< mov of %clock, %clock64, %globaltimer
@@ -57,9 +58,16 @@ enum class Kind : uint8_t {
   match,
   redux,
   active_mask,
-  warp_barrier,  ///< bar.warp.sync
-  barrier,       ///< bar.sync, bar.arrive, bar.red, barrier.*
   is_space,      ///< isspacep
+  map_address,   ///< mapa (sub 0), getctarank (1)
+  mbarrier,      ///< sub: MbarrierOp
+  bulk_copy,     ///< cp.async.bulk, cp.reduce.async.bulk: `space` the destination's, sub the source's
+  bulk_group,    ///< cp.async.bulk.commit_group (sub 0), wait_group (1), wait_group.read (2): immediate
+  fence_proxy,   ///< fence.proxy.async (sub 0), fence.mbarrier_init (1)
+  warp_barrier,  ///< bar.warp.sync
+  // From here on, all live lanes of the warp do it as one.
+  barrier,          ///< bar.sync, bar.arrive, bar.red, barrier.*
+  cluster_barrier,  ///< barrier.cluster: sub 0 arrive, 1 wait
 };
 
 enum class Space : uint8_t { generic, global, shared, local, param, constant };
@@ -89,12 +97,32 @@ const char* name(Class c);
 enum class AtomicOp : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };
 enum class NumberType : uint8_t { unsigned_, signed_, f32, f64, f16, bf16, f16x2, bf16x2 };
 
+enum class MbarrierOp : uint8_t {
+  init,
+  inval,
+  arrive,
+  arrive_drop,
+  expect_tx,
+  complete_tx,
+  wait,  ///< test_wait and try_wait
+  pending_count
+};
+/// Of Operands::flags: a wait by parity; an arrival that first expects bytes, or must not complete the phase.
+constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
+/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there.
+constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4;
+
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
   uint32_t offset;  ///< in the register file; `discarded` for _
   uint8_t bytes;    ///< the register's width
 };
 constexpr uint32_t discarded = 0xffffffff;
+/// An address operand beside the first one.
+struct Address {
+  Element base;
+  int64_t displacement = 0;
+};
 struct Copy {
   uint32_t from, to, bytes;  ///< of a lane's frame
 };
@@ -108,6 +136,7 @@ struct Op {
   bool aligned = false;    ///< all live lanes of the warp must execute it together
   bool is_signed = false;  ///< the element is sign-extended into a wider register
   bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
+  bool cluster = false;    ///< shared: of any block of the cluster (.shared::cluster)
   bool guard_negated = false;
   uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
   LaneFunction function = nullptr;
@@ -117,9 +146,10 @@ struct Op {
   uint8_t address_bytes = 8;  ///< width of the address register
   uint8_t sub = 0;            ///< mode of shfl, vote, match, redux, barrier; AtomicOp
   NumberType type = NumberType::unsigned_;
-  std::vector<Element> elements;  ///< of a vector operand (one for a scalar)
-  std::vector<Copy> copies;       ///< arguments of call before, results after
-  uint32_t arguments = 0;         ///< how many of `copies` are arguments
+  std::vector<Element> elements;   ///< of a vector operand (one for a scalar)
+  std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier
+  std::vector<Copy> copies;        ///< arguments of call before, results after
+  uint32_t arguments = 0;          ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;
   uint32_t source = 0;  ///< index into Program::sources
   std::string text;     ///< mnemonic with modifiers, for reports
@@ -163,7 +193,22 @@ struct Preset {
     lanemask_ge,
     lanemask_gt,
     dynamic_smem,
-    total_smem
+    total_smem,
+    cluster_ctaid_x,
+    cluster_ctaid_y,
+    cluster_ctaid_z,
+    cluster_nctaid_x,
+    cluster_nctaid_y,
+    cluster_nctaid_z,
+    cluster_ctarank,
+    cluster_nctarank,
+    clusterid_x,
+    clusterid_y,
+    clusterid_z,
+    nclusterid_x,
+    nclusterid_y,
+    nclusterid_z,
+    is_explicit_cluster
   };
   What what;
   uint8_t bytes;

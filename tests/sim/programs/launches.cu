@@ -15,7 +15,7 @@ void expect(const char* what, cudaError_t expected) {
 
 int main() {
   plain<<<0, 32>>>();
-  expect("no blocks", cudaErrorInvalidConfiguration);
+  expect("no blocks", cudaErrorInvalidValue);
   plain<<<1, 0>>>();
   expect("no threads", cudaErrorInvalidConfiguration);
   plain<<<1, 2048>>>();
