@@ -26,15 +26,16 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     if (op.counted == Class::fp32) c.flops[0] = flops;
     if (op.counted == Class::fp64) c.flops[1] = flops;
     if (op.counted == Class::fp16) c.flops[2] = flops;
-    const uint64_t bytes = op.bytes * op.elements.size();
-    const bool load = op.kind == Kind::load;
-    (load ? c.global_loads : c.global_stores) = n.global_requests;
-    (load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
-    (load ? c.global_load_bytes : c.global_store_bytes) = n.global_lanes * bytes;
+    if (op.counted == Class::tensor) c.flops[3] = flops;
+    // A copy reads global memory and writes shared memory.
+    const bool global_load = is_read(op.kind) || op.kind == Kind::async_copy, load = is_read(op.kind);
+    (global_load ? c.global_loads : c.global_stores) = n.global_requests;
+    (global_load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
+    (global_load ? c.global_load_bytes : c.global_store_bytes) = n.global_bytes;
     (load ? c.shared_loads : c.shared_stores) = n.shared_requests;
     (load ? c.shared_load_wavefronts : c.shared_store_wavefronts) = n.wavefronts;
     (load ? c.shared_load_ideal : c.shared_store_ideal) = n.ideal;
-    (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_lanes * bytes;
+    (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_bytes;
     if (op.kind == Kind::barrier) c.barriers = n.warps;
     counters.total += c;
     const SourceLine& line = program.sources[op.source];
