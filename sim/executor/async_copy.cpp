@@ -40,7 +40,7 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
       if (ignored >> l & 1) copy.valid[l] = 0;
   }
 
-  const Addresses to = addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  const Addresses to = addresses(warp, op);
   const Addresses from = addresses(warp, op.from);
   check_aligned(warp, op, mask, to, op.bytes);
   check_aligned(warp, op, mask, from, op.bytes);

@@ -203,6 +203,7 @@ void Block::start(Extent index) {
   block_index_ = index;
   shared_.reset();
   barriers_.fill({});
+  mbarriers_.clear();
   live_warps_ = uint32_t(warps_.size());
   for (Warp& warp : warps_) {
     for (const Preset& p : program_.presets)
@@ -400,6 +401,25 @@ void Block::run_warp(Warp& warp) {
       case Kind::map_address:
         map_address(warp, op, mask);
         break;
+      case Kind::fence_proxy:
+        if (mask) fence_proxy(warp, op);
+        break;
+      case Kind::mbarrier:
+        if (mask) {
+          const bool incomplete = !mbarrier_operation(warp, op, pc, mask);
+          if (!incomplete && cluster_.random() % 4) break;
+          // Others go on: they must where a phase is incomplete, and may always.
+          ++count.warps;
+          count.lanes += std::popcount(mask);
+          set_pc(active, pc + 1);
+          if (incomplete) {
+            warp.spun = true;
+            warp.waits_at = pc;
+            warp.state = Warp::polling;
+          }
+          return;
+        }
+        break;
       case Kind::yield:
         ++count.warps;
         count.lanes += std::popcount(mask);
@@ -410,9 +430,9 @@ void Block::run_warp(Warp& warp) {
         Mask in = 0;
         for (int l = 0; l < warp_size; ++l) {
           const uint64_t a = at<uint64_t>(r, op.o.a)[l];
-          const bool shared = in_shared_window(a) && (op.cluster || owner_of(warp, l, op, a).rank_ == rank_);
-          const bool local = in_local_window(a);
-          if (op.space == Space::shared ? shared : op.space == Space::local ? local : !shared && !local)
+          const bool shared = in_shared_window(a), local = in_local_window(a);
+          const bool reachable = shared && (op.cluster || &owner_of(warp, l, op, a) == this);
+          if (op.space == Space::shared ? reachable : op.space == Space::local ? local : !shared && !local)
             in |= Mask{1} << l;
         }
         Mask& d = *at<Mask>(r, op.o.d);
@@ -790,6 +810,7 @@ std::string Block::waits_for(const Warp& warp) const {
   const Op& op = program_.ops[warp.waits_at];
   if (warp.state == Warp::done) return "has ended";
   if (op.kind == Kind::cluster_barrier) return "waits at the cluster's barrier: " + where(op);
+  if (warp.state == Warp::polling) return polls_for(warp);
   const Barrier& b = barriers_[warp.barrier];
   return fmt::format("waits at barrier {} ({} of {} warps have come): {}", warp.barrier, std::popcount(b.arrived),
                      b.expected ? std::to_string(b.expected) : std::string("all"), where(op));

@@ -100,7 +100,11 @@ class Block {
 
   void memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   void access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& address, uint64_t base);
+  /// The lanes' addresses, as they stand in the instruction's state space.
   static Addresses addresses(const Warp& warp, const Address& operand);
+  static Addresses addresses(const Warp& warp, const Op& op) {
+    return addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  }
   void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
                     uint32_t part = 0);
   void check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
@@ -138,6 +142,15 @@ class Block {
   void check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const;
   void map_address(Warp& warp, const Op& op, Mask mask);
 
+  // mbarrier.cpp
+  Mbarrier& find_mbarrier(const Warp& warp, int lane, const Op& op, Block& owner, uint64_t address) const;
+  bool mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  void init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count);
+  void arrive(Warp& warp, int lane, const Op& op, Mbarrier& m);
+  bool test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m);
+  void fence_proxy(Warp& warp, const Op& op);
+  std::string polls_for(const Warp& warp) const;
+
   Cluster& cluster_;
   const Program& program_;
   const LaunchParams& launch_;
@@ -157,6 +170,7 @@ class Block {
   std::vector<std::byte> frames_;
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
+  Mbarriers mbarriers_;
 };
 
 }  // namespace sim

@@ -44,10 +44,10 @@ void Cluster::start(uint64_t index) {
   arrived_.clear();
   const Extent& size = launch.cooperative ? launch.grid : launch.cluster;
   const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
-  const Extent first{uint32_t(index % nx) * size.x, uint32_t(index / nx % ny) * size.y, uint32_t(index / nx / ny) * size.z};
+  const Extent first{uint32_t(index % nx) * size.x, uint32_t(index / nx % ny) * size.y,
+                     uint32_t(index / nx / ny) * size.z};
   for (uint32_t rank = 0; rank < blocks_.size(); ++rank)
-    blocks_[rank]->start(
-        {first.x + rank % size.x, first.y + rank / size.x % size.y, first.z + rank / size.x / size.y});
+    blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y, first.z + rank / size.x / size.y});
 }
 
 void Cluster::run(uint64_t index) {

@@ -189,7 +189,22 @@ uint32_t Decoder::special(const Operand& operand, uint8_t bytes) {
                                                   {S::lanemask_ge, Preset::lanemask_ge},
                                                   {S::lanemask_gt, Preset::lanemask_gt},
                                                   {S::dynamic_smem_size, Preset::dynamic_smem},
-                                                  {S::total_smem_size, Preset::total_smem}};
+                                                  {S::total_smem_size, Preset::total_smem},
+                                                  {S::cluster_ctaid_x, Preset::cluster_ctaid_x},
+                                                  {S::cluster_ctaid_y, Preset::cluster_ctaid_y},
+                                                  {S::cluster_ctaid_z, Preset::cluster_ctaid_z},
+                                                  {S::cluster_nctaid_x, Preset::cluster_nctaid_x},
+                                                  {S::cluster_nctaid_y, Preset::cluster_nctaid_y},
+                                                  {S::cluster_nctaid_z, Preset::cluster_nctaid_z},
+                                                  {S::cluster_ctarank, Preset::cluster_ctarank},
+                                                  {S::cluster_nctarank, Preset::cluster_nctarank},
+                                                  {S::clusterid_x, Preset::clusterid_x},
+                                                  {S::clusterid_y, Preset::clusterid_y},
+                                                  {S::clusterid_z, Preset::clusterid_z},
+                                                  {S::nclusterid_x, Preset::nclusterid_x},
+                                                  {S::nclusterid_y, Preset::nclusterid_y},
+                                                  {S::nclusterid_z, Preset::nclusterid_z},
+                                                  {S::is_explicit_cluster, Preset::is_explicit_cluster}};
   if (operand.special == S::warp_size) return constant(warp_size, bytes);
   const auto found = known.find(operand.special);
   if (found == known.end()) fail(fmt::format("special register %{} is not supported", ptx::name_of(operand.special)));
@@ -268,6 +283,7 @@ Op Decoder::decode_one() {
     op.guard_negated = in.guard.negated;
   }
   const std::string_view m = in.mnemonic;
+  if (hopper(op)) return op;
   if (m == "bra") return branch(op);
   if (m == "call") return call(op);
   if (m == "ret" || m == "exit" || m == "trap") {
@@ -302,7 +318,8 @@ Op Decoder::decode_one() {
     op.counted = Class::predicate;
     op.o.d = write(operand(0), predicate);
     op.o.a = read_bytes(operand(1), 8);
-    op.space = space_of({"global", "shared", "local", "const"});
+    op.space = space_of({"global", "shared", "shared::cta", "shared::cluster", "local", "const"});
+    op.cluster = has("shared::cluster");
     return op;
   }
   return lanes(op);
@@ -403,9 +420,9 @@ Op Decoder::call(Op& op) {
 
 Space Decoder::space_of(std::initializer_list<std::string_view> allowed) const {
   static const std::map<std::string_view, Space> spaces = {
-      {"global", Space::global},      {"shared", Space::shared},    {"shared::cta", Space::shared},
-      {"local", Space::local},        {"const", Space::constant},   {"param", Space::param},
-      {"param::entry", Space::param}, {"param::func", Space::param}};
+      {"global", Space::global}, {"shared", Space::shared},          {"shared::cta", Space::shared},
+      {"local", Space::local},   {"shared::cluster", Space::shared}, {"const", Space::constant},
+      {"param", Space::param},   {"param::entry", Space::param},     {"param::func", Space::param}};
   for (const std::string_view name : allowed)
     if (has(name)) return spaces.at(name);
   return Space::generic;
@@ -476,6 +493,7 @@ Op Decoder::load_store(Op& op, bool is_load) {
         "param::func",
         "shared",
         "shared::cta",
+        "shared::cluster",
         "nc",
         "ca",
         "cg",
@@ -515,7 +533,9 @@ Op Decoder::load_store(Op& op, bool is_load) {
         "f64"});
   op.kind = is_load ? Kind::load : Kind::store;
   op.strong = has("volatile") || has("relaxed") || has("acquire") || has("release") || has("mmio");
-  op.space = space_of({"const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta"});
+  op.space = space_of(
+      {"const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster"});
+  op.cluster = has("shared::cluster");
   if (instruction_->modifiers.empty()) fail("no type");
   element_type(op, instruction_->modifiers.back());
   const Operand& where = operand(is_load ? 1 : 0);
@@ -536,10 +556,42 @@ Op Decoder::load_store(Op& op, bool is_load) {
 }
 
 Op Decoder::atomic(Op& op, bool has_result) {
-  only({"relaxed", "acquire",     "release", "acq_rel", "cta",  "cluster", "gpu",    "sys", "global",
-        "shared",  "shared::cta", "add",     "exch",    "cas",  "min",     "max",    "inc", "dec",
-        "and",     "or",          "xor",     "noftz",   "b32",  "b64",     "u32",    "u64", "s32",
-        "s64",     "f32",         "f64",     "f16",     "bf16", "f16x2",   "bf16x2", "b16"});
+  only({"relaxed",
+        "acquire",
+        "release",
+        "acq_rel",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "global",
+        "shared",
+        "shared::cluster",
+        "shared::cta",
+        "add",
+        "exch",
+        "cas",
+        "min",
+        "max",
+        "inc",
+        "dec",
+        "and",
+        "or",
+        "xor",
+        "noftz",
+        "b32",
+        "b64",
+        "u32",
+        "u64",
+        "s32",
+        "s64",
+        "f32",
+        "f64",
+        "f16",
+        "bf16",
+        "f16x2",
+        "bf16x2",
+        "b16"});
   static const std::map<std::string_view, AtomicOp> operations = {
       {"add", AtomicOp::add}, {"exch", AtomicOp::exch}, {"cas", AtomicOp::cas}, {"min", AtomicOp::min},
       {"max", AtomicOp::max}, {"inc", AtomicOp::inc},   {"dec", AtomicOp::dec}, {"and", AtomicOp::and_},
@@ -547,7 +599,8 @@ Op Decoder::atomic(Op& op, bool has_result) {
   op.kind = Kind::atomic;
   op.counted = Class::atomic;
   op.strong = true;
-  op.space = space_of({"global", "shared", "shared::cta"});
+  op.space = space_of({"global", "shared", "shared::cta", "shared::cluster"});
+  op.cluster = has("shared::cluster");
   bool found = false;
   for (const std::string_view m : instruction_->modifiers)
     if (const auto it = operations.find(m); it != operations.end()) {
@@ -579,8 +632,8 @@ Op Decoder::atomic(Op& op, bool has_result) {
 }
 
 Op Decoder::cvta(Op& op) {
-  only({"to", "global", "shared", "shared::cta", "local", "const", "param", "u64"});
-  const Space space = space_of({"global", "shared", "shared::cta", "local", "const", "param"});
+  only({"to", "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "u64"});
+  const Space space = space_of({"global", "shared", "shared::cta", "shared::cluster", "local", "const", "param"});
   const uint64_t base = space == Space::shared ? shared_window : space == Space::local ? local_window : 0;
   const LaneInstruction* add = find_lane_instruction("add.u64");
   op.kind = Kind::lanes;

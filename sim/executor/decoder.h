@@ -121,6 +121,14 @@ class Decoder {
   void multiply(Op& op);
   void list(Op& op, const Operand& registers, size_t count, uint8_t bytes, bool is_result);
 
+  // decode_hopper.cpp
+  /// What came with sm_90; false for anything else.
+  bool hopper(Op& op);
+  void cluster_barrier(Op& op);
+  void map_address(Op& op);
+  void mbarrier(Op& op);
+  void fence_proxy(Op& op);
+
   const ptx::Module& module_;
   const ptx::Function& kernel_;
   Program program_;

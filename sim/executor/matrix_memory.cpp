@@ -53,7 +53,7 @@ void Block::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
 
 /// The addresses of `op`, which are to be of this block's shared memory, as offsets in it.
 Block::Addresses Block::shared_addresses(const Warp& warp, const Op& op, Mask mask) {
-  Addresses address = addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  Addresses address = addresses(warp, op);
   if (op.space == Space::shared) return address;
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
@@ -89,7 +89,7 @@ void Block::move_matrices(Warp& warp, const Op& op, uint32_t pc) {
 
 void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
   const Fragment& f = *op.fragment;
-  Addresses base = addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  Addresses base = addresses(warp, op);
   Space space = op.space;
   if (space == Space::generic) {
     space = in_shared_window(base[0]) ? Space::shared : Space::global;

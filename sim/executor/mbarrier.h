@@ -38,9 +38,9 @@ using Mbarriers = std::map<uint32_t, Mbarrier>;
 /// The state that mbarrier.arrive gives out: the phase that it belongs to, and the arrivals pending before it.
 constexpr uint64_t mbarrier_state(uint64_t phase, uint32_t pending) { return phase << 20 | pending; }
 
-/// What a warp found incomplete: the mbarrier at `address` of block `rank`.
+/// What a warp found incomplete: the mbarrier at `address` of its block.
 struct Poll {
-  uint32_t rank = 0, address = 0;
+  uint32_t address = 0;
   uint64_t phase = 0;     ///< that it waits for
   uint64_t progress = 0;  ///< the cluster's, when it last looked
   uint32_t times = 0;     ///< how often it has looked since

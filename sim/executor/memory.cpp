@@ -28,7 +28,7 @@ Block::Addresses Block::addresses(const Warp& warp, const Address& operand) {
 }
 
 void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
-  alignas(32) const Addresses address = addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  alignas(32) const Addresses address = addresses(warp, op);
   if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, 0);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
   Mask shared = 0, local = 0;

@@ -58,7 +58,9 @@ enum class Kind : uint8_t {
   redux,
   active_mask,
   is_space,      ///< isspacep
-  map_address,   ///< mapa, getctarank
+  map_address,   ///< mapa (sub 0), getctarank (1)
+  mbarrier,      ///< sub: MbarrierOp
+  fence_proxy,   ///< fence.proxy.async (sub 0), fence.mbarrier_init (1)
   async_copy,    ///< cp.async
   async_commit,  ///< cp.async.commit_group
   async_wait,    ///< cp.async.wait_group, .wait_all (sub 1)
@@ -105,6 +107,19 @@ const char* name(Class c);
 
 enum class AtomicOp : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };
 enum class NumberType : uint8_t { unsigned_, signed_, f32, f64, f16, bf16, f16x2, bf16x2 };
+
+enum class MbarrierOp : uint8_t {
+  init,
+  inval,
+  arrive,
+  arrive_drop,
+  expect_tx,
+  complete_tx,
+  wait,  ///< test_wait and try_wait
+  pending_count
+};
+/// Of Operands::flags: a wait by parity; an arrival that first expects bytes, or must not complete the phase.
+constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
 
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
