@@ -216,6 +216,7 @@ void Block::start(Extent index) {
     warp.spun = false;
     warp.cluster_arrived = false;
     warp.poll = {};
+    warp.bulk_groups.fill(0);
     warp.copies.clear();
     warp.groups.fill(0);
   }
@@ -224,6 +225,7 @@ void Block::start(Extent index) {
 void Block::warp_ended() {
   --live_warps_;
   check_barriers();
+  if (live_warps_ == 0) check_pending();
 }
 
 // --- divergence ------------------------------------------------------------------------------------------------------------
@@ -400,6 +402,12 @@ void Block::run_warp(Warp& warp) {
         break;
       case Kind::map_address:
         map_address(warp, op, mask);
+        break;
+      case Kind::bulk_copy:
+        if (mask) bulk_copy(warp, op, pc, mask);
+        break;
+      case Kind::bulk_group:
+        bulk_group(warp, op, mask);
         break;
       case Kind::fence_proxy:
         if (mask) fence_proxy(warp, op);

@@ -10,6 +10,7 @@
 
 #include "sim/error.h"
 #include "sim/executor/async_copy.h"
+#include "sim/executor/bulk_copy.h"
 #include "sim/executor/executor.h"
 #include "sim/executor/mbarrier.h"
 #include "sim/executor/shared_memory.h"
@@ -55,7 +56,11 @@ struct Warp {
   Poll poll;
   std::vector<AsyncCopy> copies;             ///< cp.async under way, in the order of their issue
   std::array<uint32_t, warp_size> groups{};  ///< of each lane: how many it has committed
+  std::array<uint32_t, warp_size> bulk_groups{};  ///< how many each lane has committed
 };
+
+/// An addition to global memory that other CPU threads may change.
+void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value);
 
 class Block {
  public:
@@ -79,6 +84,8 @@ class Block {
   [[noreturn]] void report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const;
 
  private:
+  friend class Cluster;
+
   struct Barrier {
     uint32_t arrived = 0;   ///< warps, one bit each
     uint32_t expected = 0;  ///< warps; 0: all that live
@@ -150,6 +157,19 @@ class Block {
   bool test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m);
   void fence_proxy(Warp& warp, const Op& op);
   std::string polls_for(const Warp& warp) const;
+
+  // bulk_copy.cpp
+  BulkCopy::End shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster);
+  void bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  TensorMap tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) const;
+  void issue(BulkCopy copy);
+  void count_bulk(const BulkCopy& copy);
+  void check_tensor_row(const BulkCopy& copy, const TensorRow& row) const;
+  void read_source(BulkCopy& copy);
+  void write_destination(BulkCopy& copy);
+  void bulk_group(Warp& warp, const Op& op, Mask mask);
+  void check_pending() const;
+  [[noreturn]] void report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const;
 
   Cluster& cluster_;
   const Program& program_;

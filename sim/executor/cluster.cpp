@@ -39,6 +39,7 @@ void Cluster::start(uint64_t index) {
   random_.seed(launch.seed * 0x9e3779b97f4a7c15 + index);
   clocks.reset();
   progress_ = 0;
+  pending_.clear();
   phase_ = 0;
   arriving_.clear();
   arrived_.clear();
@@ -58,6 +59,7 @@ void Cluster::run(uint64_t index) {
     warp->block->warp_ended();
     check_barrier();
   }
+  finish();
 }
 
 /// A warp that can run; null where all have ended. Those that spin on an mbarrier come rarely, or when nobody else can.
@@ -77,9 +79,11 @@ Warp* Cluster::next() {
     bool hope = false;
     for (const Warp* const warp : polling_)
       hope = hope || warp->poll.progress != progress_ || warp->poll.times < patience;
-    if (!hope) deadlock();
+    if (!hope && !land_any()) deadlock();
   }
-  return polling_[random_() % polling_.size()];
+  Warp* const warp = polling_[random_() % polling_.size()];
+  if (ready_.empty() || random_() % 2) land_for(*warp->block, warp->poll.address);
+  return warp;
 }
 
 // --- barrier.cluster (PTX ISA 9.7.13.3) --------------------------------------------------------------------------------------

@@ -45,6 +45,9 @@ class Cluster {
   void arrive(Warp& warp, const Op& op);
   bool wait(Warp& warp, const Op& op);
 
+  bool land_for(const Block& block, uint32_t address);
+  bool land_any();
+
   /// Something happened that a polling warp may be waiting for.
   void progress() { ++progress_; }
 
@@ -56,6 +59,9 @@ class Cluster {
 
   void start(uint64_t index);
   Warp* next();
+  template <class Which>
+  bool land_one(const Which& which);
+  void finish();
   void check_barrier();
   [[noreturn]] void deadlock();
 
@@ -67,6 +73,7 @@ class Cluster {
   uint64_t index_ = 0;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Warp*> warps_, ready_, polling_;  ///< all; those that can run
+  std::vector<BulkCopy> pending_;
   uint64_t progress_ = 0;
   std::mt19937_64 random_;
 

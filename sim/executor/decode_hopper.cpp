@@ -13,6 +13,12 @@ bool Decoder::hopper(Op& op) {
     mbarrier(op);
   else if (m == "fence" && (has("proxy") || has("mbarrier_init")))
     fence_proxy(op);
+  else if ((m == "cp" && has("bulk")) || (m == "cp" && has("reduce")))
+    has("commit_group") || has("wait_group") ? bulk_group(op) : bulk_copy(op);
+  else if (m == "prefetch" && has("tensormap"))
+    only({"tensormap", "param", "const"});  // a hint on speed
+  else if (m == "griddepcontrol")
+    only({"launch_dependents", "wait"});  // one kernel runs at a time
   else
     return false;
   return true;
@@ -110,6 +116,99 @@ void Decoder::fence_proxy(Op& op) {
   op.kind = Kind::fence_proxy;
   op.sub = has("mbarrier_init");
   op.space = space_of({"global", "shared::cta", "shared::cluster"});
+}
+
+/// PTX ISA 9.7.9.27.3.
+void Decoder::bulk_group(Op& op) {
+  only({"async", "bulk", "commit_group", "wait_group", "read"});
+  op.kind = Kind::bulk_group;
+  op.sub = has("commit_group") ? 0 : has("read") ? 2 : 1;
+  if (op.sub) op.o.immediate = static_cast<uint32_t>(operand(0).bits);
+}
+
+Address Decoder::other_address(Op& op, const Operand& a) {
+  Operand plain = a;
+  if (!a.elements.empty()) {
+    if (a.elements.size() != 1 || !op.elements.empty()) fail("im2col is not supported");
+    for (const Operand& coordinate : a.elements[0].elements) op.elements.push_back({read_bytes(coordinate, 4), 4});
+    plain.elements.clear();
+  }
+  Op parsed;
+  address(parsed, plain);
+  return {parsed.o.a, parsed.address_bytes, parsed.displacement};
+}
+
+/// PTX ISA 9.7.9.27: cp.async.bulk, cp.reduce.async.bulk and their .tensor forms. To shared memory: [to], [from], bytes
+/// (not of a tensor), [mbarrier], the blocks of a multicast; to global memory: [to], [from], bytes. A cache policy follows.
+void Decoder::bulk_copy(Op& op) {
+  op.counted = Class::global;
+  if (has("prefetch")) {  // a hint on speed
+    only({"async", "bulk", "prefetch", "tensor", "1d", "2d", "3d", "4d", "5d", "L2", "global", "tile",
+          "L2::cache_hint"});
+    return;
+  }
+  only({"async",
+        "bulk",
+        "reduce",
+        "tensor",
+        "1d",
+        "2d",
+        "3d",
+        "4d",
+        "5d",
+        "shared::cluster",
+        "shared::cta",
+        "global",
+        "tile",
+        "mbarrier::complete_tx::bytes",
+        "bulk_group",
+        "multicast::cluster",
+        "L2::cache_hint",
+        "add",
+        "noftz",
+        "f16",
+        "bf16",
+        "f32",
+        "f64",
+        "u32",
+        "s32",
+        "u64",
+        "s64"});
+  // The destination's space comes before the source's.
+  std::vector<Space> spaces;
+  for (const std::string_view m : instruction_->modifiers)
+    if (m == "global" || m == "shared::cluster" || m == "shared::cta")
+      spaces.push_back(m == "global" ? Space::global : Space::shared);
+  const bool tensor = has("tensor");
+  if (spaces.size() != 2 || (spaces[0] == Space::global && spaces[1] == Space::global)) fail("unknown instruction");
+  op.kind = Kind::bulk_copy;
+  op.space = spaces[0];
+  op.sub = uint8_t(spaces[1]);
+  op.o.flags =
+      (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) | (has("reduce") ? flag_reduce : 0);
+  op.bytes = 1;
+  if (has("reduce")) {
+    if (op.space != Space::global || !has("add")) fail("only an addition to global memory is supported");
+    if (!tensor) {
+      const std::string_view type = instruction_->modifiers.back();
+      element_type(op, type);
+      op.o.d_bytes = op.bytes;
+      op.bytes = 1;
+      op.type = type == "f16"    ? NumberType::f16
+                : type == "bf16" ? NumberType::bf16
+                : type == "f32"  ? NumberType::f32
+                : type == "f64"  ? NumberType::f64
+                                 : NumberType::unsigned_;
+    }
+  }
+  size_t next = 0;
+  op.addresses.push_back(other_address(op, operand(next++)));
+  op.addresses.push_back(other_address(op, operand(next++)));
+  if (tensor != !op.elements.empty()) fail("coordinates");
+  if (!tensor) op.o.b = read_bytes(operand(next++), 4);
+  if (op.space != Space::shared) return;
+  op.addresses.push_back(other_address(op, operand(next++)));
+  if (has("multicast::cluster")) op.o.c = read_bytes(operand(next++), 2);
 }
 
 }  // namespace sim

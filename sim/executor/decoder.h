@@ -128,6 +128,10 @@ class Decoder {
   void map_address(Op& op);
   void mbarrier(Op& op);
   void fence_proxy(Op& op);
+  void bulk_copy(Op& op);
+  void bulk_group(Op& op);
+  /// An address beside the first one; a tensor map's may have coordinates, which go to op.elements.
+  Address other_address(Op& op, const Operand& a);
 
   const ptx::Module& module_;
   const ptx::Function& kernel_;

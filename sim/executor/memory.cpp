@@ -450,6 +450,18 @@ U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
 
 }  // namespace
 
+void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value) {
+  Op op;
+  op.sub = uint8_t(AtomicOp::add);
+  op.type = type;
+  if (bytes == 8)
+    update<uint64_t>(op, at, value, nullptr);
+  else if (bytes == 4)
+    update<uint32_t>(op, at, value, nullptr);
+  else
+    update<uint16_t>(op, at, value, nullptr);
+}
+
 void Block::atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
   for (int l = 0; l < warp_size; ++l) {  // blocks on other CPU threads do the same to global memory
     if (!(mask >> l & 1)) continue;

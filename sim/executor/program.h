@@ -60,6 +60,8 @@ enum class Kind : uint8_t {
   is_space,      ///< isspacep
   map_address,   ///< mapa (sub 0), getctarank (1)
   mbarrier,      ///< sub: MbarrierOp
+  bulk_copy,     ///< cp.async.bulk, cp.reduce.async.bulk: `space` the destination's, sub the source's
+  bulk_group,    ///< cp.async.bulk.commit_group (sub 0), wait_group (1), wait_group.read (2): immediate
   fence_proxy,   ///< fence.proxy.async (sub 0), fence.mbarrier_init (1)
   async_copy,    ///< cp.async
   async_commit,  ///< cp.async.commit_group
@@ -120,6 +122,8 @@ enum class MbarrierOp : uint8_t {
 };
 /// Of Operands::flags: a wait by parity; an arrival that first expects bytes, or must not complete the phase.
 constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
+/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there.
+constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4;
 
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
@@ -161,7 +165,8 @@ struct Op {
   Address from;  ///< of a copy: where it reads
   void (*multiply)(std::byte* registers, const Op& op) = nullptr;
   std::shared_ptr<const Fragment> fragment;
-  std::vector<Element> elements;  ///< of a vector operand (one for a scalar)
+  std::vector<Element> elements;   ///< of a vector operand (one for a scalar)
+  std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier
   std::vector<Copy> copies;       ///< arguments of call before, results after
   uint32_t arguments = 0;         ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;

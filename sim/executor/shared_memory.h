@@ -48,6 +48,11 @@ class SharedMemory {
   void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
   void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
 
+  /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.
+  bool visible_to_async(uint32_t word, uint32_t warp) const {
+    return words_[word].writer == nobody || clocks_.fenced(warp, words_[word].writer, words_[word].write_time);
+  }
+
  private:
   static constexpr uint16_t nobody = 0xffff;
   struct Word {

@@ -38,7 +38,11 @@ CUDA_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const
     attributes->ptxVersion = h200::sm;
     attributes->binaryVersion = h200::sm;
     attributes->preferredShmemCarveout = -1;
-    attributes->nonPortableClusterSizeAllowed = 0;
+    const auto& cluster = kernel.function->reqnctapercluster;
+    attributes->requiredClusterWidth = static_cast<int>(cluster[0]);
+    attributes->requiredClusterHeight = static_cast<int>(cluster[1]);
+    attributes->requiredClusterDepth = static_cast<int>(cluster[2]);
+    attributes->nonPortableClusterSizeAllowed = kernel.nonportable_clusters;
   });
 }
 
@@ -53,8 +57,14 @@ CUDA_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribut
       case cudaFuncAttributePreferredSharedMemoryCarveout:  // a hint on speed
         require(value >= -1 && value <= 100);
         return;
+      case cudaFuncAttributeNonPortableClusterSizeAllowed:
+        require(value == 0 || value == 1);
+        kernel.nonportable_clusters = value;
+        return;
+      case cudaFuncAttributeClusterSchedulingPolicyPreference:  // a hint on speed
+        return;
       default:
-        not_supported("cudaFuncSetAttribute of an attribute of clusters");
+        not_supported("cudaFuncSetAttribute of the dimensions of clusters");
     }
   });
 }
@@ -84,5 +94,30 @@ CUDA_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, co
     require(bytes && blocks > 0 && threads > 0);
     const int share = h200::smem_per_sm / blocks / h200::smem_granularity * h200::smem_granularity;
     *bytes = std::clamp(share - h200::smem_reserved_per_block - kernel.smem_bytes, 0, kernel.max_dynamic_smem);
+  });
+}
+
+/// Clusters that fit on the device at the same time: each lies within one GPC. What a real device answers depends on which
+/// of its multiprocessors are switched off.
+CUDA_API cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                                    const cudaLaunchConfig_t* configuration) {
+  return call([&] {
+    require(clusters && configuration);
+    Kernel& kernel = find_kernel(function);
+    const Extent cluster = cluster_of(kernel, *configuration);
+    const dim3 block = configuration->blockDim;
+    const int blocks =
+        blocks_per_sm(kernel, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
+    const int gpcs = h200::sm_count / h200::sms_per_gpc;
+    *clusters = gpcs * (h200::sms_per_gpc * blocks / static_cast<int>(cluster.count()));
+  });
+}
+
+CUDA_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                                          const cudaLaunchConfig_t* configuration) {
+  return call([&] {
+    require(size && configuration);
+    const Kernel& kernel = find_kernel(function);
+    *size = kernel.nonportable_clusters ? h200::max_cluster_blocks_nonportable : h200::max_cluster_blocks;
   });
 }

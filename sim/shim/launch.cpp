@@ -55,11 +55,13 @@ uint64_t next_seed() {
   return seed++;
 }
 
-void launch(Kernel& kernel, const Configuration& configuration, void** arguments) {
+void launch(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments, bool cooperative = false) {
+  const Configuration configuration{launched.gridDim, launched.blockDim, launched.dynamicSmemBytes, launched.stream};
   check_configuration(kernel, configuration);
-  const auto& cluster = kernel.function->reqnctapercluster;
-  if (cluster[0] * cluster[1] * cluster[2] > 1) not_supported("a kernel with __cluster_dims__");
   LaunchParams params;
+  params.cluster = cluster_of(kernel, launched);
+  params.explicit_cluster = kernel.function->reqnctapercluster[0] || params.cluster.count() > 1;
+  params.cooperative = cooperative;
   params.grid = {configuration.grid.x, configuration.grid.y, configuration.grid.z};
   params.block = {configuration.block.x, configuration.block.y, configuration.block.z};
   params.dynamic_smem = static_cast<uint32_t>(configuration.dynamic_smem);
@@ -70,6 +72,15 @@ void launch(Kernel& kernel, const Configuration& configuration, void** arguments
   Counters counters;
   run(*kernel.program, module, params, runtime().memory, counters);
   add_counts(kernel.name, counters);
+}
+
+cudaLaunchConfig_t plain(dim3 grid, dim3 block, size_t dynamic_smem, cudaStream_t stream) {
+  cudaLaunchConfig_t configuration = {};
+  configuration.gridDim = grid;
+  configuration.blockDim = block;
+  configuration.dynamicSmemBytes = dynamic_smem;
+  configuration.stream = stream;
+  return configuration;
 }
 
 /// The attributes that change what a kernel computes; those that only change its speed or its order among others need
@@ -90,9 +101,7 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
       case cudaLaunchAttributeCooperative:
         if (attribute.val.cooperative) not_supported("a cooperative launch");
         break;
-      case cudaLaunchAttributeClusterDimension:
-        if (attribute.val.clusterDim.x * attribute.val.clusterDim.y * attribute.val.clusterDim.z > 1)
-          not_supported("a launch in clusters of more than one block");
+      case cudaLaunchAttributeClusterDimension:  // cluster_of reads it
         break;
       default:
         not_supported(fmt::format("launch attribute {}", static_cast<int>(attribute.id)).c_str());
@@ -101,6 +110,26 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
 }
 
 }  // namespace
+
+Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration) {
+  const auto& required = kernel.function->reqnctapercluster;
+  const bool compiled = required[0] != 0;
+  Extent cluster;
+  if (compiled) cluster = {required[0], std::max(required[1], 1U), std::max(required[2], 1U)};
+  for (unsigned i = 0; i < configuration.numAttrs; ++i) {
+    if (configuration.attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+    const auto& asked = configuration.attrs[i].val.clusterDim;
+    require(asked.x && asked.y && asked.z);
+    require(!compiled || (asked.x == cluster.x && asked.y == cluster.y && asked.z == cluster.z));
+    cluster = {asked.x, asked.y, asked.z};
+  }
+  const int limit = kernel.nonportable_clusters ? h200::max_cluster_blocks_nonportable : h200::max_cluster_blocks;
+  const dim3 grid = configuration.gridDim;
+  require(cluster.count() <= uint64_t(limit), cudaErrorInvalidClusterSize);
+  require(grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0, cudaErrorInvalidClusterSize);
+  return cluster;
+}
+
 }  // namespace sim
 
 using namespace sim;
@@ -124,7 +153,7 @@ CUDA_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t*
 
 CUDA_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                       size_t dynamic_smem, cudaStream_t stream) {
-  return call([&] { launch(find_kernel(function), {grid, block, dynamic_smem, stream}, arguments); });
+  return call([&] { launch(find_kernel(function), plain(grid, block, dynamic_smem, stream), arguments); });
 }
 
 CUDA_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
@@ -137,9 +166,7 @@ CUDA_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration
   return call([&] {
     require(configuration);
     check_attributes(*configuration);
-    launch(find_kernel(function),
-           {configuration->gridDim, configuration->blockDim, configuration->dynamicSmemBytes, configuration->stream},
-           arguments);
+    launch(find_kernel(function), *configuration, arguments);
   });
 }
 

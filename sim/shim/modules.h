@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/executor/program.h"
+#include "sim/executor/executor.h"
 #include "sim/ptx/ir.h"
 #include "sim/shim/runtime.h"
 
@@ -27,6 +27,7 @@ struct Kernel {
   int smem_bytes = 0;                           ///< static shared memory
   int max_threads = 0;                          ///< a block; __launch_bounds__ may lower it
   int max_dynamic_smem = 0;                     ///< cudaFuncSetAttribute may raise it
+  bool nonportable_clusters = false;            ///< of more than 8 blocks; likewise
 };
 
 struct Variable {
@@ -39,6 +40,10 @@ struct Variable {
 
 /// By the host's stub or by the handle that cudaGetKernel gave out; loaded. Otherwise cudaErrorInvalidDeviceFunction.
 Kernel& find_kernel(const void* function);
+
+/// The clusters that a launch asks for, by its attribute or by the kernel's __cluster_dims__; 1 x 1 x 1 where by neither. A
+/// cluster that cannot be is cudaErrorInvalidClusterSize.
+Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration);
 
 /// By the host's shadow of the variable; loaded. Otherwise cudaErrorInvalidSymbol.
 Variable& find_variable(const void* symbol);
