@@ -217,6 +217,8 @@ void Block::start(Extent index) {
     warp.cluster_arrived = false;
     warp.poll = {};
     warp.bulk_groups.fill(0);
+    warp.copies.clear();
+    warp.groups.fill(0);
   }
 }
 
@@ -393,6 +395,15 @@ void Block::run_warp(Warp& warp) {
       }
       case Kind::nothing:
         break;
+      case Kind::async_copy:
+        if (mask) async_copy(warp, op, pc, mask);
+        break;
+      case Kind::async_commit:
+        for (int l = 0; l < warp_size; ++l) warp.groups[l] += mask >> l & 1;
+        break;
+      case Kind::async_wait:
+        if (mask) async_wait(warp, op, mask);
+        break;
       case Kind::map_address:
         map_address(warp, op, mask);
         break;
@@ -449,6 +460,12 @@ void Block::run_warp(Warp& warp) {
       case Kind::match:
       case Kind::redux:
       case Kind::warp_barrier:
+      case Kind::matrix_load:
+      case Kind::matrix_store:
+      case Kind::matrix_transpose:
+      case Kind::matrix_multiply:
+      case Kind::fragment_load:
+      case Kind::fragment_store:
       case Kind::barrier:
       case Kind::cluster_barrier:
         if (mask) {
@@ -463,7 +480,10 @@ void Block::run_warp(Warp& warp) {
               }
               return;
             }
-            warp_operation(warp, op, mask);
+            if (op.kind >= Kind::matrix_load)
+              matrix_operation(warp, op, pc, mask);
+            else
+              warp_operation(warp, op, mask);
             if (mask == active && limit == no_limit) break;
             set_pc(mask, pc + 1);
           }
@@ -534,7 +554,7 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
   for (int l = 0; l < warp_size; ++l)
     if ((warp.parked >> l & 1) && warp.pc[l] == pc) here |= Mask{1} << l;
   Mask needed = warp.live;
-  if (op.kind < Kind::barrier) {
+  if (op.kind < Kind::matrix_load) {
     const Mask* members = at<Mask>(warp.registers, op.o.c);
     const Mask wanted = members[first(mask)];
     for (int l = 0; l < warp_size; ++l) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/executor/async_copy.h"
 #include "sim/executor/bulk_copy.h"
 #include "sim/executor/executor.h"
 #include "sim/executor/mbarrier.h"
@@ -22,8 +23,8 @@ class Cluster;
 /// Counts of one operation of the program.
 struct OpCount {
   uint64_t warps = 0, lanes = 0;
-  uint64_t global_requests = 0, sectors = 0, global_lanes = 0;
-  uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_lanes = 0;
+  uint64_t global_requests = 0, sectors = 0, global_bytes = 0;
+  uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_bytes = 0;
 };
 
 /// What an access cost that looked alike, the last time.
@@ -61,6 +62,8 @@ struct Warp {
   uint64_t cluster_phase = 0;          ///< of the cluster's barrier, when it arrived
   Poll poll;
   Spin spin;
+  std::vector<AsyncCopy> copies;             ///< cp.async under way, in the order of their issue
+  std::array<uint32_t, warp_size> groups{};  ///< of each lane: how many it has committed
   std::array<uint32_t, warp_size> bulk_groups{};  ///< how many each lane has committed
 };
 
@@ -115,17 +118,44 @@ class Block {
 
   void memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   void access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& address, uint64_t base);
-  void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
+  /// The lanes' addresses, as they stand in the instruction's state space.
+  static Addresses addresses(const Warp& warp, const Address& operand);
+  static Addresses addresses(const Warp& warp, const Op& op) {
+    return addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  }
+  void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                    uint32_t part = 0);
+  void check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
+  void count_global(uint32_t pc, Mask mask, const Addresses& address, uint64_t bytes, uint32_t part);
+  void check_aligned(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes) const;
   void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
-                    uint32_t bytes);
-  Addresses addresses(const Warp& warp, const Op& op) const;
+                    uint32_t bytes, uint32_t part = 0);
   void store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
   void print(Warp& warp, const Op& op, Mask mask);
   const std::byte* readable(const Warp& warp, int lane, uint64_t address, uint64_t bytes) const;
   std::string text_at(const Warp& warp, int lane, const Op& op, uint64_t address) const;
   std::string argument_text(const Warp& warp, int lane, const Op& op, uint32_t argument) const;
+  /// What access number `part` of an operation cost the last time.
+  Pattern& pattern(uint32_t pc, uint32_t part, Space space) {
+    std::vector<Pattern>& known = patterns_[pc];
+    const size_t index = 2 * part + (space == Space::shared);
+    if (index >= known.size()) known.resize(index + 1);
+    return known[index];
+  }
   void move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
   void atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
+
+  // async_copy.cpp
+  void async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  void async_wait(Warp& warp, const Op& op, Mask mask);
+  /// The parts of a copy that belong to the lanes `due` take place, as writes by `actor` at `time`.
+  void land(AsyncCopy& copy, Mask due, uint32_t actor, uint32_t time);
+
+  // matrix_memory.cpp
+  void matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  Addresses shared_addresses(const Warp& warp, const Op& op, Mask mask);
+  void move_matrices(Warp& warp, const Op& op, uint32_t pc);
+  void move_fragment(Warp& warp, const Op& op, uint32_t pc);
 
   /// `access`: "read" or "write".
   [[noreturn]] void report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
@@ -164,7 +194,7 @@ class Block {
   Clocks& clocks_;
   // Of the whole cluster, by operation.
   std::vector<OpCount>& counts_;
-  std::vector<std::unique_ptr<Pattern>>& patterns_;
+  std::vector<std::vector<Pattern>>& patterns_;
   std::vector<std::pair<uint64_t, uint64_t>>& ranges_;  ///< the allocation it hit last, first byte and end
 
   uint32_t rank_;

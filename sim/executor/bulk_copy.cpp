@@ -15,11 +15,10 @@ namespace {
 using Found = SharedMemory::Found;
 
 uint64_t value(const Warp& warp, const Address& a, int lane) {
-  const std::byte* const r = warp.registers + a.base.offset + size_t(lane) * a.base.bytes;
   uint64_t base = 0;
-  std::memcpy(&base, r, a.base.bytes);
+  std::memcpy(&base, warp.registers + a.base + size_t(lane) * a.bytes, a.bytes);
   const uint64_t address = base + uint64_t(a.displacement);
-  return a.base.bytes == 4 ? uint32_t(address) : address;
+  return a.bytes == 4 ? uint32_t(address) : address;
 }
 uint32_t word(const Warp& warp, uint32_t offset, int lane) {
   return reinterpret_cast<const uint32_t*>(warp.registers + offset)[lane];
@@ -163,7 +162,7 @@ void Block::count_bulk(const BulkCopy& copy) {
   ++count.global_requests;
   const auto add = [&](uint64_t address, uint64_t bytes) {
     if (!bytes) return;
-    count.global_lanes += bytes;
+    count.global_bytes += bytes;
     count.sectors += (address + bytes - 1) / 32 - address / 32 + 1;
   };
   if (!copy.map.rank) return add(copy.from.block ? copy.to.address : copy.from.address, copy.bytes);

@@ -75,7 +75,7 @@ class Cluster {
   [[noreturn]] void livelock(const Warp& warp);
 
   std::vector<OpCount> counts_;
-  std::vector<std::unique_ptr<Pattern>> patterns_;
+  std::vector<std::vector<Pattern>> patterns_;
   std::vector<std::pair<uint64_t, uint64_t>> ranges_;
   std::vector<std::byte> param_bytes_;
   std::byte* param_ = nullptr;  ///< aligned as a tensor map wants it

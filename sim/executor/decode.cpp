@@ -298,6 +298,8 @@ Op Decoder::decode_one() {
   if (m == "mov" && move_special(op)) return op;
   if (m == "bar" || m == "barrier") return barrier(op);
   if (m == "shfl" || m == "vote" || m == "match" || m == "redux" || m == "activemask" || m == "elect") return warp(op);
+  if (m == "cp" && !has("bulk")) return async_copy(op);
+  if (matrix(op)) return op;
   if (m == "membar" || m == "fence") {
     only({"cta", "gl", "sys", "gpu", "acq_rel", "sc", "cluster", "acquire", "release"});
     op.kind = Kind::nothing;
@@ -437,17 +439,21 @@ Space Decoder::space_of(std::initializer_list<std::string_view> allowed) const {
 }
 
 void Decoder::address(Op& op, const Operand& a) {
+  const Address address = this->address(a);
+  op.o.a = address.base;
+  op.address_bytes = address.bytes;
+  op.displacement = address.displacement;
+}
+
+Address Decoder::address(const Operand& a) {
   if (a.kind != Operand::Kind::address || !a.elements.empty()) fail("an operand that is no address");
-  if (a.has_register) {
-    op.address_bytes = reg_bytes(a.index);
-    if (op.address_bytes != 4 && op.address_bytes != 8) fail("an address register of the wrong width");
-    op.o.a = reg(a.index);
-    op.displacement = a.offset;
-  } else if (a.symbol.kind != ptx::Symbol::Kind::none) {
-    op.o.a = address_of(a.symbol, uint64_t(a.offset), 8);
-  } else {
-    op.o.a = constant(uint64_t(a.offset), 8);
-  }
+  if (!a.has_register)
+    return {a.symbol.kind != ptx::Symbol::Kind::none ? address_of(a.symbol, uint64_t(a.offset), 8)
+                                                     : constant(uint64_t(a.offset), 8),
+            8, 0};
+  const uint8_t bytes = reg_bytes(a.index);
+  if (bytes != 4 && bytes != 8) fail("an address register of the wrong width");
+  return {reg(a.index), bytes, a.offset};
 }
 
 void Decoder::resolve_param(Op& op, const Operand& a) {

@@ -135,7 +135,7 @@ Address Decoder::other_address(Op& op, const Operand& a) {
   }
   Op parsed;
   address(parsed, plain);
-  return {{parsed.o.a, plain.has_register ? parsed.address_bytes : uint8_t{8}}, parsed.displacement};
+  return {parsed.o.a, parsed.address_bytes, parsed.displacement};
 }
 
 /// PTX ISA 9.7.9.27: cp.async.bulk, cp.reduce.async.bulk and their .tensor forms. To shared memory: [to], [from], bytes

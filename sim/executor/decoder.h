@@ -92,6 +92,7 @@ class Decoder {
   Space space_of(std::initializer_list<std::string_view> allowed) const;
   /// An address `[...]`: op.o.a, op.displacement, op.address_bytes.
   void address(Op& op, const Operand& a);
+  Address address(const Operand& a);
   /// .param: of a kernel, memory that the launch filled; of a function, a place in the lane's frame.
   void resolve_param(Op& op, const Operand& a);
   /// The type of one element of a memory access: op.bytes, op.is_signed.
@@ -111,6 +112,14 @@ class Decoder {
   bool move_special(Op& op);
   Op warp(Op& op);
   Op barrier(Op& op);
+  // decode_async.cpp
+  Op async_copy(Op& op);
+  // decode_matrix.cpp
+  bool matrix(Op& op);
+  void matrix_move(Op& op);
+  void fragment_move(Op& op);
+  void multiply(Op& op);
+  void list(Op& op, const Operand& registers, size_t count, uint8_t bytes, bool is_result);
 
   // decode_hopper.cpp
   /// What came with sm_90; false for anything else.

@@ -26,16 +26,18 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     if (op.counted == Class::fp32) c.flops[0] = flops;
     if (op.counted == Class::fp64) c.flops[1] = flops;
     if (op.counted == Class::fp16) c.flops[2] = flops;
-    const bool bulk = op.kind == Kind::bulk_copy;  // its "lanes" are bytes
-    const uint64_t bytes = bulk ? 1 : op.bytes * op.elements.size();
-    const bool load = op.kind == Kind::load || (bulk && op.space == Space::shared);
-    (load ? c.global_loads : c.global_stores) = n.global_requests;
-    (load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
-    (load ? c.global_load_bytes : c.global_store_bytes) = n.global_lanes * bytes;
+    if (op.counted == Class::tensor) c.flops[3] = flops;
+    // A copy reads global memory and writes shared memory, or the other way.
+    const bool global_load = is_read(op.kind) || op.kind == Kind::async_copy ||
+                             (op.kind == Kind::bulk_copy && op.space == Space::shared);
+    const bool load = is_read(op.kind);
+    (global_load ? c.global_loads : c.global_stores) = n.global_requests;
+    (global_load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
+    (global_load ? c.global_load_bytes : c.global_store_bytes) = n.global_bytes;
     (load ? c.shared_loads : c.shared_stores) = n.shared_requests;
     (load ? c.shared_load_wavefronts : c.shared_store_wavefronts) = n.wavefronts;
     (load ? c.shared_load_ideal : c.shared_store_ideal) = n.ideal;
-    (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_lanes * bytes;
+    (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_bytes;
     if (op.kind == Kind::barrier) c.barriers = n.warps;
     counters.total += c;
     const SourceLine& line = program.sources[op.source];

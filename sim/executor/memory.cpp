@@ -15,15 +15,14 @@ int first(Mask mask) { return std::countr_zero(mask); }
 
 }  // namespace
 
-/// The lanes' addresses, as they stand in the instruction's state space.
-Block::Addresses Block::addresses(const Warp& warp, const Op& op) const {
-  alignas(32) Addresses address;
-  if (op.address_bytes == 8) {
-    const uint64_t* base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
-    for (int l = 0; l < warp_size; ++l) address[l] = base[l] + uint64_t(op.displacement);
+Block::Addresses Block::addresses(const Warp& warp, const Address& operand) {
+  Addresses address;
+  if (operand.bytes == 8) {
+    const uint64_t* base = reinterpret_cast<const uint64_t*>(warp.registers + operand.base);
+    for (int l = 0; l < warp_size; ++l) address[l] = base[l] + uint64_t(operand.displacement);
   } else {
-    const uint32_t* base = reinterpret_cast<const uint32_t*>(warp.registers + op.o.a);
-    for (int l = 0; l < warp_size; ++l) address[l] = uint32_t(base[l] + uint64_t(op.displacement));
+    const uint32_t* base = reinterpret_cast<const uint32_t*>(warp.registers + operand.base);
+    for (int l = 0; l < warp_size; ++l) address[l] = uint32_t(base[l] + uint64_t(operand.displacement));
   }
   return address;
 }
@@ -48,16 +47,7 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
   alignas(32) Addresses address = generic;
   if (base)
     for (uint64_t& a : address) a -= base;
-  uint64_t low_bits = 0;
-  for (int l = 0; l < warp_size; ++l) low_bits |= mask >> l & 1 ? address[l] : 0;
-  if (low_bits & (bytes - 1)) {
-    for (int l = 0; l < warp_size; ++l)
-      if ((mask >> l & 1) && (address[l] & (bytes - 1)))
-        report(
-            warp, l, op,
-            fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
-            Fault::misaligned);
-  }
+  check_aligned(warp, op, mask, address, bytes);
   std::array<std::byte*, warp_size> at{};
   switch (space) {
     case Space::shared:
@@ -107,7 +97,7 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
   if (op.kind == Kind::atomic)
     atomic(warp, op, mask, at);
   else if (space == Space::shared && op.kind == Kind::store &&
-           uint32_t(patterns_[pc]->words) * 4 < uint32_t(std::popcount(mask)) * bytes)
+           uint32_t(pattern(pc, 0, Space::shared).words) * 4 < uint32_t(std::popcount(mask)) * bytes)
     store_in_any_order(warp, op, mask, at);
   else
     move_data(warp, op, mask, at);
@@ -121,7 +111,24 @@ void Block::store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::a
   if (mask >> last & 1) move_data(warp, op, Mask{1} << last, at);  // once more, after the others
 }
 
-void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
+void Block::check_aligned(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes) const {
+  uint64_t low_bits = 0;
+  for (int l = 0; l < warp_size; ++l) low_bits |= mask >> l & 1 ? address[l] : 0;
+  if ((low_bits & (bytes - 1)) == 0) return;
+  for (int l = 0; l < warp_size; ++l)
+    if ((mask >> l & 1) && (address[l] & (bytes - 1)))
+      report(warp, l, op,
+             fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
+             Fault::misaligned);
+}
+
+void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                         uint32_t part) {
+  check_bounds(warp, op, pc, mask, address, bytes);
+  if (op.counted != Class::param) count_global(pc, mask, address, uint64_t{bytes} * std::popcount(mask), part);
+}
+
+void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
   uint64_t low = UINT64_MAX, high = 0;
   if (mask == all_lanes) {
     for (int l = 0; l < warp_size; ++l) {
@@ -150,22 +157,22 @@ void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
       if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
       report(warp, l, op,
              fmt::format("{} of {} bytes outside of every allocation: {}",
-                         op.kind == Kind::load    ? "a load"
-                         : op.kind == Kind::store ? "a store"
-                                                  : "an atomic operation",
+                         op.kind == Kind::async_copy ? "a copy"
+                         : is_read(op.kind)          ? "a load"
+                         : is_write(op.kind)         ? "a store"
+                                                     : "an atomic operation",
                          bytes, memory_.describe(address[l])),
              Fault::illegal_address);
     }
   }
-  if (op.counted == Class::param) return;
+}
 
-  // Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another.
+/// Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another.
+void Block::count_global(uint32_t pc, Mask mask, const Addresses& address, uint64_t bytes, uint32_t part) {
   OpCount& count = counts_[pc];
   ++count.global_requests;
-  count.global_lanes += std::popcount(mask);
-  auto& slot = patterns_[pc];
-  if (!slot) slot = std::make_unique<Pattern>();
-  Pattern& pattern = *slot;
+  count.global_bytes += bytes;
+  Pattern& pattern = this->pattern(pc, part, Space::global);
   const uint64_t origin = address[first(mask)] & ~uint64_t{31};
   uint64_t differs = pattern.mask ^ mask;
   for (int l = 0; l < warp_size; ++l) {
@@ -217,7 +224,7 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
 }
 
 void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
-                         uint32_t bytes) {
+                         uint32_t bytes, uint32_t part) {
   check_reachable(warp, first(mask), op, owner);
   SharedMemory& shared = owner.shared_;
   uint64_t high = 0;
@@ -233,9 +240,7 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
 
   // Wavefronts and distinct words depend on the addresses relative to one another: moving all by some words moves all
   // to other banks alike.
-  auto& slot = patterns_[pc];
-  if (!slot) slot = std::make_unique<Pattern>();
-  Pattern& pattern = *slot;
+  Pattern& pattern = this->pattern(pc, part, Space::shared);
   const uint64_t origin = address[first(mask)] & ~uint64_t{3};
   uint64_t differs = pattern.mask ^ mask;
   for (int l = 0; l < warp_size; ++l) {
@@ -245,7 +250,17 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   }
   if (differs || pattern.ideal == 0) {
     pattern.mask = mask;
-    const SharedCost cost = shared_cost(pattern.relative, int(bytes), mask);
+    SharedCost cost;
+    if (op.kind == Kind::matrix_load ||
+        op.kind == Kind::matrix_store) {  // matrix by matrix, eight rows of 16 bytes each
+      for (Mask rows = 0xff; rows; rows <<= 8) {
+        const SharedCost one = shared_cost(pattern.relative, int(bytes), mask & rows);
+        cost.wavefronts += one.wavefronts;
+        cost.ideal += one.ideal;
+      }
+    } else {
+      cost = shared_cost(pattern.relative, int(bytes), mask);
+    }
     pattern.count = cost.wavefronts;
     pattern.ideal = cost.ideal;
     std::array<std::pair<int32_t, uint8_t>, 4 * warp_size> touched;
@@ -271,7 +286,7 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   }
   OpCount& count = counts_[pc];
   ++count.shared_requests;
-  count.shared_lanes += std::popcount(mask);
+  count.shared_bytes += uint64_t{bytes} * std::popcount(mask);
   count.wavefronts += pattern.count;
   count.ideal += pattern.ideal;
 
@@ -279,14 +294,18 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   for (int i = 0; i < pattern.words; ++i) {
     const uint32_t word = first_word + uint32_t(pattern.word[i]);
     SharedMemory::Verdict verdict;
-    if (op.kind != Kind::store) verdict = shared.read(word, pattern.bytes[i], warp.actor, pc, op.strong);
-    if (op.kind != Kind::load && verdict.found == SharedMemory::Found::nothing)
-      verdict = shared.write(word, pattern.bytes[i], warp.actor, pc, op.strong);
+    if (op.kind == Kind::async_copy) {
+      verdict = shared.begin_async_write(word, warp.actor, pc);
+    } else {
+      if (!is_write(op.kind)) verdict = shared.read(word, pattern.bytes[i], warp.actor, pc, op.strong);
+      if (!is_read(op.kind) && verdict.found == SharedMemory::Found::nothing)
+        verdict = shared.write(word, pattern.bytes[i], warp.actor, pc, op.strong);
+    }
     if (verdict.found == SharedMemory::Found::nothing) continue;
     int lane = first(mask);
     for (int l = warp_size - 1; l >= 0; --l)
       if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
-    report_shared(warp, lane, op, word, op.kind == Kind::load ? "read" : "write", verdict);
+    report_shared(warp, lane, op, word, is_read(op.kind) ? "read" : "write", verdict);
   }
 }
 

@@ -64,11 +64,24 @@ enum class Kind : uint8_t {
   bulk_copy,     ///< cp.async.bulk, cp.reduce.async.bulk: `space` the destination's, sub the source's
   bulk_group,    ///< cp.async.bulk.commit_group (sub 0), wait_group (1), wait_group.read (2): immediate
   fence_proxy,   ///< fence.proxy.async (sub 0), fence.mbarrier_init (1)
+  async_copy,    ///< cp.async
+  async_commit,  ///< cp.async.commit_group
+  async_wait,    ///< cp.async.wait_group, .wait_all (sub 1)
   warp_barrier,  ///< bar.warp.sync
   // From here on, all live lanes of the warp do it as one.
+  matrix_load,       ///< ldmatrix
+  matrix_store,      ///< stmatrix
+  matrix_transpose,  ///< movmatrix
+  matrix_multiply,   ///< mma, wmma.mma: op.multiply
+  fragment_load,     ///< wmma.load
+  fragment_store,    ///< wmma.store
+  // Of these, the block or the cluster too.
   barrier,          ///< bar.sync, bar.arrive, bar.red, barrier.*
   cluster_barrier,  ///< barrier.cluster: sub 0 arrive, 1 wait
 };
+
+constexpr bool is_read(Kind k) { return k == Kind::load || k == Kind::matrix_load || k == Kind::fragment_load; }
+constexpr bool is_write(Kind k) { return k == Kind::store || k == Kind::matrix_store || k == Kind::fragment_store; }
 
 enum class Space : uint8_t { generic, global, shared, local, param, constant };
 
@@ -78,6 +91,7 @@ enum class Class : uint8_t {
   fp32,
   fp64,
   fp16,
+  tensor,
   convert,
   move,
   predicate,
@@ -91,7 +105,7 @@ enum class Class : uint8_t {
   barrier,
   other
 };
-constexpr int classes = 16;
+constexpr int classes = 17;
 const char* name(Class c);
 
 enum class AtomicOp : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };
@@ -118,21 +132,24 @@ struct Element {
   uint8_t bytes;    ///< the register's width
 };
 constexpr uint32_t discarded = 0xffffffff;
-/// An address operand beside the first one.
-struct Address {
-  Element base;
-  int64_t displacement = 0;
-};
 struct Copy {
   uint32_t from, to, bytes;  ///< of a lane's frame
 };
+
+/// An address operand: the register that holds it, how wide that is, and what is added.
+struct Address {
+  uint32_t base = 0;
+  uint8_t bytes = 8;
+  int64_t displacement = 0;
+};
+struct Fragment;  // matrix.h
 
 struct Op {
   Kind kind = Kind::nothing;
   Class counted = Class::other;
   Space space = Space::generic;
   uint8_t bytes = 0;       ///< of one element of a memory access
-  uint8_t flops = 0;       ///< a lane
+  uint16_t flops = 0;      ///< a lane
   bool aligned = false;    ///< all live lanes of the warp must execute it together
   bool is_signed = false;  ///< the element is sign-extended into a wider register
   bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
@@ -146,10 +163,13 @@ struct Op {
   uint8_t address_bytes = 8;  ///< width of the address register
   uint8_t sub = 0;            ///< mode of shfl, vote, match, redux, barrier; AtomicOp
   NumberType type = NumberType::unsigned_;
+  Address from;  ///< of a copy: where it reads
+  void (*multiply)(std::byte* registers, const Op& op) = nullptr;
+  std::shared_ptr<const Fragment> fragment;
   std::vector<Element> elements;   ///< of a vector operand (one for a scalar)
   std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier
-  std::vector<Copy> copies;        ///< arguments of call before, results after
-  uint32_t arguments = 0;          ///< how many of `copies` are arguments
+  std::vector<Copy> copies;       ///< arguments of call before, results after
+  uint32_t arguments = 0;         ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;
   uint32_t source = 0;  ///< index into Program::sources
   std::string text;     ///< mnemonic with modifiers, for reports

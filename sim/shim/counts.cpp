@@ -53,7 +53,7 @@ constexpr Column columns[] = {
     {"shared_store_bytes", &Counts::shared_store_bytes},
     {"barriers", &Counts::barriers},
 };
-constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16"};
+constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16", "flops_tensor"};
 
 void write_row(FILE* file, const std::string& kernel, uint64_t launches, const std::string& source, uint32_t line,
                const Counts& counts) {
