@@ -42,7 +42,8 @@ TEST_P(Program, ComputesWhatTheCpuComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, Program,
                          testing::Values("vector_add", "reduction", "variables", "dynamic_shared", "grid_2d",
-                                         "histogram", "thrust_reduce", "memory", "launches"),
+                                         "histogram", "thrust_reduce", "memory", "launches", "tma",
+                                         "wgmma"),
                          [](const auto& program) { return std::string(program.param); });
 
 struct Planted {
