@@ -85,7 +85,7 @@ void for_each_unit(const MatrixDescriptor& d, bool k_contiguous, uint32_t extent
 
 }  // namespace
 
-/// One warp issues an operation. False is not possible: nobody waits here.
+/// One warp issues an operation. The first one of the warpgroup finds out what it will read.
 void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
   Warpgroup& group = warpgroup(warp);
   const uint32_t w = warp.index % warpgroup_warps;
@@ -96,7 +96,7 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
     fail("a wgmma without wgmma.fence before it: the registers that it reads may not have been written yet");
   const uint64_t a = shape.a_in_registers ? 0 : reinterpret_cast<const uint64_t*>(warp.registers + op.o.a)[lane];
   const uint64_t b = reinterpret_cast<const uint64_t*>(warp.registers + op.o.b)[lane];
-  const uint64_t index = group.issued[w]++ - group.done;
+  const uint64_t index = group.issued[w]++ - group.first;
   if (index == group.queue.size()) {
     Wgmma one;
     one.op = &op;
@@ -162,10 +162,17 @@ bool Block::wait_wgmma(Warp& warp, const Op& op) {
   if (committed.size() <= op.o.immediate) return true;
   const uint64_t end = committed[committed.size() - op.o.immediate - 1];
   if (end > *std::min_element(group.issued.begin(), group.issued.end())) return false;
-  for (; group.done < end; ++group.done) {
-    execute_wgmma(warp, group, group.queue.front());
-    group.queue.pop_front();
+  for (; group.executed < end; ++group.executed) execute_wgmma(warp, group, group.queue[group.executed - group.first]);
+  for (; group.waited[w] < end; ++group.waited[w]) {
+    const Op& done = *group.queue[group.waited[w] - group.first].op;
+    Accumulators& d = group.accumulators[w][done.elements[0].offset];
+    if (--d.users) continue;  // a later operation has them
+    for (size_t i = 0; i < d.values.size() / warp_size; ++i)
+      std::copy_n(&d.values[i * warp_size], warp_size,
+                  reinterpret_cast<uint32_t*>(warp.registers + done.elements[i].offset));
   }
+  for (; group.first < *std::min_element(group.waited.begin(), group.waited.end()); ++group.first)
+    group.queue.pop_front();
   clocks_.leave(warp.actor, group.known);
   return true;
 }
@@ -228,10 +235,6 @@ void Block::execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one) 
           }
         }
     }
-    if (--d.users) continue;
-    for (size_t i = 0; i < d_registers; ++i)
-      std::copy_n(&d.values[i * warp_size], warp_size,
-                  reinterpret_cast<uint32_t*>(owner.registers + op.elements[i].offset));
   }
 }
 

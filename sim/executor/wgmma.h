@@ -59,8 +59,10 @@ struct Accumulators {
 };
 
 struct Warpgroup {
-  std::deque<Wgmma> queue;
-  uint64_t done = 0;  ///< operations before the queue's first
+  std::deque<Wgmma> queue;                         ///< operations that not all warps have waited for
+  uint64_t first = 0;                              ///< the number of the queue's first
+  uint64_t executed = 0;                           ///< operations before this one have been
+  std::array<uint64_t, warpgroup_warps> waited{};  ///< by each warp: for the operations before this one
   std::array<uint64_t, warpgroup_warps> issued{};
   std::array<std::vector<uint64_t>, warpgroup_warps> committed;  ///< of each group: `issued` at its commit
   std::array<bool, warpgroup_warps> fenced{};
