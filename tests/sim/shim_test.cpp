@@ -43,7 +43,7 @@ TEST_P(Program, ComputesWhatTheCpuComputes) {
 INSTANTIATE_TEST_SUITE_P(Shim, Program,
                          testing::Values("vector_add", "reduction", "variables", "dynamic_shared", "grid_2d",
                                          "histogram", "thrust_reduce", "memory", "launches", "tma",
-                                         "wgmma"),
+                                         "wgmma", "clusters"),
                          [](const auto& program) { return std::string(program.param); });
 
 struct Planted {
