@@ -94,74 +94,109 @@ template <class T>
 constexpr int elements_per_register = sizeof(typename T::Bits) >= 4 ? 1 : 4 / int(sizeof(typename T::Bits));
 
 // --- fragments -------------------------------------------------------------------------------------------------------------
+// Each loop below runs over neighbouring values, so that the compiler vectorises it.
 
-/// A register's 32 lanes, one behind the other in memory: of A, a block of 8 rows of 4 * each elements.
+/// Elements of the 32 lanes of one register, in the order in which they lie in the register file: lane after lane.
 template <class T>
-const typename T::Bits* lanes(const std::byte* registers, const Element& e) {
-  return reinterpret_cast<const typename T::Bits*>(registers + e.offset);
+constexpr int held = warp_size* elements_per_register<T>;
+
+template <class T, class Sum>
+void values(const std::byte* registers, const Element& e, Sum* to) {
+  const auto* bits = reinterpret_cast<const typename T::Bits*>(registers + e.offset);
+  for (int i = 0; i < held<T>; ++i) to[i] = T::value(bits[i]);
 }
 
+/// The 32 lanes of a register of A are 8 rows of its block, one after the other; those of B are 8 columns.
 template <class T, int M, int K, class Sum>
 void gather_a(const std::byte* registers, const Element* fragment, Sum (&a)[M][K]) {
-  constexpr int each = elements_per_register<T>, count = M * K / warp_size / each;
-  for (int r = 0; r < count; ++r) {
-    const auto* block = lanes<T>(registers, fragment[r]);
+  constexpr int each = elements_per_register<T>, width = 4 * each;
+  for (int r = 0; r < M * K / held<T>; ++r) {
+    Sum block[held<T>];
+    values<T>(registers, fragment[r], block);
     const Position origin = a_position(M, K, each, 0, r * each);
-    for (int g = 0; g < 8; ++g)
-      for (int j = 0; j < 4 * each; ++j) a[origin.row + g][origin.column + j] = T::value(block[4 * each * g + j]);
+    for (int g = 0; g < 8; ++g) std::memcpy(&a[origin.row + g][origin.column], block + width * g, width * sizeof(Sum));
   }
 }
 
 template <class T, int K, int N, class Sum>
 void gather_b(const std::byte* registers, const Element* fragment, Sum (&b)[K][N]) {
-  constexpr int each = elements_per_register<T>, count = K * N / warp_size / each;
-  for (int r = 0; r < count; ++r) {
-    const auto* block = lanes<T>(registers, fragment[r]);
+  constexpr int each = elements_per_register<T>, width = 4 * each;
+  for (int r = 0; r < K * N / held<T>; ++r) {
+    Sum block[held<T>];
+    values<T>(registers, fragment[r], block);
     const Position origin = b_position(K, each, 0, r * each);
-    for (int g = 0; g < 8; ++g)
-      for (int j = 0; j < 4 * each; ++j) b[origin.row + j][origin.column + g] = T::value(block[4 * each * g + j]);
+    for (int j = 0; j < width; ++j)
+      for (int g = 0; g < 8; ++g) b[origin.row + j][origin.column + g] = block[width * g + j];
   }
 }
 
-/// C and D: two elements in one register (FP16), or one in each of two.
+/// Of C and D: pairs of neighbours in a row, in one register (FP16) or in two.
 template <class T, int M, int N, class Function>
-void for_c(const Element* fragment, Function function) {
-  constexpr int each = sizeof(typename T::Bits) == 2 ? 2 : 1;
-  for (int r = 0; r < M * N / warp_size / each; ++r) {
-    const Position origin = c_position(M, N, 0, r * each);
-    for (int g = 0; g < 8; ++g)
-      for (int t = 0; t < 4; ++t)
-        for (int j = 0; j < each; ++j)
-          function(fragment[r], (4 * g + t) * each + j, origin.row + g, origin.column + 2 * t + j);
+void for_each_register(Function function) {
+  constexpr int each = elements_per_register<T>;
+  for (int r = 0; r < M * N / held<T>; ++r) function(r, c_position(M, N, 0, r * each));
+}
+template <int each>
+constexpr int column(int i) {  ///< of value i of a register, from the register's first
+  return each == 2 ? i % 8 : 2 * (i % 4);
+}
+
+template <class T, int M, int N, class Sum>
+void gather_c(const std::byte* registers, const Element* fragment, Sum (&c)[M][N]) {
+  for_each_register<T, M, N>([&](int r, Position origin) {
+    Sum block[held<T>];
+    values<T>(registers, fragment[r], block);
+    constexpr int each = elements_per_register<T>;
+    for (int i = 0; i < held<T>; ++i) c[origin.row + i / (4 * each)][origin.column + column<each>(i)] = block[i];
+  });
+}
+
+template <class T, int M, int N, class Sum>
+void scatter_d(std::byte* registers, const Element* fragment, const Sum (&d)[M][N]) {
+  for_each_register<T, M, N>([&](int r, Position origin) {
+    auto* to = reinterpret_cast<typename T::Bits*>(registers + fragment[r].offset);
+    constexpr int each = elements_per_register<T>;
+    Sum block[held<T>];
+    for (int i = 0; i < held<T>; ++i) block[i] = d[origin.row + i / (4 * each)][origin.column + column<each>(i)];
+    for (int i = 0; i < held<T>; ++i) to[i] = rounded<T>(block[i]);
+  });
+}
+
+/// c += a * b, a row of C at a time in vector registers.
+template <class Sum, int M, int N, int K>
+void accumulate(const Sum (&a)[M][K], const Sum (&b)[K][N], Sum (&c)[M][N]) {
+  constexpr int lanes = 32 / sizeof(Sum), vectors = N / lanes;
+  typedef Sum Vector __attribute__((vector_size(32)));
+  for (int m = 0; m < M; ++m) {
+    Vector row[vectors];
+    std::memcpy(row, c[m], sizeof row);
+    for (int k = 0; k < K; ++k) {
+      Vector other[vectors];
+      std::memcpy(other, b[k], sizeof other);
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) row[v] += a[m][k] * other[v];
+    }
+    std::memcpy(c[m], row, sizeof row);
   }
 }
 
 template <class D, class A, class B, class C, int M, int N, int K, int a_registers, int b_registers>
 void multiply(std::byte* registers, const Op& op) {
   using Sum = typename A::Sum;
-  constexpr int d_registers = M * N / warp_size / (sizeof(typename D::Bits) == 2 ? 2 : 1);
-  const Element *d = op.elements.data(), *a_fragment = d + d_registers, *b_fragment = a_fragment + a_registers,
+  const Element *d = op.elements.data(), *a_fragment = d + M * N / held<D>, *b_fragment = a_fragment + a_registers,
                 *c = b_fragment + b_registers;
   alignas(32) Sum a[M][K], b[K][N], sum[M][N];
   gather_a<A>(registers, a_fragment, a);
   gather_b<B>(registers, b_fragment, b);
-  for_c<C, M, N>(
-      c, [&](const Element& e, int i, int row, int column) { sum[row][column] = C::value(lanes<C>(registers, e)[i]); });
-  for (int m = 0; m < M; ++m) {
-    Sum row[N];
-    std::memcpy(row, sum[m], sizeof row);
-    for (int k = 0; k < K; ++k)
-      for (int n = 0; n < N; ++n) {
-        if constexpr (std::is_same_v<A, F64>)
-          row[n] = std::fma(a[m][k], b[k][n], row[n]);
-        else
-          row[n] += a[m][k] * b[k][n];
-      }
-    std::memcpy(sum[m], row, sizeof row);
+  gather_c<C>(registers, c, sum);
+  if constexpr (std::is_same_v<A, F64>) {
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n)
+        for (int k = 0; k < K; ++k) sum[m][n] = std::fma(a[m][k], b[k][n], sum[m][n]);
+  } else {
+    accumulate(a, b, sum);
   }
-  for_c<D, M, N>(d, [&](const Element& e, int i, int row, int column) {
-    reinterpret_cast<typename D::Bits*>(registers + e.offset)[i] = rounded<D>(sum[row][column]);
-  });
+  scatter_d<D>(registers, d, sum);
 }
 
 // --- the table -------------------------------------------------------------------------------------------------------------
@@ -175,13 +210,13 @@ void add(Table& table, const std::string& name) {
   constexpr int a_registers = M * K / warp_size / elements_per_register<A>,
                 b_registers = K * N / warp_size / elements_per_register<B>;
   constexpr int a_held = fixed ? fixed : a_registers, b_held = fixed ? fixed : b_registers;
-  const auto held = []<class T>(T) { return uint8_t(M * N / warp_size / (sizeof(typename T::Bits) == 2 ? 2 : 1)); };
+  const auto count = []<class T>(T) { return uint8_t(M * N / held<T>); };
   const auto width = []<class T>(T) { return uint8_t(sizeof(typename T::Bits) == 8 ? 8 : 4); };
   table[name] = {multiply<D, A, B, C, M, N, K, a_held, b_held>,
-                 held(D{}),
+                 count(D{}),
                  a_held,
                  b_held,
-                 held(C{}),
+                 count(C{}),
                  width(D{}),
                  width(A{}),
                  width(B{}),

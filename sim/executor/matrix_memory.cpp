@@ -1,5 +1,5 @@
-// Matrices between memory and registers: ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5.15 and following), wmma.load and
-// wmma.store (9.7.14.4.3 and following).
+// Matrices between memory and registers: wmma.load and wmma.store (PTX ISA 9.7.14.4), ldmatrix, stmatrix and movmatrix
+// (9.7.14.5).
 #include <fmt/format.h>
 
 #include <bit>
@@ -29,7 +29,8 @@ Matrix transposed(const Matrix& m) {
 void Block::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   if (mask != all_lanes)
     report(warp, std::countr_zero(~mask), op,
-           fmt::format("{} needs all 32 lanes of the warp, and this one has ended or does not exist", op.text),
+           fmt::format("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
+                       warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
            Fault::launch_failure);
   switch (op.kind) {
     case Kind::matrix_multiply:
@@ -103,8 +104,9 @@ void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
       report(warp, l, op, "an address or a stride that is not the same in all lanes", Fault::launch_failure);
   const uint64_t step = uint64_t{stride[0]} * f.element_bytes;
   check_aligned(warp, op, 1, base, alignment);
-  if (step % 16)
-    report(warp, 0, op, fmt::format("a stride of {} bytes: it must be a multiple of 16", step), Fault::misaligned);
+  if (const uint64_t unit = std::min(16, f.line_bytes); step % unit)
+    report(warp, 0, op, fmt::format("a stride of {} bytes: it must be a multiple of {}", step, unit),
+           Fault::misaligned);
 
   const bool is_load = op.kind == Kind::fragment_load;
   std::byte tile[32][128];

@@ -230,6 +230,18 @@ TEST(Counts, SectorsAndLines) {
   EXPECT_EQ(run.counters.lines.at({"test.cu", 102}).global_loads, 1U);
 }
 
+/// The same addresses relative to one another cost differently in the two spaces.
+TEST(Counts, OneLoadFromGlobalAndThenFromSharedMemory) {
+  const Launched run(
+      {"mul.wide.u32 %d1, %t, 8; add.s64 %d2, %out, %d1; mov.u64 %d3, tile; add.s64 %d3, %d3, %d1; st.shared.u64 "
+       "[%d3], "
+       "%d1; cvta.shared.u64 %d3, %d3; mov.u32 %r2, 0;",
+       "LOOP: ld.u32 %r3, [%d2];", "mov.u64 %d2, %d3; add.s32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 2; @%p1 bra LOOP;"});
+  const Counts& load = run.counters.lines.at({"test.cu", 102});
+  EXPECT_EQ(load.global_load_sectors, 8U);
+  EXPECT_EQ(load.shared_load_wavefronts, 2U);
+}
+
 TEST(Counts, WavefrontsAreThoseOfTheLadder) {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {

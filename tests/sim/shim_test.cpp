@@ -42,9 +42,21 @@ TEST_P(Program, ComputesWhatTheCpuComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, Program,
                          testing::Values("vector_add", "reduction", "variables", "dynamic_shared", "grid_2d",
-                                         "histogram", "thrust_reduce", "memory", "launches", "tma",
-                                         "wgmma", "clusters"),
+                                         "histogram", "thrust_reduce", "memory", "launches", "wmma_gemm", "mma_gemm",
+                                         "tma", "wgmma", "clusters"),
                          [](const auto& program) { return std::string(program.param); });
+
+/// The multi-stage kernel with one thing wrong: reported at the line, or, where it is a wrong index, seen in the result.
+TEST(MmaGemm, PlantedFaults) {
+  const auto expect = [](const std::string& fault, const std::vector<std::string>& parts) {
+    const Result result = run("mma_gemm", fault);
+    EXPECT_EQ(result.status, 1) << fault;
+    for (const std::string& part : parts) EXPECT_THAT(result.output, testing::HasSubstr(part)) << fault;
+  };
+  expect("wait_too_few", {"still under way: nobody has waited for it", "ldmatrix.sync.aligned.m8n8.x4"});
+  expect("no_barrier", {"shared memory at", "mma_gemm.cu"});
+  expect("no_swizzle_on_load", {"got", "expected"});
+}
 
 struct Planted {
   const char* kind;
