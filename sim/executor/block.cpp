@@ -204,6 +204,8 @@ void Block::start(Extent index) {
   shared_.reset();
   barriers_.fill({});
   mbarriers_.clear();
+  warpgroups_.assign((warps_.size() + warpgroup_warps - 1) / warpgroup_warps, {});
+  free_registers_ = 0;
   live_warps_ = uint32_t(warps_.size());
   for (Warp& warp : warps_) {
     for (const Preset& p : program_.presets)
@@ -216,6 +218,7 @@ void Block::start(Extent index) {
     warp.spun = false;
     warp.cluster_arrived = false;
     warp.poll = {};
+    warp.registers_held = program_.registers;
     warp.bulk_groups.fill(0);
     warp.copies.clear();
     warp.groups.fill(0);
@@ -468,6 +471,8 @@ void Block::run_warp(Warp& warp) {
       case Kind::fragment_store:
       case Kind::barrier:
       case Kind::cluster_barrier:
+      case Kind::wgmma:
+      case Kind::set_registers:
         if (mask) {
           set_pc(active, pc);
           set_pc(active & ~mask, pc + 1);
@@ -726,12 +731,19 @@ bool Block::collective(Warp& warp, const Op& op, uint32_t pc) {
         return true;
       }
       if (cluster_.wait(warp, op)) return true;
-      warp.state = Warp::waiting;
-      return false;
+      break;
+    case Kind::wgmma:
+      if (wgmma(warp, op, pc)) return true;
+      break;
+    case Kind::set_registers:
+      if (set_registers(warp, op)) return true;
+      break;
     default:
       arrive(warp, op);
       return true;
   }
+  warp.state = Warp::waiting;
+  return false;
 }
 
 // --- barriers (PTX ISA 9.7.13.1) ---------------------------------------------------------------------------------------------
@@ -833,6 +845,10 @@ std::string Block::waits_for(const Warp& warp) const {
   if (warp.state == Warp::ready) return "spins: " + where(program_.ops[warp.pc[first(warp.live)]]);
   const Op& op = program_.ops[warp.waits_at];
   if (op.kind == Kind::cluster_barrier) return "waits at the cluster's barrier: " + where(op);
+  if (op.kind == Kind::wgmma) return "waits for wgmma that other warps of its warpgroup have not issued: " + where(op);
+  if (op.kind == Kind::set_registers)
+    return fmt::format("waits for {} registers a thread, of which it has {} and {} more are free: {}", op.o.immediate,
+                       warp.registers_held, free_registers_, where(op));
   if (warp.state == Warp::polling) return polls_for(warp);
   const Barrier& b = barriers_[warp.barrier];
   return fmt::format("waits at barrier {} ({} of {} warps have come): {}", warp.barrier, std::popcount(b.arrived),

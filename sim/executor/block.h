@@ -14,6 +14,7 @@
 #include "sim/executor/executor.h"
 #include "sim/executor/mbarrier.h"
 #include "sim/executor/shared_memory.h"
+#include "sim/executor/wgmma.h"
 
 namespace sim {
 
@@ -62,8 +63,9 @@ struct Warp {
   uint64_t cluster_phase = 0;          ///< of the cluster's barrier, when it arrived
   Poll poll;
   Spin spin;
-  std::vector<AsyncCopy> copies;             ///< cp.async under way, in the order of their issue
-  std::array<uint32_t, warp_size> groups{};  ///< of each lane: how many it has committed
+  uint32_t registers_held = 0;                    ///< a thread, by setmaxnreg
+  std::vector<AsyncCopy> copies;                  ///< cp.async under way, in the order of their issue
+  std::array<uint32_t, warp_size> groups{};       ///< of each lane: how many it has committed
   std::array<uint32_t, warp_size> bulk_groups{};  ///< how many each lane has committed
 };
 
@@ -174,6 +176,14 @@ class Block {
   void fence_proxy(Warp& warp, const Op& op);
   std::string polls_for(const Warp& warp) const;
 
+  // wgmma.cpp
+  Warpgroup& warpgroup(const Warp& warp);
+  bool wgmma(Warp& warp, const Op& op, uint32_t pc);
+  void issue_wgmma(Warp& warp, const Op& op, uint32_t pc);
+  bool wait_wgmma(Warp& warp, const Op& op);
+  void execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one);
+  bool set_registers(Warp& warp, const Op& op);
+
   // bulk_copy.cpp
   BulkCopy::End shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster);
   void bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask);
@@ -207,6 +217,8 @@ class Block {
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
   Mbarriers mbarriers_;
+  std::vector<Warpgroup> warpgroups_;
+  uint32_t free_registers_ = 0;  ///< given up by setmaxnreg.dec: of one thread of a warp
 };
 
 }  // namespace sim

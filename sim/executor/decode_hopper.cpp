@@ -1,5 +1,6 @@
 // What came with sm_90: clusters, mbarriers, bulk copies, wgmma.
 #include "sim/executor/decoder.h"
+#include "sim/executor/wgmma.h"
 
 namespace sim {
 
@@ -15,6 +16,10 @@ bool Decoder::hopper(Op& op) {
     fence_proxy(op);
   else if ((m == "cp" && has("bulk")) || (m == "cp" && has("reduce")))
     has("commit_group") || has("wait_group") ? bulk_group(op) : bulk_copy(op);
+  else if (m == "wgmma")
+    wgmma(op);
+  else if (m == "setmaxnreg")
+    set_registers(op);
   else if (m == "prefetch" && has("tensormap"))
     only({"tensormap", "param", "const"});  // a hint on speed
   else if (m == "griddepcontrol")
@@ -209,6 +214,86 @@ void Decoder::bulk_copy(Op& op) {
   if (op.space != Space::shared) return;
   op.addresses.push_back(other_address(op, operand(next++)));
   if (has("multicast::cluster")) op.o.c = read_bytes(operand(next++), 2);
+}
+
+/// PTX ISA 9.7.15.5.2: wgmma.mma_async d, a, b, scale-d, imm-scale-a, imm-scale-b{, imm-trans-a}{, imm-trans-b}.
+void Decoder::wgmma(Op& op) {
+  op.kind = Kind::wgmma;
+  op.aligned = true;
+  op.counted = Class::tensor;
+  if (!has("sync") || !has("aligned")) fail("unknown instruction");
+  if (!has("mma_async")) {
+    only({"fence", "commit_group", "wait_group", "sync", "aligned"});
+    op.counted = Class::other;
+    op.sub = has("fence") ? 0 : has("commit_group") ? 2 : 3;
+    if (op.sub == 3) op.o.immediate = static_cast<uint32_t>(operand(0).bits);
+    return;
+  }
+  // wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype
+  const auto& m = instruction_->modifiers;
+  if (m.size() != 7 || m[5] != m[6]) fail("unknown instruction");
+  static const std::map<std::string_view, NumberType> types = {
+      {"f16", NumberType::f16}, {"bf16", NumberType::bf16}, {"tf32", NumberType::f32}};
+  const auto type = types.find(m[5]);
+  if (type == types.end()) fail(fmt::format("operands of .{} are not supported", m[5]));
+  if (m[4] != "f32" && !(m[4] == "f16" && m[5] == "f16")) fail("unknown instruction");
+  const uint32_t k = type->second == NumberType::f32 ? 8 : 16;
+  uint32_t n = 0;
+  for (uint32_t i = 8; i <= 256; i += 8)
+    if (m[3] == fmt::format("m64n{}k{}", i, k)) n = i;
+  if (!n) fail("unknown shape");
+  op.sub = 1;
+  op.type = type->second;
+  op.o.d_bytes = m[4] == "f32" ? 4 : 2;
+  op.flops = static_cast<uint16_t>(n * k);  // 2 * 64 * n * k by 128 lanes
+  const auto registers = [&](const Operand& list, size_t count) {
+    if (list.kind != Operand::Kind::vector || list.elements.size() != count) fail("a fragment of the wrong length");
+    for (const Operand& e : list.elements) op.elements.push_back({write(e, 4), 4});
+  };
+  const auto immediate = [&](size_t i, int64_t low, int64_t high) {
+    const int64_t value = int64_t(operand(i).bits);
+    if (operand(i).kind != Operand::Kind::integer || (value != low && value != high)) fail("an immediate out of range");
+    return value;
+  };
+  registers(operand(0), n * op.o.d_bytes / 8);
+  WgmmaShape shape{};
+  shape.n = n;
+  shape.a_in_registers = operand(1).kind == Operand::Kind::vector;
+  if (shape.a_in_registers)
+    registers(operand(1), 4);
+  else
+    op.o.a = read_bytes(operand(1), 8);
+  op.o.b = read_bytes(operand(2), 8);
+  op.o.c = read_predicate(op, operand(3));
+  shape.negate_a = immediate(4, 1, -1) < 0;
+  shape.negate_b = immediate(5, 1, -1) < 0;
+  shape.a_k_contiguous = shape.b_k_contiguous = true;
+  size_t next = 6;
+  if (k == 16) {  // TF32 is always contiguous along K
+    if (!shape.a_in_registers) shape.a_k_contiguous = !immediate(next++, 0, 1);
+    shape.b_k_contiguous = !immediate(next++, 0, 1);
+  }
+  if (next != operands()) fail("the wrong number of operands");
+  op.o.immediate = shape.pack();
+}
+
+/// PTX ISA 9.7.18, setmaxnreg. A thread starts with .maxnreg registers, or with as many as all threads of .maxntid can have.
+void Decoder::set_registers(Op& op) {
+  only({"inc", "dec", "sync", "aligned", "u32"});
+  op.kind = Kind::set_registers;
+  op.aligned = true;
+  op.sub = has("inc");
+  op.o.immediate = static_cast<uint32_t>(operand(0).bits);
+  if (op.o.immediate < 24 || op.o.immediate > 256 || op.o.immediate % 8)
+    fail("a number of registers that is no multiple of 8 from 24 to 256");
+  constexpr uint32_t registers_per_sm = 65536;
+  uint32_t threads = 1;
+  for (const uint32_t extent : kernel_.maxntid) threads *= std::max(1U, extent);
+  threads = (threads + warp_size - 1) / warp_size * warp_size * std::max(1U, kernel_.minnctapersm);
+  if (kernel_.maxnreg)
+    program_.registers = kernel_.maxnreg;
+  else if (kernel_.maxntid[0])
+    program_.registers = std::min(256U, registers_per_sm / threads / 8 * 8);
 }
 
 }  // namespace sim

@@ -130,6 +130,8 @@ class Decoder {
   void fence_proxy(Op& op);
   void bulk_copy(Op& op);
   void bulk_group(Op& op);
+  void wgmma(Op& op);
+  void set_registers(Op& op);
   /// An address beside the first one; a tensor map's may have coordinates, which go to op.elements.
   Address other_address(Op& op, const Operand& a);
 

@@ -28,8 +28,8 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     if (op.counted == Class::fp16) c.flops[2] = flops;
     if (op.counted == Class::tensor) c.flops[3] = flops;
     // A copy reads global memory and writes shared memory, or the other way.
-    const bool global_load = is_read(op.kind) || op.kind == Kind::async_copy ||
-                             (op.kind == Kind::bulk_copy && op.space == Space::shared);
+    const bool global_load =
+        is_read(op.kind) || op.kind == Kind::async_copy || (op.kind == Kind::bulk_copy && op.space == Space::shared);
     const bool load = is_read(op.kind);
     (global_load ? c.global_loads : c.global_stores) = n.global_requests;
     (global_load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;

@@ -78,6 +78,8 @@ enum class Kind : uint8_t {
   // Of these, the block or the cluster too.
   barrier,          ///< bar.sync, bar.arrive, bar.red, barrier.*
   cluster_barrier,  ///< barrier.cluster: sub 0 arrive, 1 wait
+  wgmma,            ///< sub 0 fence, 1 mma_async, 2 commit_group, 3 wait_group
+  set_registers,    ///< setmaxnreg: sub 0 dec, 1 inc
 };
 
 constexpr bool is_read(Kind k) { return k == Kind::load || k == Kind::matrix_load || k == Kind::fragment_load; }
@@ -168,8 +170,8 @@ struct Op {
   std::shared_ptr<const Fragment> fragment;
   std::vector<Element> elements;   ///< of a vector operand (one for a scalar)
   std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier
-  std::vector<Copy> copies;       ///< arguments of call before, results after
-  uint32_t arguments = 0;         ///< how many of `copies` are arguments
+  std::vector<Copy> copies;        ///< arguments of call before, results after
+  uint32_t arguments = 0;          ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;
   uint32_t source = 0;  ///< index into Program::sources
   std::string text;     ///< mnemonic with modifiers, for reports
@@ -248,6 +250,7 @@ struct Program {
   uint32_t param_bytes = 0;
   uint32_t dynamic_shared_align = 16;
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
+  uint32_t registers = 0;                 ///< a thread has when it starts, as far as setmaxnreg may count on it
 };
 
 }  // namespace sim
