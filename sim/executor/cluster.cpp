@@ -176,7 +176,8 @@ std::string Cluster::name_of(uint32_t actor, const Block& block) const {
 
 void Cluster::livelock(const Warp& warp) {
   std::string text =
-      "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks that "
+      "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks "
+      "that "
       "wait for one another need a cooperative launch)";
   for (const Warp* const w : warps_) text += fmt::format("\n  warp {} {}", w->index, w->block->waits_for(*w));
   int lane = 0;

@@ -253,12 +253,33 @@ uint32_t Decoder::write(const Operand& operand, uint8_t bytes) {
   return reg(operand.index);
 }
 
+/// The line of the kernel, or of the function that was not inlined, in whose text the instruction stands: of a function
+/// that was inlined, the line of its call; of a lambda in the kernel, its own. So a line of the kernel holds all that it
+/// does, and a report names a line that its reader wrote.
+const ptx::SourceLocation* Decoder::own_location() {
+  if (instruction_->location < 0) return nullptr;
+  const auto& all = function_->locations;
+  const auto outermost = [&](const ptx::SourceLocation* l) {
+    while (l->inlined_at >= 0) l = &all.at(l->inlined_at);
+    return l;
+  };
+  const ptx::SourceLocation* const call = outermost(&all.at(instruction_->location));
+  auto& [first, last] = extents_[{function_, call->file}];
+  if (first == 0) {
+    first = UINT32_MAX;
+    for (const ptx::SourceLocation& l : all)
+      if (l.line && l.inlined_at < 0 && l.file == call->file)
+        first = std::min(first, l.line), last = std::max(last, l.line);
+  }
+  for (int32_t i = instruction_->location;; i = all[i].inlined_at)
+    if (&all[i] == call || (all[i].file == call->file && all[i].line >= first && all[i].line <= last)) return &all[i];
+}
+
 uint32_t Decoder::source() {
   SourceLine line;
-  if (instruction_->location >= 0) {
-    const ptx::SourceLocation& location = function_->locations.at(instruction_->location);
-    const auto file = module_.files.find(location.file);
-    line = {file == module_.files.end() ? "" : file->second, location.line};
+  if (const ptx::SourceLocation* const location = own_location()) {
+    const auto file = module_.files.find(location->file);
+    line = {file == module_.files.end() ? "" : file->second, location->line};
   }
   const auto key = std::make_pair(line.file, line.line);
   if (const auto found = source_index_.find(key); found != source_index_.end()) return found->second;

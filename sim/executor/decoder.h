@@ -76,6 +76,7 @@ class Decoder {
 
   // --- the instruction at hand ---------------------------------------------------------------------------------------------
 
+  const ptx::SourceLocation* own_location();
   uint32_t source();
   bool has(std::string_view modifier) const {
     const auto& all = instruction_->modifiers;
@@ -142,6 +143,7 @@ class Decoder {
   const ptx::Instruction* instruction_ = nullptr;
   std::vector<const ptx::Function*> functions_;
   std::map<const ptx::Function*, Place> places_;
+  std::map<std::pair<const ptx::Function*, uint32_t>, std::pair<uint32_t, uint32_t>> extents_;  ///< in a file: lines
   std::map<const ptx::Function*, std::set<const ptx::Function*>> calls_;
   std::map<std::tuple<Preset::What, uint8_t, uint64_t, std::string>, uint32_t> presets_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> source_index_;

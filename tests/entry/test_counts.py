@@ -106,7 +106,31 @@ def test_a_real_rung(tmp_path, monkeypatch):
     conflicts = {line for line, counts in kernel.lines.items()
                  if counts.both("shared_", "_wavefronts") > counts.both("shared_", "_ideal")}  # fmt: skip
     assert not conflicts
-    assert all(Path(file).name.startswith("06_") or "common/" in file for file, _ in kernel.lines if file)
+
+
+@needs_simulator
+def test_work_of_an_inlined_function_is_counted_where_it_is_called(monkeypatch):
+    """load4() and store4() of rung 05 stand above its kernel; what they do belongs to the lines that call them."""
+    monkeypatch.chdir(ROOT)
+    kernel = sim_chapter.counted("05_float4")
+    lines = (ROOT / "kernels/05_float4.cu").read_text().splitlines()
+    definition = next(number for number, line in enumerate(lines, 1) if "__device__ float4 load4(" in line)
+    assert all(line > definition for _, line in kernel.lines if line)
+    calls = {line: counts for (_, line), counts in kernel.lines.items() if counts["shared_loads"]}
+    assert len(calls) >= 2, "A's loads and B's"
+    assert all("load4(" in lines[line - 1] for line in calls)
+
+
+@needs_simulator
+@pytest.mark.skipif(not (ROOT / "build/bin/06_bank_conflict_free").exists(), reason="rung 06 is not built here")
+def test_counts_of_a_rung_through_its_program(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(ROOT)
+    target = tmp_path / "table.csv"
+    main(["06_bank_conflict_free", "128", "128", "128", "--csv", str(target)])
+    assert "06_bank_conflict_free 128 128 128" in capsys.readouterr().out
+    with target.open(newline="") as rows:
+        total = list(csv.DictReader(rows))[-1]
+    assert total["shared wavefronts"] == total["ideal"] == str(208 * 8 * 8), "208 for each warp and tile of 16 k"
 
 
 @needs_simulator
