@@ -25,17 +25,17 @@ struct Configuration {
 /// What `<<<>>>` put down and the kernel's stub has not picked up yet.
 thread_local std::vector<Configuration> pushed;
 
-/// CUDA Driver API, cuLaunchKernel: the device's limits, then the kernel's own.
+/// The device's limits, then the kernel's own. All of these an H200 with CUDA 13.0 answers with one and the same code
+/// (tests/sim/programs/launches.cu runs there, too).
 void check_configuration(const Kernel& kernel, const Configuration& launch) {
   const auto within = [](dim3 size, const int(&limits)[3]) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
            size.y <= unsigned(limits[1]) && size.z <= unsigned(limits[2]);
   };
-  require(launch.grid.x && launch.grid.y && launch.grid.z, cudaErrorInvalidValue);  // as an H200 with CUDA 13 says
-  require(within(launch.grid, h200::max_grid), cudaErrorInvalidConfiguration);
-  require(within(launch.block, h200::max_block), cudaErrorInvalidConfiguration);
+  require(within(launch.grid, h200::max_grid), cudaErrorInvalidValue);
+  require(within(launch.block, h200::max_block), cudaErrorInvalidValue);
   const size_t threads = size_t{launch.block.x} * launch.block.y * launch.block.z;
-  require(threads <= size_t{h200::max_threads_per_block}, cudaErrorInvalidConfiguration);
+  require(threads <= size_t{h200::max_threads_per_block}, cudaErrorInvalidValue);
   require(threads <= size_t(kernel.max_threads), cudaErrorInvalidValue);
   require(launch.dynamic_smem <= size_t(kernel.max_dynamic_smem), cudaErrorInvalidValue);
 }
@@ -134,8 +134,9 @@ Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration)
   for (unsigned i = 0; i < configuration.numAttrs; ++i) {
     if (configuration.attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
     const auto& asked = configuration.attrs[i].val.clusterDim;
-    require(asked.x && asked.y && asked.z);
-    require(!compiled || (asked.x == cluster.x && asked.y == cluster.y && asked.z == cluster.z));
+    require(asked.x && asked.y && asked.z, cudaErrorInvalidClusterSize);
+    require(!compiled || (asked.x == cluster.x && asked.y == cluster.y && asked.z == cluster.z),
+            cudaErrorInvalidClusterSize);
     cluster = {asked.x, asked.y, asked.z};
   }
   const int limit = kernel.nonportable_clusters ? h200::max_cluster_blocks_nonportable : h200::max_cluster_blocks;
