@@ -8,11 +8,14 @@
 #   ./run_all.sh list              every rung: number, name, idea, types, least architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of
+#   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text
 #
 # The first two take --results DIR, a folder in place of results/<gpu>. Interrupted, they keep what was measured, and the
-# same command goes on from there. With no GPU the report shows recorded results, labelled as such.
+# same command goes on from there.
+# With no GPU, or with --sim, they and run use the simulator: the same programs, executed on the CPU at small sizes, checked
+# and counted, not timed. The report in results/simulator shows the counters and, labelled as such, a real GPU's recorded results.
 # What is missing on the machine is set up inside the checkout (tools/setup.sh): .deps, .venv and build hold it all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -20,7 +23,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 
-commands=(test run list diff profile docs help)
+commands=(test run list diff profile counts docs help)
 
 usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
@@ -88,7 +91,7 @@ prepare_results() {
   elif [[ -f $results/run.txt ]]; then
     archive=$results/archive/$(date -u +%Y%m%dT%H%M%SZ)
     mkdir -p "$archive"
-    for file in {ladder,samples,ceilings,check,steady}.csv environment.json run.txt report.html summary.md plots; do
+    for file in {ladder,samples,ceilings,check,steady,counts}.csv environment.json run.txt report.html summary.md plots; do
       [[ ! -e $results/$file ]] || mv "$results/$file" "$archive"
     done
     say "the earlier results are now in $archive"
@@ -114,14 +117,33 @@ measure() {
     step "time" ladder --shapes square,llm,tails,skinny "${times[@]}"
     step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
   fi
+  finish
+}
+
+finish() {
   step "report" python3 -m plots report --results "$results" --out "$results"
   echo "finished $(date -u +%FT%TZ)" >"$results/run.txt"
-  ((!wrong)) || say "run_all.sh: there are wrong results: look for status 'wrong' in $results/*.csv"
+  ((!wrong)) || say "run_all.sh: there are wrong results: look for status 'wrong' or 'failed' in $results/*.csv"
   echo "Report: $results/report.html"
   return "$wrong"
 }
 
-# With no GPU: the recorded results, as a report that says which GPU and date they are from.
+# The ladder on the simulator: what it says of itself in every row is its gpu, as a GPU's name is.
+simulate() {
+  local mode=$1 sizes=256x256x256,512x512x512
+  [[ $mode == quick ]] && sizes=256x256x256
+  trap interrupted INT
+  simulated_ladder() { build/bin/ladder --sim --resume --environment "$results/environment.json" "$@"; }
+  step "check" simulated_ladder --shapes tests/shapes/small.txt --ld-pad align --csv "$results/check.csv"
+  if [[ $mode == full ]]; then
+    step "check with alpha and beta" simulated_ladder --shapes tests/shapes/small.txt --ld-pad align \
+      --alpha -1.5 --beta 0.75 --csv "$results/check.csv"
+  fi
+  step "count" simulated_ladder --shapes "$sizes" --csv "$results/counts.csv"
+  finish
+}
+
+# With neither GPU nor simulator: the recorded results, as a report that says which GPU and date they are from.
 show_recorded() {
   local folder shown=()
   for folder in bench/recorded/*/; do
@@ -134,21 +156,33 @@ show_recorded() {
 }
 
 whole_ladder() {
-  local mode=full
+  local mode=full sim=
   results=
   while (($#)); do
     case $1 in
       --quick) mode=quick ;;
+      --sim) sim=yes ;;
       --results) results=${2:?run_all.sh: --results takes a folder}; shift ;;
-      *) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --results)" ;;
+      *) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results)" ;;
     esac
     shift
   done
   build
   need_python report
-  if ! has_gpu; then
-    say "no GPU here (nvidia-smi lists none): everything is built, nothing is timed; recorded results follow"
+  if [[ -z $sim ]] && ! has_gpu; then
+    sim=yes
+    say "no GPU here (nvidia-smi lists none): the ladder runs on the simulator, checked and counted, not timed"
+  fi
+  if [[ -n $sim && ! -f build/sim/libcudart.so.13 ]]; then
+    say "the simulator is not built (cmake --preset default says why): recorded results follow"
     show_recorded
+    return
+  fi
+  if [[ -n $sim ]]; then
+    gpu="Simulated NVIDIA H200 (PTX on the CPU)"
+    results=${results:-results/simulator}
+    prepare_results "$mode"
+    simulate "$mode"
     return
   fi
   export CUDA_DEVICE_ORDER=PCI_BUS_ID  # so that CUDA and nvidia-smi number the GPUs alike
@@ -190,7 +224,16 @@ profile_rung() {
   exec python3 -m tools.profile "$stem" "${@:2}"
 }
 
-list_rungs() { build ladder; exec build/bin/ladder --list; }
+count_rung() {
+  (($#)) || usage_error "counts takes a rung and its arguments, such as: counts 06 256 256 256"
+  local stem
+  stem=$(stem_of "$1")
+  build "$stem" cudart_sim
+  need_python report
+  exec python3 -m tools.counts "$stem" "${@:2}"
+}
+
+list_rungs() { build ladder; exec build/bin/ladder --list "$@"; }
 
 run_tests() {
   build
@@ -206,14 +249,15 @@ build_docs() {
 }
 
 case ${1:-} in
-  "" | --quick | --results) whole_ladder "$@" ;;
+  "" | --quick | --sim | --results) whole_ladder "$@" ;;
   test) run_tests ;;
   run) run_rung "${@:2}" ;;
-  list) list_rungs ;;
+  list) list_rungs "${@:2}" ;;
   diff) diff_rungs "${@:2}" ;;
   profile) profile_rung "${@:2}" ;;
+  counts) count_rung "${@:2}" ;;
   docs) build_docs ;;
   help | --help | -h) sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0" ;;
-  -*) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --results --help)" ;;
+  -*) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results --help)" ;;
   *) usage_error "there is no sub-command '$1'; the nearest is $(nearest "$1" "${commands[@]}")" ;;
 esac

@@ -117,6 +117,10 @@ def main() -> int:
     if options.build_only:
         return 0
 
+    if not shutil.which("nvidia-smi") or subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode:
+        print("sweep_08.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
+        return 77
+
     table.unlink(missing_ok=True)
     status = subprocess.run([program, "--shapes", options.shapes, "--csv", table]).returncode
     with table.open() as file:

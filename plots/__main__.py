@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from plots import committed, documents, report, style
-from plots.data import load
+from plots import committed, counters, documents, report, style
+from plots.data import is_simulation, load, load_simulation
 from plots.errors import InputError
 from plots.figures import KINDS
 from plots.rungs import ROOT
@@ -37,6 +37,9 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=kind.purpose)
         _folders(command)
         command.set_defaults(run=_draw, name=name)
+    command = commands.add_parser("counters", help="what the simulator counted, rung by rung")
+    _folders(command)
+    command.set_defaults(run=_draw_counters)
     command = commands.add_parser("report", help="report.html, summary.md and all plots of a results folder")
     _folders(command)
     command.add_argument("--recorded", action="store_true", help="label the results as not from this machine")
@@ -75,7 +78,27 @@ def _draw(options: argparse.Namespace) -> int:
     return 0
 
 
+def _draw_counters(options: argparse.Namespace) -> int:
+    if not is_simulation(options.results):
+        raise InputError(f"{options.results}: no counts.csv of the simulator in it")
+    found = counters.counted(load_simulation(options.results))
+    if not found:
+        raise InputError(f"{options.results}: counts.csv holds no counters")
+    for table in found:
+        name = f"counters_{table.type}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
+        style.save(counters.draw(table), options.out, name)
+        print(options.out / f"{name}.svg")
+    return 0
+
+
 def _report(options: argparse.Namespace) -> int:
+    if is_simulation(options.results):
+        simulation = load_simulation(options.results)
+        written = report.write_simulation(simulation, documents.recorded(ROOT), options.out)
+        print(report.verdict(simulation))
+        for path in written:
+            print(path)
+        return 0
     results = load(options.results)
     recorded = options.recorded or "recorded" in options.results.resolve().parts
     written = report.write(results, options.out, recorded)

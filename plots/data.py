@@ -17,21 +17,43 @@ from plots.errors import InputError
 from plots.units import Shape, gflops
 
 CELL = ["kernel", "type", "out", "m", "n", "k", "alpha", "beta", "ld_pad", "init", "l2", "protocol"]
+COUNTERS = [  # of the simulator; empty on a GPU
+    *("sim_warp_instructions", "sim_flops", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
+    *("sim_global_store_bytes", "sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
+]
+PROVENANCE = ["gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"]
 COLUMNS = [
     *CELL,
     *("rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms"),
     *("cublaslt_gflops", "ratio_cublas", "ratio_best", "ceiling_fraction", "ceiling", "max_error", "bound", "status"),
     *("reason", "registers", "smem_bytes", "blocks_per_sm", "clock_mhz", "power_w", "temperature_c", "throttle"),
-    *("gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"),
+    *PROVENANCE,
+    *COUNTERS,
 ]
 CEILING_COLUMNS = ["name", "value", "unit", "gpu", "utc", "commit"]
-TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "ceiling", "status", "reason", "throttle", *COLUMNS[-7:]}
+TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "ceiling", "status", "reason", "throttle", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
     "type": {"f32", "tf32", "bf16", "f16"},
     "protocol": {"rounds", "steady", "check"},
     "status": {"ok", "wrong", "waived", "failed"},
 }
+
+
+@dataclass
+class Simulation:
+    """What a results folder of the simulator holds: checks and counters, and no times."""
+
+    folder: Path
+    counts: pd.DataFrame
+    check: pd.DataFrame | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def gpu(self) -> str:
+        """What the simulator calls itself."""
+        return str(self.counts["gpu"].max()) if len(self.counts) else "the simulator"
 
 
 @dataclass
@@ -61,7 +83,7 @@ class Results:
 
 
 def _lines(path: Path, header: list[str], notes: list[str]) -> list[tuple[int, list[str]]]:
-    """The records of a CSV file with their line numbers; the header is checked and left out."""
+    """The records of a CSV file with their line numbers; the header is checked and left out. Counters may be absent."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,12 +97,19 @@ def _lines(path: Path, header: list[str], notes: list[str]) -> list[tuple[int, l
     records = [(reader.line_num, record) for record in reader if record]
     if not records:
         raise InputError(f"{path}: empty; expected the header {','.join(header[:4])},...")
-    if records[0][1] != header:
-        raise InputError(f"{path}:1: {_header_fault(records[0][1], header)}")
+    found = records[0][1]
+    if found != header and found != _without_counters(header):
+        raise InputError(f"{path}:1: {_header_fault(found, header)}")
     for number, record in records[1:]:
-        if len(record) != len(header):
-            raise InputError(f"{path}:{number}: {len(record)} fields, the header has {len(header)}")
+        if len(record) != len(found):
+            raise InputError(f"{path}:{number}: {len(record)} fields, the header has {len(found)}")
+        record += [""] * (len(header) - len(found))
     return records[1:]
+
+
+def _without_counters(header: list[str]) -> list[str]:
+    """The header of a file that was recorded before there was a simulator."""
+    return [name for name in header if name not in COUNTERS]
 
 
 def _header_fault(got: list[str], want: list[str]) -> str:
@@ -162,6 +191,22 @@ def read_environment(path: Path) -> dict[str, Any]:
     if not isinstance(environment, dict):
         raise InputError(f"{path}: expected a JSON object")
     return environment
+
+
+def is_simulation(folder: Path) -> bool:
+    """True for a folder that was filled without a GPU."""
+    return (folder / "counts.csv").is_file() and not (folder / "ladder.csv").is_file()
+
+
+def load_simulation(folder: Path) -> Simulation:
+    """Everything in a results folder of the simulator."""
+    notes: list[str] = []
+    simulation = Simulation(folder, read_rows(folder / "counts.csv", notes), notes=notes)
+    if (folder / "check.csv").is_file():
+        simulation.check = read_rows(folder / "check.csv", notes)
+    if (folder / "environment.json").is_file():
+        simulation.environment = read_environment(folder / "environment.json")
+    return simulation
 
 
 def load(folder: Path) -> Results:

@@ -8,8 +8,8 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from plots import style, summaries
-from plots.data import Results
+from plots import counters, style, summaries
+from plots.data import Results, Simulation
 from plots.figures import KINDS, Kind, drawable
 from plots.grid import Grid
 from plots.rungs import RungFile, read_rungs
@@ -41,27 +41,88 @@ class Section:
     steady: Grid | None
 
 
+@dataclass(frozen=True)
+class CountedSection:
+    """What the simulator counted at one shape."""
+
+    table: counters.Counted
+    grid: Grid
+    plot: Plot
+
+
 def write(results: Results, out: Path, from_record: bool) -> list[Path]:
     """Writes report.html, summary.md and plots/ into `out`; the files that a reader opens first."""
-    rungs = read_rungs()
+    context = {"title": results.gpu, "date": results.date, "simulation": None}
+    return _write(context | _measured(results, from_record, out / "plots"), out)
+
+
+def write_simulation(simulation: Simulation, recorded: Results | None, out: Path) -> list[Path]:
+    """The same for a run on the simulator: its checks and counters, and below them what a real GPU did, where recorded."""
     context = {
-        "results": results,
-        "from_record": from_record,
-        "facts": facts(results),
-        "sections": [_section(table, results, rungs, out / "plots") for table in tables(results)],
-        "notes": [*results.notes, *gaps(results, rungs)],
-        "throttling": throttling(results),
-        "checks": summaries.check_grid(results),
-        "refused": summaries.refused_grid(results),
-        "ceilings": summaries.ceiling_grid(results),
-        "environment": Grid(["", ""], [[k.replace("_", " "), _said(v)] for k, v in results.environment.items()], left=2),
-        "commit": _commit(results),
+        "title": "the simulator",
+        "date": simulation.counts["utc"].max()[:10] if len(simulation.counts) else "unknown date",
+        "simulation": simulation,
+        "verdict": verdict(simulation),
+        "counted": [_counted_section(table, out / "plots") for table in counters.counted(simulation)],
+        "simulated_checks": summaries.check_grid(simulation.counts, simulation.check),
+        "simulated_refused": summaries.refused_grid(simulation.counts, simulation.check),
+        "simulated_environment": _environment_grid(simulation.environment),
+        "results": None,
     }
+    return _write(context | (_measured(recorded, True, out / "plots") if recorded else {}), out)
+
+
+def _write(context: dict, out: Path) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     written = [out / "report.html", out / "summary.md"]
     for path in written:
         path.write_text(_render(f"{path.name}.j2", context), encoding="utf-8")
     return written
+
+
+def _measured(results: Results, from_record: bool, plots: Path) -> dict:
+    """What the templates say of a run on a GPU."""
+    rungs = read_rungs()
+    return {
+        "results": results,
+        "from_record": from_record,
+        "facts": facts(results),
+        "sections": [_section(table, results, rungs, plots) for table in tables(results)],
+        "notes": [*results.notes, *gaps(results, rungs)],
+        "throttling": throttling(results),
+        "checks": summaries.check_grid(results.ladder, results.check),
+        "refused": summaries.refused_grid(results.ladder, results.check),
+        "ceilings": summaries.ceiling_grid(results),
+        "environment": _environment_grid(results.environment),
+        "commit": _commit(results),
+    }
+
+
+def _environment_grid(environment: dict) -> Grid:
+    return Grid(["", ""], [[key.replace("_", " "), _said(value)] for key, value in environment.items()], left=2)
+
+
+def verdict(simulation: Simulation) -> str:
+    """How the run on the simulator went, in one sentence."""
+    frames = [frame for frame in (simulation.counts, simulation.check) if frame is not None]
+    status = pd.concat(frames)["status"].value_counts()
+    checked = int(sum(status.get(name, 0) for name in ("ok", "wrong", "failed")))
+    waived = f"; {status['waived']} more were waived" if status.get("waived", 0) else ""
+    kernels = len(set(simulation.counts["kernel"]))
+    return f"{kernels} rungs: {status.get('ok', 0)} of {checked} products are right{waived}. Counted, not timed."
+
+
+def _counted_section(table: counters.Counted, folder: Path) -> CountedSection:
+    fig = counters.draw(table)
+    name = f"counters_{table.type}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
+    style.save(fig, folder, name)
+    title = f"What each rung moves and executes, {table.type} at {table.shape}"
+    caption = (
+        "Left: bytes that global loads and stores move for each FMA, in whole 32-byte sectors. Middle: wavefronts of shared "
+        "memory for four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions for each FMA; 1 "
+        "is the best. Hatched: variants and counter-examples."
+    )
+    return CountedSection(table, counters.grid(table), Plot(title, caption, inline_svg(style.svg(fig), name, title)))
 
 
 def _render(template: str, context: dict) -> str:

@@ -67,9 +67,9 @@ def _rate_or_status(table: Table, kernel: str, shape: Shape) -> str:
     return MISSING if row is None else tflops(row.gflops) if row.status == "ok" else row.status
 
 
-def check_grid(results: Results) -> Grid:
+def check_grid(*frames: pd.DataFrame | None) -> Grid:
     """How each kernel stood the check, over all rows of the ladder and the correctness run."""
-    rows = pd.concat([results.ladder, *([results.check] if results.check is not None else [])])
+    rows = pd.concat([frame for frame in frames if frame is not None])
     head = ["kernel", "cells checked", "right", "wrong", "failed", "waived", "largest error, of bound"]
     lines = []
     for kernel, own in rows.groupby("kernel", sort=True):
@@ -81,9 +81,9 @@ def check_grid(results: Results) -> Grid:
     return Grid(head, lines)
 
 
-def refused_grid(results: Results) -> Grid:
+def refused_grid(*frames: pd.DataFrame | None) -> Grid:
     """Rows that hold no result: one line for each shape and reason, with the kernels it is true of."""
-    rows = pd.concat([results.ladder, *([results.check] if results.check is not None else [])])
+    rows = pd.concat([frame for frame in frames if frame is not None])
     rows = rows[rows["status"] != "ok"]
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in rows.itertuples():

@@ -42,11 +42,11 @@ struct Entry {
 };
 static_assert(sizeof(Wrapper) == 24 && sizeof(Container) == 16 && sizeof(Entry) == 64, "as nvcc lays them out");
 
-constexpr uint16_t kind_ptx = 1;
+constexpr uint16_t kind_ptx = 1, kind_elf = 2;
 constexpr uint64_t flag_lz4 = 0x2000;         // --compress-mode=speed
 constexpr uint64_t flag_zstd = 0x8000;        // the default
 constexpr uint64_t flag_specific = 0x100000;  // sm_90a
-constexpr uint64_t max_text_bytes = uint64_t{1} << 30;
+constexpr uint64_t max_image_bytes = uint64_t{1} << 30;
 
 [[noreturn]] void damaged(const std::string& what) { throw Error("fat binary: " + what, Fault::invalid_ptx); }
 
@@ -98,13 +98,13 @@ void expand_lz4(std::span<const std::byte> from, std::string& to) {
   if (out != to.size()) damaged("its PTX is shorter than announced");
 }
 
-std::string text_of(const Entry& entry, std::span<const std::byte> payload) {
+std::string content_of(const Entry& entry, std::span<const std::byte> payload) {
   std::string text;
   if (!entry.compressed_size) {
     text.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
   } else {
     if (entry.compressed_size > payload.size()) damaged("a compressed entry is longer than its place");
-    if (entry.raw_size > max_text_bytes) damaged("a PTX text of more than 1 GiB");
+    if (entry.raw_size > max_image_bytes) damaged("an entry of more than 1 GiB");
     text.resize(entry.raw_size);
     payload = payload.first(entry.compressed_size);
     if (entry.flags & flag_zstd)
@@ -116,13 +116,10 @@ std::string text_of(const Entry& entry, std::span<const std::byte> payload) {
           "fat binary: its PTX is compressed in a way that the simulator does not know; compile with "
           "--compress-mode=none");
   }
-  text.resize(text.find_last_not_of('\0') + 1);  // padding
   return text;
 }
 
-}  // namespace
-
-std::vector<PtxImage> ptx_images(const void* wrapper_address) {
+std::span<const std::byte> container_of(const void* wrapper_address) {
   if (!wrapper_address) damaged("no wrapper");
   Wrapper wrapper;
   std::memcpy(&wrapper, wrapper_address, sizeof wrapper);
@@ -133,10 +130,12 @@ std::vector<PtxImage> ptx_images(const void* wrapper_address) {
   Container container;
   std::memcpy(&container, wrapper.container, sizeof container);
   if (container.magic != Container::expected_magic) damaged("the wrapper holds no container");
-  return ptx_images({static_cast<const std::byte*>(wrapper.container), container.header_size + container.size});
+  return {static_cast<const std::byte*>(wrapper.container), container.header_size + container.size};
 }
 
-std::vector<PtxImage> ptx_images(std::span<const std::byte> bytes) {
+/// use(entry, payload) for each entry of that kind.
+template <class Use>
+void each_entry(std::span<const std::byte> bytes, uint16_t kind, Use use) {
   const auto container = read<Container>(bytes, "container's header");
   if (container.magic != Container::expected_magic) damaged("this is no container");
   if (container.version != 1 || container.header_size < sizeof(Container))
@@ -145,17 +144,37 @@ std::vector<PtxImage> ptx_images(std::span<const std::byte> bytes) {
     damaged("the container is cut off");
   bytes = bytes.subspan(container.header_size, container.size);
 
-  std::vector<PtxImage> images;
   while (!bytes.empty()) {
     const auto entry = read<Entry>(bytes, "header of an entry");
     if (entry.header_size < sizeof(Entry) || entry.header_size > bytes.size() ||
         entry.payload_size > bytes.size() - entry.header_size)
       damaged("an entry is longer than the container");
-    if (entry.kind == kind_ptx)
-      images.push_back({entry.arch, (entry.flags & flag_specific) != 0,
-                        text_of(entry, bytes.subspan(entry.header_size, entry.payload_size))});
+    if (entry.kind == kind) use(entry, bytes.subspan(entry.header_size, entry.payload_size));
     bytes = bytes.subspan(entry.header_size + entry.payload_size);
   }
+}
+
+}  // namespace
+
+std::vector<PtxImage> ptx_images(const void* wrapper) { return ptx_images(container_of(wrapper)); }
+
+std::vector<PtxImage> ptx_images(std::span<const std::byte> container) {
+  std::vector<PtxImage> images;
+  each_entry(container, kind_ptx, [&](const Entry& entry, std::span<const std::byte> payload) {
+    std::string text = content_of(entry, payload);
+    text.resize(text.find_last_not_of('\0') + 1);  // padding
+    images.push_back({entry.arch, (entry.flags & flag_specific) != 0, std::move(text)});
+  });
+  return images;
+}
+
+std::vector<CodeImage> code_images(const void* wrapper) { return code_images(container_of(wrapper)); }
+
+std::vector<CodeImage> code_images(std::span<const std::byte> container) {
+  std::vector<CodeImage> images;
+  each_entry(container, kind_elf, [&](const Entry& entry, std::span<const std::byte> payload) {
+    images.push_back({entry.arch, (entry.flags & flag_specific) != 0, content_of(entry, payload)});
+  });
   return images;
 }
 

@@ -1,7 +1,7 @@
-// The PTX that nvcc put into a program: the fat binary that start-up code hands to __cudaRegisterFatBinary.
+// The PTX and the machine code that nvcc put into a program: the fat binary that start-up code hands to __cudaRegisterFatBinary.
 //
 //   wrapper (24 bytes) ──► container ─┬─ entry: PTX for sm_90a   (text, as one zstd frame, an LZ4 block, or as it is)
-//                                     ├─ entry: machine code     (skipped)
+//                                     ├─ entry: machine code     (an ELF file; not run, but it says how many registers)
 //                                     └─ ...
 //
 // The layout is not documented; it was established by looking at what nvcc 13.0 writes.
@@ -26,5 +26,16 @@ std::vector<PtxImage> ptx_images(const void* wrapper);
 
 /// The same from a container on its own, as it lies in an object file's section .nv_fatbin.
 std::vector<PtxImage> ptx_images(std::span<const std::byte> container);
+
+/// Machine code for one architecture, a "cubin".
+struct CodeImage {
+  unsigned arch = 0;
+  bool specific = false;
+  std::string elf;
+};
+
+/// Every machine code of the fat binary; empty where there is PTX alone.
+std::vector<CodeImage> code_images(const void* wrapper);
+std::vector<CodeImage> code_images(std::span<const std::byte> container);
 
 }  // namespace sim

@@ -7,7 +7,8 @@
 // lambda * sqrt(K) * u * S fails to hold with probability below 2 exp(-lambda^2 / 2) = 3e-14 an element
 // (N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019,
 // theorem 2.4). The smaller of the two counts, once for the kernel and once for the reference. At K = 4096 that is
-// 6.2e-5, a quarter of what one forgotten average product changes.
+// 6.2e-5, a quarter of what one forgotten average product changes. A reference computed in FP64 is off by its one rounding
+// to FP32 alone.
 //
 // Tensor cores truncate each partial sum instead of rounding it, a bias that sqrt(K) does not cover: one unit of
 // 2^-23 for every step of at least 8 products (M. Fasi et al., "Numerical behavior of NVIDIA tensor cores", PeerJ
@@ -26,13 +27,17 @@ struct Bound {
   double tiny;   ///< absolute: where the result's type runs out of exponent
 };
 
+/// The arithmetic of the reference; its result is FP32 in both cases.
+enum class ReferenceSum { fp32, fp64 };
+
 /// The bound for a product over `k` terms, k >= 1. `out` decides only how the result is rounded.
-inline Bound error_bound(Type type, Out out, int k) {
+inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = ReferenceSum::fp32) {
   constexpr double u32 = 0x1p-24;
   constexpr double lambda = 8.0;
   constexpr double epilogue = 4.0;  // alpha *, beta *, +, and the conversion of C
   const double sum = std::fmin(k, lambda * std::sqrt(static_cast<double>(k)));
-  Bound bound{2.0 * (sum + epilogue) * u32, 0.0, 0x1p-126};
+  const double roundings = reference == ReferenceSum::fp32 ? 2.0 * (sum + epilogue) : sum + epilogue + 1.0;
+  Bound bound{roundings * u32, 0.0, 0x1p-126};
   if (type != Type::f32) bound.gamma += 2.0 * (k / 8.0 + 1.0) * 0x1p-23;
   if (type == Type::tf32) bound.gamma += 2.0 * 0x1p-10;  // both operands lose up to 2^-10 of themselves by truncation
   if (out == Out::same && type == Type::bf16) bound.u_out = 0x1p-8;

@@ -6,6 +6,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "common/harness/host_product.h"
 #include "common/rung.h"
 
 namespace ladder {
@@ -26,14 +27,18 @@ size_t Checker::bytes(const OperandSpec& spec, CheckMode mode) {
   return Operands::bytes(spec, 1) + 2 * sizeof(float) * static_cast<size_t>(spec.shape.m) * spec.shape.n;
 }
 
-Checker::Checker(Operands& operands, float alpha, float beta, CheckMode mode, const Blas& blas, cudaStream_t stream)
+Checker::Checker(Operands& operands, float alpha, float beta, CheckMode mode, const Blas* blas, cudaStream_t stream)
     : operands_(operands),
       problem_(operands.problem(0, alpha, beta, stream)),
       mode_(mode),
-      bound_(error_bound(problem_.type, problem_.out, problem_.k)) {
+      bound_(error_bound(problem_.type, problem_.out, problem_.k, blas ? ReferenceSum::fp32 : ReferenceSum::fp64)) {
   operands_.fill_c(0, beta == 0.0F, stream);
+  if (mode == CheckMode::full && !blas) {
+    make_reference();
+    return;
+  }
   samples_ = take_samples(mode == CheckMode::full ? full_mode_samples : sample_mode_samples);
-  if (mode == CheckMode::full) make_reference(blas);
+  if (mode == CheckMode::full) make_reference(*blas);
 }
 
 /// The four corners and random elements.
@@ -45,6 +50,18 @@ Samples Checker::take_samples(int count) const {
   while (samples.index.size() < static_cast<size_t>(count)) samples.index.push_back(random() % (m * n));
   fp64_elements(problem_, samples);
   return samples;
+}
+
+/// On the CPU, in FP64.
+void Checker::make_reference() {
+  const HostProduct product = host_product(problem_);
+  const auto upload = [](const std::vector<float>& values) {
+    DeviceBuffer buffer(values.size() * sizeof(float));
+    cuda_check(cudaMemcpy(buffer.as<float>(), values.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+    return buffer;
+  };
+  reference_ = upload(product.value);
+  scale_ = upload(product.scale);
 }
 
 void Checker::make_reference(const Blas& blas) {

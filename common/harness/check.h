@@ -12,7 +12,8 @@
 namespace ladder {
 
 enum class CheckMode {
-  full,    ///< every element against cuBLAS, which itself is compared with FP64 at sampled elements
+  full,    ///< every element against cuBLAS, which itself is compared with FP64 at sampled elements; on the simulator
+           ///< against FP64
   sample,  ///< 4096 elements against FP64, all elements for being finite; needs no further matrix in memory
   off,
 };
@@ -27,8 +28,9 @@ struct CheckResult {
 /// Checks kernels on one set of operands. The reference is computed once, in the constructor.
 class Checker {
  public:
-  /// Uses set 0 of `operands`. Throws std::runtime_error where the reference disagrees with FP64.
-  Checker(Operands& operands, float alpha, float beta, CheckMode mode, const Blas& blas, cudaStream_t stream);
+  /// Uses set 0 of `operands`. `blas` computes the reference; null on the simulator, where the CPU does. Throws
+  /// std::runtime_error where the reference disagrees with FP64.
+  Checker(Operands& operands, float alpha, float beta, CheckMode mode, const Blas* blas, cudaStream_t stream);
 
   /// Bytes of device memory that a Checker holds at its peak, beyond the operands.
   static size_t bytes(const OperandSpec& spec, CheckMode mode);
@@ -38,6 +40,7 @@ class Checker {
 
  private:
   Samples take_samples(int count) const;
+  void make_reference();
   void make_reference(const Blas& blas);
   CheckResult judge_all() const;
   CheckResult judge_samples() const;

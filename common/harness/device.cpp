@@ -12,6 +12,7 @@
 
 #include "common/harness/error.h"
 #include "common/harness/nvml.h"
+#include "common/harness/simulator.h"
 #include "common/rung.h"
 
 namespace ladder {
@@ -60,23 +61,27 @@ Device open_device(int index) {
 
   cudaDeviceProp properties;
   cuda_check(cudaGetDeviceProperties(&properties, index));
-  char bus_id[32];
-  cuda_check(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index));
-  int runtime = 0, driver = 0;
+  int runtime = 0;
   cuda_check(cudaRuntimeGetVersion(&runtime));
-  cuda_check(cudaDriverGetVersion(&driver));
 
   Device device;
   device.index = index;
+  device.simulated = on_simulator();
   device.name = properties.name;
   device.sm = properties.major * 10 + properties.minor;
   device.sm_count = properties.multiProcessorCount;
   device.l2_bytes = properties.l2CacheSize;
   device.memory_bytes = properties.totalGlobalMem;
+  device.cuda = cuda_version(runtime);
+  if (device.simulated) return device;
+
+  char bus_id[32];
+  cuda_check(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index));
+  int driver = 0;
+  cuda_check(cudaDriverGetVersion(&driver));
   device.pci_bus_id = bus_id;
   const std::string driver_version = Nvml(bus_id).driver_version();
   device.driver = driver_version.empty() ? "CUDA " + cuda_version(driver) : driver_version;
-  device.cuda = cuda_version(runtime);
   device.cublas = cublas_version();
   return device;
 }

@@ -8,8 +8,9 @@ namespace ladder {
 
 struct Device {
   int index = 0;
-  std::string name;  ///< "NVIDIA H200"
-  int sm = 0;        ///< compute capability, 90 for sm_90
+  bool simulated = false;  ///< then there are no driver and no cuBLAS, and nothing can be timed
+  std::string name;        ///< "NVIDIA H200"
+  int sm = 0;              ///< compute capability, 90 for sm_90
   int sm_count = 0;
   size_t l2_bytes = 0;
   size_t memory_bytes = 0;

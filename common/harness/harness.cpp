@@ -20,6 +20,7 @@
 #include "common/harness/measure.h"
 #include "common/harness/nvml.h"
 #include "common/harness/options.h"
+#include "common/harness/simulator.h"
 
 namespace ladder {
 namespace {
@@ -66,7 +67,16 @@ const std::vector<std::string> row_columns = {"kernel",
                                               "cuda",
                                               "cublas",
                                               "commit",
-                                              "utc"};
+                                              "utc",
+                                              "sim_warp_instructions",
+                                              "sim_flops",
+                                              "sim_global_load_sectors",
+                                              "sim_global_load_bytes",
+                                              "sim_global_store_sectors",
+                                              "sim_global_store_bytes",
+                                              "sim_shared_wavefronts",
+                                              "sim_shared_ideal",
+                                              "sim_barriers"};
 const std::vector<std::string> sample_columns = {"kernel", "type",     "out",   "m",     "n",
                                                  "k",      "protocol", "round", "which", "ms"};
 // Two rows with the same values here measured the same thing.
@@ -89,7 +99,8 @@ class Driver {
         samples_csv_(options_.samples_csv.empty() ? nullptr
                                                   : std::make_unique<CsvFile>(options_.samples_csv, sample_columns)),
         device_(open_device(options_.device)),
-        nvml_(device_.pci_bus_id) {}
+        nvml_(device_.pci_bus_id),
+        blas_(device_.simulated ? nullptr : std::make_unique<Blas>()) {}
 
   int run();
 
@@ -105,6 +116,8 @@ class Driver {
   void require_memory(const OperandSpec& spec) const;
   void prepare(const Cell& cell);
   void run_cell(const Cell& cell, Row& row);
+  void check_cell(const Cell& cell, Row& row);
+  void describe_resources(const Cell& cell, Row& row) const;
   void time_cell(const Cell& cell, Row& row);
   void print_header() const;
   void print_row(const Row& row) const;
@@ -114,7 +127,7 @@ class Driver {
   std::unique_ptr<CsvFile> csv_, samples_csv_;  // opened before anything is asked of the GPU
   Device device_;
   Nvml nvml_;
-  Blas blas_;
+  std::unique_ptr<Blas> blas_;  // null on the simulator, where there is no driver for it
   std::vector<Ceiling> ceilings_;
   std::unique_ptr<Group> group_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -134,7 +147,19 @@ std::string size_text(double bytes) {
 
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
-/// A file of results belongs to one GPU.
+void write_counts(const CudaSimCounts& counts, Row& row) {
+  row["sim_warp_instructions"] = fmt::to_string(counts.warp_instructions);
+  row["sim_flops"] = fmt::to_string(counts.flops);
+  row["sim_global_load_sectors"] = fmt::to_string(counts.global_load_sectors);
+  row["sim_global_load_bytes"] = fmt::to_string(counts.global_load_bytes);
+  row["sim_global_store_sectors"] = fmt::to_string(counts.global_store_sectors);
+  row["sim_global_store_bytes"] = fmt::to_string(counts.global_store_bytes);
+  row["sim_shared_wavefronts"] = fmt::to_string(counts.shared_wavefronts);
+  row["sim_shared_ideal"] = fmt::to_string(counts.shared_ideal);
+  row["sim_barriers"] = fmt::to_string(counts.barriers);
+}
+
+/// A file of results belongs to one GPU, or to the simulator.
 void Driver::refuse_other_gpu() const {
   if (!csv_) return;
   for (const Row& row : csv_->rows())
@@ -211,7 +236,7 @@ std::string Driver::reason_to_waive(const Cell& cell) const {
 
 /// Throws where the operands, those of the check and one set to time, and what the check needs beside them do not fit.
 void Driver::require_memory(const OperandSpec& spec) const {
-  const size_t sets = (options_.check != CheckMode::off) + !options_.check_only;
+  const size_t sets = (options_.check != CheckMode::off || options_.check_only) + !options_.check_only;
   const size_t need = Operands::bytes(spec, static_cast<int>(sets)) + Checker::bytes(spec, options_.check);
   const size_t free = free_memory();
   if (need <= free) return;
@@ -230,10 +255,11 @@ void Driver::prepare(const Cell& cell) {
   require_memory(spec);
   auto group = std::make_unique<Group>();  // becomes group_ only when it is whole
   group->spec = spec;
-  if (options_.check != CheckMode::off) {
+  if (options_.check != CheckMode::off || options_.check_only) {
     group->check_operands = std::make_unique<Operands>(spec, 1);
-    group->checker = std::make_unique<Checker>(*group->check_operands, options_.alpha, options_.beta, options_.check,
-                                               blas_, nullptr);
+    if (options_.check != CheckMode::off)
+      group->checker = std::make_unique<Checker>(*group->check_operands, options_.alpha, options_.beta, options_.check,
+                                                 blas_.get(), nullptr);
   }
   if (!options_.check_only) {
     const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
@@ -250,32 +276,49 @@ void Driver::run_cell(const Cell& cell, Row& row) {
   prepare(cell);
 
   row["status"] = "ok";
+  check_cell(cell, row);
+  describe_resources(cell, row);
+  if (!options_.check_only && row["status"] == "ok") time_cell(cell, row);
+}
+
+void Driver::check_cell(const Cell& cell, Row& row) {
+  const auto launch = [&](const Problem& p) {
+    if (device_.simulated)
+      write_counts(count_launches([&] { cell.rung->launch(p); }), row);
+    else
+      cell.rung->launch(p);
+  };
   if (group_->checker) {
-    const CheckResult result = group_->checker->check(cell.rung->launch);
+    const CheckResult result = group_->checker->check(launch);
     row["max_error"] = number(result.max_error);
     row["bound"] = number(result.bound);
     if (!result.passed) {
       row["status"] = "wrong";
       row["reason"] = result.message;
     }
+  } else if (device_.simulated) {
+    launch(group_->check_operands->problem(0, options_.alpha, options_.beta, nullptr));  // counted, not checked
   }
+}
+
+void Driver::describe_resources(const Cell& cell, Row& row) const {
   const Problem p = (group_->operands ? *group_->operands : *group_->check_operands)
                         .problem(0, options_.alpha, options_.beta, nullptr);
   const Resources resources = cell.rung->resources(p);
   cudaFuncAttributes attributes;
   cuda_check(cudaFuncGetAttributes(&attributes, resources.kernel));
+  row["smem_bytes"] = fmt::to_string(attributes.sharedSizeBytes + resources.dynamic_smem_bytes);
+  if (attributes.numRegs == 0) return;  // the simulator knows only what ptxas said of machine code for its own GPU
   int blocks = 0;
   cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, resources.kernel, resources.threads,
                                                            resources.dynamic_smem_bytes));
   row["registers"] = fmt::to_string(attributes.numRegs);
-  row["smem_bytes"] = fmt::to_string(attributes.sharedSizeBytes + resources.dynamic_smem_bytes);
   row["blocks_per_sm"] = fmt::to_string(blocks);
-  if (!options_.check_only && row["status"] == "ok") time_cell(cell, row);
 }
 
 void Driver::time_cell(const Cell& cell, Row& row) {
   std::vector<Contender> contenders = {{"kernel", cell.rung->launch},
-                                       {"cublas", [this](const Problem& p) { blas_.gemm(p); }}};
+                                       {"cublas", [this](const Problem& p) { blas_->gemm(p); }}};
   if (group_->blas_lt->available())
     contenders.push_back({"cublaslt", [this](const Problem& p) { group_->blas_lt->gemm(p); }});
   const Measurement measured = measure(contenders, *group_->operands, options_.alpha, options_.beta, options_.protocol,
@@ -320,8 +363,33 @@ void Driver::time_cell(const Cell& cell, Row& row) {
     }
 }
 
+/// The simulator does some 50 to 500 million FMAs a second.
+void warn_of_long_work(const std::vector<Cell>& cells) {
+  double fmas = 0;
+  for (const Cell& cell : cells) fmas += static_cast<double>(cell.shape.m) * cell.shape.n * cell.shape.k;
+  if (fmas > 20e9)
+    fmt::print(stderr, "the simulator may take {:.0f} minutes and more for this; 256 256 256 shows as much\n",
+               fmas / 20e9);
+}
+
+/// What global loads and stores move, in whole sectors; wavefronts, and of them those beyond the fewest that could hold the
+/// bytes; instructions for each FMA.
+std::string counts_text(const Row& row) {
+  constexpr const char* columns = "{:>10} {:>10} {:>11} {:>10} {:>10}";
+  if (!row.contains("sim_warp_instructions")) return fmt::format(columns, "-", "-", "-", "-", "-");
+  const auto count = [&](const char* column) { return std::stod(row.at(column)); };
+  const auto megabytes = [&](const char* sectors) { return fmt::format("{:.4g} MB", count(sectors) * 32e-6); };
+  const double wavefronts = count("sim_shared_wavefronts"), fmas = count("m") * count("n") * count("k");
+  return fmt::format(columns, megabytes("sim_global_load_sectors"), megabytes("sim_global_store_sectors"), wavefronts,
+                     wavefronts - count("sim_shared_ideal"),
+                     fmt::format("{:.2f}", count("sim_warp_instructions") * 32 / fmas));
+}
+
 void Driver::print_header() const {
-  if (options_.check_only)
+  if (device_.simulated)
+    fmt::print("{:24} {:5} {:>18} {:>10} {:>10} {:>11} {:>10} {:>10} {:>18}  status\n", "kernel", "type", "shape",
+               "loaded", "stored", "wavefronts", "conflicts", "instr/FMA", "error/bound");
+  else if (options_.check_only)
     fmt::print("{:24} {:5} {:>18}  {:>10} {:>10}  status\n", "kernel", "type", "shape", "error", "bound");
   else
     fmt::print("{:24} {:5} {:>18} {:>10} {:>9} {:>9} {:>8} {:>8} {:>18}  status\n", "kernel", "type", "shape", "ms",
@@ -341,7 +409,10 @@ void Driver::print_row(const Row& row) const {
   const std::string status =
       field("reason") == "-" ? field("status") : fmt::format("{}: {}", field("status"), field("reason"));
   const std::string error = rounded("max_error", "{:.1e}"), bound = rounded("bound", "{:.1e}");
-  if (options_.check_only)
+  if (device_.simulated)
+    fmt::print("{:24} {:5} {:>18} {} {:>18}  {}\n", field("kernel"), field("type"), shape, counts_text(row),
+               error + "/" + bound, status);
+  else if (options_.check_only)
     fmt::print("{:24} {:5} {:>18}  {:>10} {:>10}  {}\n", field("kernel"), field("type"), shape, error, bound, status);
   else
     fmt::print("{:24} {:5} {:>18} {:>10} {:>9} {:>9} {:>8} {:>8} {:>18}  {}\n", field("kernel"), field("type"), shape,
@@ -356,9 +427,9 @@ void Driver::print_progress(size_t done, size_t total, const Row& row) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const double left = seconds / done * (total - done);
   const auto found = row.find("gflops");
-  fmt::print(stderr, "[{}/{}] {} {}x{}x{} {} {}; about {:.0f} s left\n", done, total, row.at("kernel"), row.at("m"),
+  fmt::print(stderr, "[{}/{}] {} {}x{}x{} {}{}; about {:.0f} s left\n", done, total, row.at("kernel"), row.at("m"),
              row.at("n"), row.at("k"), row.at("status"),
-             found == row.end() ? "" : fmt::format("{:.0f} GFLOP/s", std::stod(found->second)), left);
+             found == row.end() ? "" : fmt::format(" {:.0f} GFLOP/s", std::stod(found->second)), left);
 }
 
 int Driver::run() {
@@ -378,6 +449,7 @@ int Driver::run() {
   if (all.size() < asked)
     fmt::print(stderr, "resuming: {} of {} cells are in {} already\n", asked - all.size(), asked, options_.csv);
 
+  if (device_.simulated) warn_of_long_work(all);
   if (!all.empty()) print_header();
   size_t done = 0, wrong = 0, waived = 0;
   const bool quiet = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);  // the table itself is the progress
@@ -404,6 +476,11 @@ int Driver::run() {
       row["status"] = cuda && cuda->status == cudaErrorMemoryAllocation ? "waived" : "failed";
       row["reason"] = error.what();
       context_lost = cudaDeviceSynchronize() != cudaSuccess;
+      if (context_lost && device_.simulated) {  // here a new context costs nothing
+        row["reason"] = fault_report();
+        group_.reset();
+        context_lost = cudaDeviceReset() != cudaSuccess;
+      }
       cudaGetLastError();
     }
     row["utc"] = utc_now();
@@ -435,9 +512,21 @@ void print_list() {
   }
 }
 
+/// The simulator where it is asked for, and, said in one line, where there is no GPU: then this program starts anew.
+void choose_device(const Options& options, char* const* argv) {
+  const std::string no_gpu = options.sim ? "" : why_no_gpu();
+  if (options.sim || !no_gpu.empty()) {
+    const std::string library = find_simulator(options.sim ? "--sim" : no_gpu);
+    if (!options.sim) fmt::print(stderr, "{}: running on the simulator (checked and counted, not timed)\n", no_gpu);
+    restart_on_simulator(library, argv);
+  }
+  if (!options.sim_seed.empty() || !options.sim_counts.empty())
+    throw UsageError("--sim-seed and --sim-counts are the simulator's: add --sim");
+}
+
 }  // namespace
 
-int run(int argc, const char* const* argv) {
+int run(int argc, char* const* argv) {
   const std::string program = std::filesystem::path(argv[0]).filename().string();
   const auto complain = [&](const std::exception& error, int status) {
     std::fflush(stdout);
@@ -452,6 +541,8 @@ int run(int argc, const char* const* argv) {
       print_list();
       return exit_ok;
     }
+    if (!on_simulator()) choose_device(options, argv);
+    if (on_simulator()) configure_simulator(options.sim_seed, options.sim_counts);
     catch_interrupts();
     return Driver(std::move(options)).run();
   } catch (const UsageError& error) {

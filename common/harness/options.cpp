@@ -10,6 +10,7 @@
 
 #include "bench/shape_families.h"
 #include "common/harness/error.h"
+#include "common/harness/simulator.h"
 
 namespace ladder {
 namespace {
@@ -111,7 +112,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   const bool single = rungs().size() == 1;
 
   std::string kernels, type, out = "f32", shapes, alpha = "1", beta = "0", ld_pad = "0", init = "normal", seed = "1";
-  std::string l2 = "cold", protocol = "rounds", round_count, check = "full", device = "0";
+  std::string l2 = "cold", protocol = "rounds", round_count, check = "full", device = "0", sim_seed;
   std::vector<std::string> sizes;
 
   std::vector<std::string> families;
@@ -120,7 +121,9 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   CLI::App app(single ? fmt::format("{}: {}", rungs()[0].stem(), rungs()[0].idea)
                       : "Checks the rungs of the ladder against cuBLAS and times them beside it.");
   app.set_help_flag("--help,-h", "This text");
-  app.add_option("sizes", sizes, "Of one problem, D = alpha A B + beta C; 4096 4096 4096 without")->type_name("M N K");
+  app.add_option("sizes", sizes,
+                 "Of one problem, D = alpha A B + beta C; 4096 4096 4096 without, 256 256 256 on the simulator")
+      ->type_name("M N K");
   app.add_flag("--list", options.list, "Every rung: number, name, idea, types, least architecture");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; all without");
   app.add_option("--type", type, "f32, tf32, bf16 or f16; each rung's first without");
@@ -144,6 +147,10 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--ceilings", options.ceilings, "Ceilings measured before (by bin/ceilings); measured now without");
   app.add_option("--environment", options.environment, "Write GPU, versions, host and commit as JSON");
   app.add_option("--device", device, "Number of the GPU");
+  app.add_flag("--sim", options.sim,
+               "Run on the simulator: checked and counted, not timed; chosen by itself where there is no GPU");
+  app.add_option("--sim-seed", sim_seed, "Of the order in which the simulator's warps run");
+  app.add_option("--sim-counts", options.sim_counts, "Write what each source line did on the simulator, as CSV");
 
   finished = false;
   try {
@@ -184,6 +191,10 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (!round_count.empty()) options.rounds = static_cast<int>(parse_count("--rounds", round_count, 1, 10'000));
   options.check = choose("--check", check, checks);
   options.device = static_cast<int>(parse_count("--device", device, 0, 1023));
+  if (!sim_seed.empty()) {
+    parse_count("--sim-seed", sim_seed, 0, 999'999'999'999'999'999);
+    options.sim_seed = sim_seed;
+  }
   if (options.check_only && options.check == CheckMode::off)
     throw UsageError("--check-only and --check off exclude each other");
   if (options.resume && options.csv.empty()) throw UsageError("--resume needs --csv, the file to resume from");
@@ -194,8 +205,17 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (!sizes.empty())
     options.shapes = {{parse_size(sizes[0], "M"), parse_size(sizes[1], "N"), parse_size(sizes[2], "K")}};
   else
-    options.shapes = parse_shapes(!shapes.empty() ? shapes : "4096x4096x4096");
+    options.shapes = parse_shapes(!shapes.empty() ? shapes : on_simulator() ? "256x256x256" : "4096x4096x4096");
   options.shapes_are_explicit = shapes.empty() || shapes.find_first_not_of("0123456789x,") == std::string::npos;
+  if (on_simulator()) {
+    options.check_only = true;
+    std::vector<std::string> vain;
+    for (const char* option : {"--l2", "--protocol", "--rounds", "--samples-csv", "--ceilings"})
+      if (app.count(option)) vain.emplace_back(option);
+    if (!vain.empty())
+      fmt::print(stderr, "the simulator times nothing: without effect are {}\n", fmt::join(vain, ", "));
+    options.samples_csv.clear();
+  }
   return options;
 }
 

@@ -33,11 +33,14 @@ struct Options {
   std::string csv, samples_csv, ceilings, environment;  ///< paths; empty: not wanted
   bool resume = false;
   int device = 0;
-  std::string command;  ///< as typed
+  bool sim = false;                  ///< asked for the simulator
+  std::string sim_seed, sim_counts;  ///< a number, a path; empty: not given
+  std::string command;               ///< as typed
 };
 
 /// Parses the command line. Throws UsageError with one line that names the option and what it takes. --help and
-/// --version print and set `finished`.
+/// --version print and set `finished`. On the simulator nothing is timed (check_only), sizes that are not given are
+/// small, and one line on stderr names the options that were given in vain.
 Options parse_options(int argc, const char* const* argv, bool& finished);
 
 /// The rungs that "05,07-09,12b" names; a range takes in variants. Throws UsageError naming the nearest rung.

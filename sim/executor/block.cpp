@@ -1,5 +1,5 @@
-// How a block runs: its warps in a random order from one point of synchronisation to the next; the lanes of a warp in
-// lockstep, the ones furthest behind first, so that they meet again after a branch.
+// How a warp runs from one point of synchronisation to the next: its lanes in lockstep, the ones furthest behind first, so
+// that they meet again after a branch. And the barriers of a block.
 #include "sim/executor/block.h"
 
 #include <fmt/format.h>
@@ -8,6 +8,9 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <utility>
+
+#include "sim/executor/cluster.h"
 
 namespace sim {
 namespace {
@@ -38,44 +41,48 @@ std::string lanes_of(Mask mask) {
 
 }  // namespace
 
-Block::Block(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory)
-    : program_(program),
-      module_(module),
-      launch_(launch),
-      memory_(memory),
-      threads_(static_cast<uint32_t>(launch.block.count())),
-      shared_([&] {
-        const uint32_t align = program.dynamic_shared_align;
-        const uint32_t fixed =
-            launch.dynamic_smem ? (program.shared_bytes + align - 1) / align * align : program.shared_bytes;
-        return fixed + launch.dynamic_smem;
-      }()),
-      counts_(program.ops.size()),
-      patterns_(program.ops.size()),
-      ranges_(program.ops.size()),
-      param_(launch.params.size() / 8 + 1) {
-  std::memcpy(param_.data(), launch.params.data(), launch.params.size());
-  warps_.resize((threads_ + warp_size - 1) / warp_size);
-  const size_t file = (program.register_bytes + 63) / 64 * 64;
+Block::Block(Cluster& cluster, uint32_t rank)
+    : cluster_(cluster),
+      program_(cluster.program),
+      launch_(cluster.launch),
+      memory_(cluster.memory),
+      clocks_(cluster.clocks),
+      counts_(cluster.counts_),
+      patterns_(cluster.patterns_),
+      ranges_(cluster.ranges_),
+      rank_(rank),
+      threads_(cluster.threads()),
+      shared_(
+          [&] {
+            const uint32_t align = program_.dynamic_shared_align;
+            const uint32_t fixed =
+                launch_.dynamic_smem ? (program_.shared_bytes + align - 1) / align * align : program_.shared_bytes;
+            return fixed + launch_.dynamic_smem;
+          }(),
+          clocks_) {
+  warps_.resize(cluster.warps_per_block());
+  const size_t file = (program_.register_bytes + 63) / 64 * 64;
   registers_ = std::make_unique<std::byte[]>(file * warps_.size() + 64);
-  frames_.resize(size_t{program.frame_bytes} * warp_size * warps_.size());
+  frames_.resize(size_t{program_.frame_bytes} * warp_size * warps_.size());
   const auto base = (reinterpret_cast<uintptr_t>(registers_.get()) + 63) / 64 * 64;
   for (uint32_t w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
+    warp.block = this;
     warp.index = w;
+    warp.actor = rank * uint32_t(warps_.size()) + w;
     warp.registers = reinterpret_cast<std::byte*>(base) + file * w;
-    warp.frames = frames_.data() + size_t{program.frame_bytes} * warp_size * w;
+    warp.frames = frames_.data() + size_t{program_.frame_bytes} * warp_size * w;
     const uint32_t left = threads_ - w * warp_size;
     warp.exist = left >= warp_size ? all_lanes : (Mask{1} << left) - 1;
-    for (const Preset& p : program.presets) preset(warp, p);
+    for (const Preset& p : program_.presets) preset(warp, p);
   }
 }
 
 void Block::preset(Warp& warp, const Preset& p) {
-  const Extent& size = launch_.block;
+  const Extent &size = launch_.block, &in_cluster = launch_.cluster;
   uint64_t variable = 0;
   if (p.what == Preset::variable) {
-    variable = memory_.variable(&module_, p.name);
+    variable = memory_.variable(&cluster_.module, p.name);
     if (!variable) throw Error(fmt::format("kernel {}: variable {} was not defined", program_.kernel, p.name));
   }
   for (uint32_t l = 0; l < warp_size; ++l) {
@@ -85,7 +92,7 @@ void Block::preset(Warp& warp, const Preset& p) {
         case Preset::constant:
           return p.value;
         case Preset::param_address:
-          return reinterpret_cast<uint64_t>(param_.data()) + p.value;
+          return reinterpret_cast<uint64_t>(cluster_.param()) + p.value;
         case Preset::variable:
           return variable + p.value;
         case Preset::ntid_x:
@@ -119,7 +126,7 @@ void Block::preset(Warp& warp, const Preset& p) {
         case Preset::nwarpid:
           return warps_.size();
         case Preset::smid:
-          return index_ % 132;
+          return cluster_.index() % 132;
         case Preset::nsmid:
           return 132;
         case Preset::gridid:
@@ -140,72 +147,114 @@ void Block::preset(Warp& warp, const Preset& p) {
           return launch_.dynamic_smem;
         case Preset::total_smem:
           return shared_.size();
+        case Preset::cluster_ctaid_x:
+          return block_index_.x % in_cluster.x;
+        case Preset::cluster_ctaid_y:
+          return block_index_.y % in_cluster.y;
+        case Preset::cluster_ctaid_z:
+          return block_index_.z % in_cluster.z;
+        case Preset::cluster_nctaid_x:
+          return in_cluster.x;
+        case Preset::cluster_nctaid_y:
+          return in_cluster.y;
+        case Preset::cluster_nctaid_z:
+          return in_cluster.z;
+        case Preset::cluster_ctarank:
+          return launch_.cooperative ? 0 : rank_;
+        case Preset::cluster_nctarank:
+          return in_cluster.count();
+        case Preset::clusterid_x:
+          return block_index_.x / in_cluster.x;
+        case Preset::clusterid_y:
+          return block_index_.y / in_cluster.y;
+        case Preset::clusterid_z:
+          return block_index_.z / in_cluster.z;
+        case Preset::nclusterid_x:
+          return launch_.grid.x / in_cluster.x;
+        case Preset::nclusterid_y:
+          return launch_.grid.y / in_cluster.y;
+        case Preset::nclusterid_z:
+          return launch_.grid.z / in_cluster.z;
+        case Preset::is_explicit_cluster:
+          return launch_.explicit_cluster;
       }
       return 0;
     }();
     if (p.bytes == 255) {  // a predicate is one word
-      std::memcpy(warp.registers + p.offset, &value, 4);
+      const Mask word = p.what == Preset::is_explicit_cluster && value ? all_lanes : Mask(value);
+      std::memcpy(warp.registers + p.offset, &word, 4);
       return;
     }
     std::memcpy(warp.registers + p.offset + size_t{l} * p.bytes, &value, p.bytes);
   }
 }
 
-void Block::start(uint64_t index) {
-  index_ = index;
-  block_index_.x = static_cast<uint32_t>(index % launch_.grid.x);
-  block_index_.y = static_cast<uint32_t>(index / launch_.grid.x % launch_.grid.y);
-  block_index_.z = static_cast<uint32_t>(index / launch_.grid.x / launch_.grid.y);
-  random_.seed(launch_.seed * 0x9e3779b97f4a7c15 + index);
+namespace {
+
+/// Whether a preset differs from block to block.
+bool is_of_block(Preset::What what) {
+  return (what >= Preset::ctaid_x && what <= Preset::ctaid_z) || what == Preset::smid ||
+         (what >= Preset::cluster_ctaid_x && what <= Preset::nclusterid_z);
+}
+
+}  // namespace
+
+void Block::start(Extent index) {
+  block_index_ = index;
   shared_.reset();
   barriers_.fill({});
+  mbarriers_.clear();
+  warpgroups_.assign((warps_.size() + warpgroup_warps - 1) / warpgroup_warps, {});
+  free_registers_ = 0;
+  live_warps_ = uint32_t(warps_.size());
   for (Warp& warp : warps_) {
     for (const Preset& p : program_.presets)
-      if (p.what == Preset::ctaid_x || p.what == Preset::ctaid_y || p.what == Preset::ctaid_z || p.what == Preset::smid)
-        preset(warp, p);
+      if (is_of_block(p.what)) preset(warp, p);
     warp.pc.fill(0);
     for (auto& calls : warp.calls) calls.clear();
     warp.live = warp.exist;
     warp.parked = 0;
     warp.state = Warp::ready;
-    warp.last_first = false;
+    warp.spun = false;
+    warp.cluster_arrived = false;
+    warp.poll = {};
+    warp.registers_held = program_.registers;
+    warp.bulk_groups.fill(0);
+    warp.copies.clear();
+    warp.groups.fill(0);
   }
 }
 
-void Block::run(uint64_t index) {
-  start(index);
-  std::vector<uint32_t> ready;
-  for (;;) {
-    ready.clear();
-    bool all_done = true;
-    for (const Warp& warp : warps_) {
-      if (warp.state == Warp::ready) ready.push_back(warp.index);
-      all_done = all_done && warp.state == Warp::done;
-    }
-    if (all_done) return;
-    if (ready.empty()) deadlock();
-    Warp& warp = warps_[ready[random_() % ready.size()]];
-    run_warp(warp);
-    if (warp.state == Warp::done) check_barriers();
-  }
+void Block::warp_ended() {
+  --live_warps_;
+  check_barriers();
+  if (live_warps_ == 0) check_pending();
 }
 
 // --- divergence ------------------------------------------------------------------------------------------------------------
 
-/// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc. They run until they
-/// come to `limit`, where others wait. False where no lane can run.
+/// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc; after a long spin, which
+/// may wait for other lanes of the warp, any. They run until they come to `limit`, where others wait. False where no lane
+/// can run.
 bool Block::regroup(Warp& warp, uint32_t& pc, Mask& active, uint32_t& limit) {
   const Mask able = warp.live & ~warp.parked;
   if (!able) return false;
   size_t depth = 0;
-  for (int l = 0; l < warp_size; ++l)
-    if (able >> l & 1) depth = std::max(depth, warp.calls[l].size());
-  pc = warp.last_first ? 0 : no_limit;
+  pc = no_limit;
   limit = no_limit;
-  for (int l = 0; l < warp_size; ++l)
-    if ((able >> l & 1) && warp.calls[l].size() == depth)
-      pc = warp.last_first ? std::max(pc, warp.pc[l]) : std::min(pc, warp.pc[l]);
-  warp.last_first = false;
+  if (warp.spun) {
+    int lane = first(able);
+    for (uint64_t skip = cluster_.random() % uint64_t(std::popcount(able)); skip; --skip)
+      lane = first(able & ~((Mask{2} << lane) - 1));
+    depth = warp.calls[lane].size();
+    pc = warp.pc[lane];
+    warp.spun = false;
+  } else {
+    for (int l = 0; l < warp_size; ++l)
+      if (able >> l & 1) depth = std::max(depth, warp.calls[l].size());
+    for (int l = 0; l < warp_size; ++l)
+      if ((able >> l & 1) && warp.calls[l].size() == depth) pc = std::min(pc, warp.pc[l]);
+  }
   active = 0;
   for (int l = 0; l < warp_size; ++l) {
     if (!(warp.live >> l & 1) || warp.calls[l].size() != depth) continue;
@@ -228,6 +277,7 @@ void Block::run_warp(Warp& warp) {
   };
   const auto finish = [&](Mask mask) { warp.live &= ~mask; };
 
+  warp.state = Warp::ready;
   if (!regroup(warp, pc, active, limit)) throw Error("simulator: a ready warp without a lane that can run");
   uint64_t budget = quantum;
   for (;;) {
@@ -251,7 +301,7 @@ void Block::run_warp(Warp& warp) {
           count.lanes += std::popcount(mask);
           if (op.target <= pc && --budget == 0) {
             set_pc(active, op.target);
-            warp.last_first = true;
+            warp.spun = true;
             return;
           }
           pc = op.target;
@@ -305,11 +355,15 @@ void Block::run_warp(Warp& warp) {
       case Kind::trap:
         if (mask) {
           if (op.text.starts_with("call of __assertfail"))
-            report(warp, first(mask), op, "an assertion failed", Fault::assertion);
+            report(warp, first(mask), op, "an assertion failed: " + argument_text(warp, first(mask), op, op.o.a),
+                   Fault::assertion);
           if (op.text.starts_with("call of"))
             report(warp, first(mask), op, op.text + " is not supported", Fault::unsupported);
           report(warp, first(mask), op, "trap", Fault::trap);
         }
+        break;
+      case Kind::print:
+        print(warp, op, mask);
         break;
       case Kind::pack:
         for (int l = 0; l < warp_size; ++l) {
@@ -344,18 +398,56 @@ void Block::run_warp(Warp& warp) {
       }
       case Kind::nothing:
         break;
+      case Kind::async_copy:
+        if (mask) async_copy(warp, op, pc, mask);
+        break;
+      case Kind::async_commit:
+        for (int l = 0; l < warp_size; ++l) warp.groups[l] += mask >> l & 1;
+        break;
+      case Kind::async_wait:
+        if (mask) async_wait(warp, op, mask);
+        break;
+      case Kind::map_address:
+        map_address(warp, op, mask);
+        break;
+      case Kind::bulk_copy:
+        if (mask) bulk_copy(warp, op, pc, mask);
+        break;
+      case Kind::bulk_group:
+        bulk_group(warp, op, mask);
+        break;
+      case Kind::fence_proxy:
+        if (mask) fence_proxy(warp, op);
+        break;
+      case Kind::mbarrier:
+        if (mask) {
+          const bool incomplete = !mbarrier_operation(warp, op, pc, mask);
+          if (!incomplete && cluster_.random() % 4) break;
+          // Others go on: they must where a phase is incomplete, and may always.
+          ++count.warps;
+          count.lanes += std::popcount(mask);
+          set_pc(active, pc + 1);
+          if (incomplete) {
+            warp.spun = true;
+            warp.waits_at = pc;
+            warp.state = Warp::polling;
+          }
+          return;
+        }
+        break;
       case Kind::yield:
         ++count.warps;
         count.lanes += std::popcount(mask);
         set_pc(active, pc + 1);
-        warp.last_first = true;
+        warp.spun = true;
         return;
       case Kind::is_space: {
         Mask in = 0;
         for (int l = 0; l < warp_size; ++l) {
           const uint64_t a = at<uint64_t>(r, op.o.a)[l];
           const bool shared = in_shared_window(a), local = in_local_window(a);
-          if (op.space == Space::shared ? shared : op.space == Space::local ? local : !shared && !local)
+          const bool reachable = shared && (op.cluster || &owner_of(warp, l, op, a) == this);
+          if (op.space == Space::shared ? reachable : op.space == Space::local ? local : !shared && !local)
             in |= Mask{1} << l;
         }
         Mask& d = *at<Mask>(r, op.o.d);
@@ -371,19 +463,32 @@ void Block::run_warp(Warp& warp) {
       case Kind::match:
       case Kind::redux:
       case Kind::warp_barrier:
+      case Kind::matrix_load:
+      case Kind::matrix_store:
+      case Kind::matrix_transpose:
+      case Kind::matrix_multiply:
+      case Kind::fragment_load:
+      case Kind::fragment_store:
       case Kind::barrier:
+      case Kind::cluster_barrier:
+      case Kind::wgmma:
+      case Kind::set_registers:
         if (mask) {
           set_pc(active, pc);
           set_pc(active & ~mask, pc + 1);
           if (synchronise(warp, pc, mask)) {
-            if (op.kind == Kind::barrier) {
-              ++count.warps;
-              count.lanes += std::popcount(mask);
-              set_pc(mask, pc + 1);
-              arrive(warp, op, pc);
+            if (op.kind >= Kind::barrier) {
+              if (collective(warp, op, pc)) {
+                ++count.warps;
+                count.lanes += std::popcount(mask);
+                set_pc(mask, pc + 1);
+              }
               return;
             }
-            warp_operation(warp, op, mask);
+            if (op.kind >= Kind::matrix_load)
+              matrix_operation(warp, op, pc, mask);
+            else
+              warp_operation(warp, op, mask);
             if (mask == active && limit == no_limit) break;
             set_pc(mask, pc + 1);
           }
@@ -454,7 +559,7 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
   for (int l = 0; l < warp_size; ++l)
     if ((warp.parked >> l & 1) && warp.pc[l] == pc) here |= Mask{1} << l;
   Mask needed = warp.live;
-  if (op.kind != Kind::barrier) {
+  if (op.kind < Kind::matrix_load) {
     const Mask* members = at<Mask>(warp.registers, op.o.c);
     const Mask wanted = members[first(mask)];
     for (int l = 0; l < warp_size; ++l) {
@@ -616,9 +721,34 @@ void Block::warp_operation(Warp& warp, const Op& op, Mask mask) {
   }
 }
 
+/// What all live lanes of the warp do as one. False: the warp waits, and does it again when it goes on.
+bool Block::collective(Warp& warp, const Op& op, uint32_t pc) {
+  warp.waits_at = pc;
+  switch (op.kind) {
+    case Kind::cluster_barrier:
+      if (op.sub == 0) {
+        cluster_.arrive(warp, op);
+        return true;
+      }
+      if (cluster_.wait(warp, op)) return true;
+      break;
+    case Kind::wgmma:
+      if (wgmma(warp, op, pc)) return true;
+      break;
+    case Kind::set_registers:
+      if (set_registers(warp, op)) return true;
+      break;
+    default:
+      arrive(warp, op);
+      return true;
+  }
+  warp.state = Warp::waiting;
+  return false;
+}
+
 // --- barriers (PTX ISA 9.7.13.1) ---------------------------------------------------------------------------------------------
 
-void Block::arrive(Warp& warp, const Op& op, uint32_t pc) {
+void Block::arrive(Warp& warp, const Op& op) {
   std::byte* r = warp.registers;
   const int l = first(warp.live);
   const uint32_t id = at<uint32_t>(r, op.o.a)[l];
@@ -641,7 +771,7 @@ void Block::arrive(Warp& warp, const Op& op, uint32_t pc) {
            Fault::launch_failure);
   barrier.expected = expected;
   barrier.arrived |= 1U << warp.index;
-  shared_.arrive(warp.index, barrier.known);
+  clocks_.arrive(warp.actor, barrier.known);
   if (op.sub >= 2) {
     const Mask p = (*at<Mask>(r, op.o.c) ^ (op.o.flags & 4 ? all_lanes : 0)) & warp.live;
     barrier.sum += std::popcount(p);
@@ -650,7 +780,6 @@ void Block::arrive(Warp& warp, const Op& op, uint32_t pc) {
   if (op.sub != 1) {
     barrier.waiting |= 1U << warp.index;
     warp.state = Warp::waiting;
-    warp.waits_at = pc;
     warp.barrier = id;
   }
   check_barriers();
@@ -668,11 +797,10 @@ void Block::check_barriers() {
 }
 
 void Block::complete(uint32_t id) {
-  const Barrier barrier = barriers_[id];
-  barriers_[id] = {};
+  const Barrier barrier = std::exchange(barriers_[id], {});
   for (Warp& warp : warps_) {
     if (!(barrier.waiting >> warp.index & 1)) continue;
-    shared_.leave(warp.index, barrier.known);
+    clocks_.leave(warp.actor, barrier.known);
     warp.state = Warp::ready;
     const Op& op = program_.ops[warp.waits_at];
     if (op.sub == 2) {
@@ -702,21 +830,29 @@ void Block::report(const Warp& warp, int lane, const Op& op, const std::string& 
               fault);
 }
 
-void Block::deadlock() const {
-  std::string text = "deadlock: every warp waits, or has ended";
-  const Warp* one = nullptr;
-  for (const Warp& warp : warps_) {
-    if (warp.state == Warp::done) {
-      text += fmt::format("\n  warp {} has ended", warp.index);
-      continue;
-    }
-    one = &warp;
-    const Barrier& b = barriers_[warp.barrier];
-    text += fmt::format("\n  warp {} waits at barrier {} ({} of {} warps have come): {}", warp.index, warp.barrier,
-                        std::popcount(b.arrived), b.expected ? std::to_string(b.expected) : std::string("all"),
-                        where(program_.ops[warp.waits_at]));
-  }
-  report(*one, first(one->live), program_.ops[one->waits_at], text, Fault::launch_failure);
+uint64_t Block::state_of(const Warp& warp) const {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, of words
+  const auto add = [&](uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
+  const uint32_t* const words = reinterpret_cast<const uint32_t*>(warp.registers);
+  for (uint32_t i = 0; i < program_.register_bytes / 4; ++i) add(words[i]);
+  for (int l = 0; l < warp_size; ++l) add(warp.live >> l & 1 ? warp.pc[l] : ~uint64_t{0});
+  add(warp.parked);
+  return hash;
+}
+
+std::string Block::waits_for(const Warp& warp) const {
+  if (warp.state == Warp::done) return "has ended";
+  if (warp.state == Warp::ready) return "spins: " + where(program_.ops[warp.pc[first(warp.live)]]);
+  const Op& op = program_.ops[warp.waits_at];
+  if (op.kind == Kind::cluster_barrier) return "waits at the cluster's barrier: " + where(op);
+  if (op.kind == Kind::wgmma) return "waits for wgmma that other warps of its warpgroup have not issued: " + where(op);
+  if (op.kind == Kind::set_registers)
+    return fmt::format("waits for {} registers a thread, of which it has {} and {} more are free: {}", op.o.immediate,
+                       warp.registers_held, free_registers_, where(op));
+  if (warp.state == Warp::polling) return polls_for(warp);
+  const Barrier& b = barriers_[warp.barrier];
+  return fmt::format("waits at barrier {} ({} of {} warps have come): {}", warp.barrier, std::popcount(b.arrived),
+                     b.expected ? std::to_string(b.expected) : std::string("all"), where(op));
 }
 
 }  // namespace sim

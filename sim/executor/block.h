@@ -1,105 +1,224 @@
-// One block: its warps, its shared memory, its barriers. A CPU thread has one Block and runs block after block in it.
+// One block: its warps, its shared memory, its barriers. A CPU thread has one Cluster of blocks and runs cluster after
+// cluster in it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/executor/async_copy.h"
+#include "sim/executor/bulk_copy.h"
 #include "sim/executor/executor.h"
+#include "sim/executor/mbarrier.h"
 #include "sim/executor/shared_memory.h"
+#include "sim/executor/wgmma.h"
 
 namespace sim {
+
+class Block;
+class Cluster;
 
 /// Counts of one operation of the program.
 struct OpCount {
   uint64_t warps = 0, lanes = 0;
-  uint64_t global_requests = 0, sectors = 0, global_lanes = 0;
-  uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_lanes = 0;
+  uint64_t global_requests = 0, sectors = 0, global_bytes = 0;
+  uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_bytes = 0;
 };
+
+/// What an access cost that looked alike, the last time.
+struct Pattern {
+  std::array<int64_t, warp_size> relative{};
+  Mask mask = 0;
+  int count = 0, ideal = 0;                 ///< sectors, or wavefronts
+  int words = 0;                            ///< of shared memory: distinct words ...
+  std::array<int32_t, 4 * warp_size> word;  ///< ... relative to the first lane's
+  std::array<uint8_t, 4 * warp_size> bytes;
+};
+
+/// Of a warp whose turn ended while it span: the state that it was in, to see whether it comes round to it.
+struct Spin {
+  uint64_t state = 0;   ///< a hash of its registers and of where its lanes are
+  uint64_t events = 0;  ///< the cluster's, then
+  uint32_t same = 0;    ///< how often it has come round to it since
+};
+
+struct Warp {
+  Block* block = nullptr;
+  uint32_t index = 0;  ///< in the block
+  uint32_t actor = 0;  ///< in the cluster: its row of the clocks
+  std::byte* registers = nullptr;
+  std::byte* frames = nullptr;  ///< a lane's frame after the other
+  std::array<uint32_t, warp_size> pc{};
+  std::array<std::vector<uint32_t>, warp_size> calls;  ///< the call operations that a lane is inside of
+  Mask exist = 0, live = 0;
+  Mask parked = 0;  ///< lanes that wait, at their pc, for others of the warp
+  /// polling: it can run, but all that it did last was to find a phase of an mbarrier incomplete
+  enum { ready, polling, waiting, done } state = ready;
+  uint32_t waits_at = 0, barrier = 0;  ///< where waiting or polling: the operation; the barrier's number
+  bool spun = false;                   ///< after a long spin: any of its lanes may go on, not those furthest behind
+  bool cluster_arrived = false;        ///< between barrier.cluster.arrive and .wait
+  uint64_t cluster_phase = 0;          ///< of the cluster's barrier, when it arrived
+  Poll poll;
+  Spin spin;
+  uint32_t registers_held = 0;                    ///< a thread, by setmaxnreg
+  std::vector<AsyncCopy> copies;                  ///< cp.async under way, in the order of their issue
+  std::array<uint32_t, warp_size> groups{};       ///< of each lane: how many it has committed
+  std::array<uint32_t, warp_size> bulk_groups{};  ///< how many each lane has committed
+};
+
+/// An addition to global memory that other CPU threads may change.
+void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value);
 
 class Block {
  public:
-  Block(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory);
+  /// Block `rank` of the cluster.
+  Block(Cluster& cluster, uint32_t rank);
 
-  /// Runs block `index` of the grid to its end.
-  void run(uint64_t index);
+  /// Makes it block `index` of the grid.
+  void start(Extent index);
+  void run_warp(Warp& warp);
+  /// What a warp's end means to those that wait.
+  void warp_ended();
 
-  const std::vector<OpCount>& counts() const { return counts_; }
+  std::vector<Warp>& warps() { return warps_; }
+  SharedMemory& shared() { return shared_; }
+  Extent index() const { return block_index_; }
+  bool ended() const { return live_warps_ == 0; }
+
+  /// Of everything that decides what a warp does next, memory apart.
+  uint64_t state_of(const Warp& warp) const;
+
+  /// What a waiting, polling or spinning warp waits for, for a report.
+  std::string waits_for(const Warp& warp) const;
+  std::string where(const Op& op) const;
+  [[noreturn]] void report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const;
 
  private:
-  struct Warp {
-    uint32_t index = 0;
-    std::byte* registers = nullptr;
-    std::byte* frames = nullptr;  ///< a lane's frame after the other
-    std::array<uint32_t, warp_size> pc{};
-    std::array<std::vector<uint32_t>, warp_size> calls;  ///< the call operations that a lane is inside of
-    Mask exist = 0, live = 0;
-    Mask parked = 0;  ///< lanes that wait, at their pc, for others of the warp
-    enum { ready, waiting, done } state = ready;
-    uint32_t waits_at = 0, barrier = 0;  ///< where waiting: the operation and the barrier's number
-    bool last_first = false;             ///< after a long spin: let the lanes that are furthest on run
-  };
+  friend class Cluster;
+
   struct Barrier {
     uint32_t arrived = 0;   ///< warps, one bit each
     uint32_t expected = 0;  ///< warps; 0: all that live
     uint32_t waiting = 0;   ///< of the arrived, those that wait
-    Clock known{};
+    Knowledge known;
     uint32_t sum = 0;  ///< of bar.red: how many predicates are true, and of how many
     uint32_t votes = 0;
   };
-  /// What an access cost that looked alike, the last time.
-  struct Pattern {
-    std::array<int64_t, warp_size> relative{};
-    Mask mask = 0;
-    int count = 0, ideal = 0;                 ///< sectors, or wavefronts
-    int words = 0;                            ///< of shared memory: distinct words ...
-    std::array<int32_t, 4 * warp_size> word;  ///< ... relative to the first lane's
-    std::array<uint8_t, 4 * warp_size> bytes;
-  };
   using Addresses = std::array<uint64_t, warp_size>;
 
-  void start(uint64_t index);
   void preset(Warp& warp, const Preset& p);
   bool regroup(Warp& warp, uint32_t& pc, Mask& active, uint32_t& limit);
-  void run_warp(Warp& warp);
   bool synchronise(Warp& warp, uint32_t pc, Mask& mask);
   void warp_operation(Warp& warp, const Op& op, Mask mask);
-  void arrive(Warp& warp, const Op& op, uint32_t pc);
+  bool collective(Warp& warp, const Op& op, uint32_t pc);
+  void arrive(Warp& warp, const Op& op);
   void complete(uint32_t id);
   void check_barriers();
-  [[noreturn]] void deadlock() const;
 
   void memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   void access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& address, uint64_t base);
-  void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
-  void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
+  /// The lanes' addresses, as they stand in the instruction's state space.
+  static Addresses addresses(const Warp& warp, const Address& operand);
+  static Addresses addresses(const Warp& warp, const Op& op) {
+    return addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  }
+  void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                    uint32_t part = 0);
+  void check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
+  void count_global(uint32_t pc, Mask mask, const Addresses& address, uint64_t bytes, uint32_t part);
+  void check_aligned(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes) const;
+  void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
+                    uint32_t bytes, uint32_t part = 0);
+  void store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
+  void print(Warp& warp, const Op& op, Mask mask);
+  const std::byte* readable(const Warp& warp, int lane, uint64_t address, uint64_t bytes) const;
+  std::string text_at(const Warp& warp, int lane, const Op& op, uint64_t address) const;
+  std::string argument_text(const Warp& warp, int lane, const Op& op, uint32_t argument) const;
+  /// What access number `part` of an operation cost the last time.
+  Pattern& pattern(uint32_t pc, uint32_t part, Space space) {
+    std::vector<Pattern>& known = patterns_[pc];
+    const size_t index = 2 * part + (space == Space::shared);
+    if (index >= known.size()) known.resize(index + 1);
+    return known[index];
+  }
   void move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
   void atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
 
-  std::string where(const Op& op) const;
-  [[noreturn]] void report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const;
+  // async_copy.cpp
+  void async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  void async_wait(Warp& warp, const Op& op, Mask mask);
+  /// The parts of a copy that belong to the lanes `due` take place, as writes by `actor` at `time`.
+  void land(AsyncCopy& copy, Mask due, uint32_t actor, uint32_t time);
 
+  // matrix_memory.cpp
+  void matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  Addresses shared_addresses(const Warp& warp, const Op& op, Mask mask);
+  void move_matrices(Warp& warp, const Op& op, uint32_t pc);
+  void move_fragment(Warp& warp, const Op& op, uint32_t pc);
+
+  /// `access`: "read" or "write".
+  [[noreturn]] void report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                                  const SharedMemory::Verdict& verdict) const;
+
+  Block& owner_of(const Warp& warp, int lane, const Op& op, uint64_t address);
+  void check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const;
+  void map_address(Warp& warp, const Op& op, Mask mask);
+
+  // mbarrier.cpp
+  Mbarrier& find_mbarrier(const Warp& warp, int lane, const Op& op, Block& owner, uint64_t address) const;
+  bool mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  void init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count);
+  void arrive(Warp& warp, int lane, const Op& op, Mbarrier& m);
+  bool test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m);
+  void fence_proxy(Warp& warp, const Op& op);
+  std::string polls_for(const Warp& warp) const;
+
+  // wgmma.cpp
+  Warpgroup& warpgroup(const Warp& warp);
+  bool wgmma(Warp& warp, const Op& op, uint32_t pc);
+  void issue_wgmma(Warp& warp, const Op& op, uint32_t pc);
+  bool wait_wgmma(Warp& warp, const Op& op);
+  void execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one);
+  bool set_registers(Warp& warp, const Op& op);
+
+  // bulk_copy.cpp
+  BulkCopy::End shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster);
+  void bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  TensorMap tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) const;
+  void issue(BulkCopy copy);
+  void count_bulk(const BulkCopy& copy);
+  void check_tensor_row(const BulkCopy& copy, const TensorRow& row) const;
+  void read_source(BulkCopy& copy);
+  void write_destination(BulkCopy& copy);
+  void bulk_group(Warp& warp, const Op& op, Mask mask);
+  void check_pending() const;
+  [[noreturn]] void report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const;
+
+  Cluster& cluster_;
   const Program& program_;
-  const ptx::Module& module_;
   const LaunchParams& launch_;
   const DeviceMemory& memory_;
+  Clocks& clocks_;
+  // Of the whole cluster, by operation.
+  std::vector<OpCount>& counts_;
+  std::vector<std::vector<Pattern>>& patterns_;
+  std::vector<std::pair<uint64_t, uint64_t>>& ranges_;  ///< the allocation it hit last, first byte and end
+
+  uint32_t rank_;
   uint32_t threads_ = 0;
   Extent block_index_;
-  uint64_t index_ = 0;
   std::vector<Warp> warps_;
+  uint32_t live_warps_ = 0;
   std::unique_ptr<std::byte[]> registers_;
   std::vector<std::byte> frames_;
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
-  std::vector<OpCount> counts_;
-  std::vector<std::unique_ptr<Pattern>> patterns_;     ///< by operation
-  std::vector<std::pair<uint64_t, uint64_t>> ranges_;  ///< by operation: the allocation it hit last, first byte and end
-  std::vector<uint64_t> param_;                        ///< the launch's parameters, aligned
-  std::mt19937_64 random_;
+  Mbarriers mbarriers_;
+  std::vector<Warpgroup> warpgroups_;
+  uint32_t free_registers_ = 0;  ///< given up by setmaxnreg.dec: of one thread of a warp
 };
 
 }  // namespace sim

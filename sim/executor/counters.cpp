@@ -3,9 +3,9 @@
 namespace sim {
 
 const char* name(Class c) {
-  static constexpr const char* names[classes] = {"integer",   "fp32",    "fp64",    "fp16",   "convert", "move",
-                                                 "predicate", "control", "global",  "shared", "local",   "param",
-                                                 "atomic",    "warp",    "barrier", "other"};
+  static constexpr const char* names[classes] = {"integer", "fp32",      "fp64",    "fp16",    "tensor", "convert",
+                                                 "move",    "predicate", "control", "global",  "shared", "local",
+                                                 "param",   "atomic",    "shuffle", "barrier", "other"};
   return names[static_cast<size_t>(c)];
 }
 

@@ -14,7 +14,7 @@ namespace sim {
 struct Counts {
   std::array<uint64_t, classes> instructions{};        ///< warp instructions of each class
   std::array<uint64_t, classes> lanes{};               ///< thread instructions of each class
-  std::array<uint64_t, 3> flops{};                     ///< FP32, FP64, FP16 and BF16; an FMA is two
+  std::array<uint64_t, 4> flops{};                     ///< FP32, FP64, FP16 and BF16, tensor cores; an FMA is two
   uint64_t global_loads = 0, global_load_sectors = 0;  ///< requests (warp instructions) and 32-byte sectors of each
   uint64_t global_stores = 0, global_store_sectors = 0;
   uint64_t global_load_bytes = 0, global_store_bytes = 0;  ///< that the lanes asked for

@@ -1,774 +1,799 @@
 // PTX to a Program: every operand becomes a place in the register file, every instruction an Op.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "sim/error.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/lanes.h"
+#include "sim/executor/decoder.h"
 
 namespace sim {
-namespace {
 
-using ptx::Operand;
 using enum ptx::Operand::Kind;
 
-class Decoder {
- public:
-  Decoder(const ptx::Module& module, const ptx::Function& kernel) : module_(module), kernel_(kernel) {}
+namespace {
 
-  Program run() {
-    program_.kernel = kernel_.name;
-    program_.register_bytes = 64;  // the carry flag, alone in its cache line
-    program_.param_bytes = static_cast<uint32_t>(kernel_.parameter_bytes);
-    program_.shared_bytes = static_cast<uint32_t>(kernel_.shared_bytes);
-    program_.dynamic_shared_align = std::max(1U, kernel_.dynamic_shared_alignment);
-    program_.max_threads = kernel_.maxntid;
-    // The kernel, and every function that it calls, one behind the other.
-    place(kernel_);
-    for (size_t i = 0; i < functions_.size(); ++i) collect_calls(*functions_[i]);
-    check_recursion();
-    for (const ptx::Function* function : functions_) layout(*function);
-    for (const ptx::Function* function : functions_) {
-      function_ = function;
-      for (const ptx::Instruction& instruction : function->instructions) {
-        instruction_ = &instruction;
-        program_.ops.push_back(decode_one());
-      }
-      // The end of a body without ret is one.
-      Op end;
-      end.kind = Kind::ret;
-      end.counted = Class::control;
-      end.text = "ret";
-      program_.ops.push_back(end);
-    }
-    return std::move(program_);
-  }
-
- private:
-  struct Place {
-    uint32_t first_op = 0;
-    uint32_t parameters = 0, results = 0, call_params = 0, locals = 0;  ///< in a lane's frame
-    std::vector<uint32_t> registers;                                    ///< in the register file
-  };
-
-  [[noreturn]] void fail(const std::string& what) const {
-    const std::string source = module_.source_of(*function_, *instruction_);
-    throw Error(fmt::format("kernel {}: {}: {}\n  PTX line {}{}", kernel_.name, what, instruction_->text,
-                            instruction_->line, source.empty() ? "" : ", source " + source),
-                Fault::unsupported);
-  }
-
-  // --- functions ---------------------------------------------------------------------------------------------------------
-
-  void place(const ptx::Function& function) {
-    if (places_.count(&function)) return;
-    places_[&function] = {};
-    functions_.push_back(&function);
-  }
-
-  const ptx::Function* callee(const ptx::Instruction& call) const {
-    const Operand& target = call.operands.at(1);
-    return target.kind == symbol && target.symbol.kind == ptx::Symbol::Kind::function
-               ? &module_.functions.at(target.symbol.index)
-               : nullptr;
-  }
-
-  void collect_calls(const ptx::Function& function) {
-    for (const ptx::Instruction& instruction : function.instructions)
-      if (instruction.mnemonic == "call")
-        if (const ptx::Function* target = callee(instruction); target && !target->is_declaration) {
-          calls_[&function].insert(target);
-          place(*target);
-        }
-  }
-
-  /// Registers and frames of a function exist once a lane, so a function cannot be active twice.
-  void check_recursion() {
-    std::map<const ptx::Function*, int> state;  // 1: on the way down, 2: done
-    const auto visit = [&](const auto& self, const ptx::Function* f) -> void {
-      if (state[f] == 2) return;
-      if (state[f] == 1)
-        throw Error(fmt::format("kernel {}: recursion (of {}) is not supported", kernel_.name, f->name));
-      state[f] = 1;
-      for (const ptx::Function* g : calls_[f]) self(self, g);
-      state[f] = 2;
-    };
-    visit(visit, &kernel_);
-  }
-
-  uint32_t frame(uint64_t bytes) {
-    program_.frame_bytes = (program_.frame_bytes + 15) / 16 * 16;
-    const uint32_t offset = program_.frame_bytes;
-    program_.frame_bytes += static_cast<uint32_t>(bytes);
-    return offset;
-  }
-
-  void layout(const ptx::Function& function) {
-    Place& p = places_[&function];
-    p.first_op = next_op_;
-    next_op_ += static_cast<uint32_t>(function.instructions.size()) + 1;
-    p.locals = frame(function.local_bytes);
-    if (!function.is_entry)
-      p.parameters = frame(function.parameter_bytes ? function.parameter_bytes : extent(function.parameters));
-    p.results = frame(function.result_bytes ? function.result_bytes : extent(function.results));
-    p.call_params = frame(function.call_param_bytes);
-    for (const ptx::Register& r : function.registers) p.registers.push_back(allocate(register_bytes(r.type)));
-  }
-
-  static uint64_t extent(const std::vector<ptx::Variable>& variables) {
-    uint64_t bytes = 0;
-    for (const ptx::Variable& v : variables) bytes = std::max(bytes, v.offset + v.size);
-    return bytes;
-  }
-
-  // --- the register file -------------------------------------------------------------------------------------------------
-
-  /// A predicate is one word for the warp.
-  static uint8_t register_bytes(ptx::Type type) {
-    return type == ptx::Type::pred ? predicate : uint8_t(ptx::size_of(type));
-  }
-
-  uint32_t allocate(uint8_t bytes) {
-    uint32_t& end = program_.register_bytes;
-    const uint32_t align = bytes == predicate ? 4 : 32;
-    end = (end + align - 1) / align * align;
-    const uint32_t offset = end;
-    end += bytes == predicate ? 4 : uint32_t(bytes) * warp_size;
-    return offset;
-  }
-
-  uint32_t preset(Preset::What what, uint8_t bytes, uint64_t value = 0, const std::string& name = "") {
-    const auto key = std::make_tuple(what, bytes, value, name);
-    if (const auto found = presets_.find(key); found != presets_.end()) return found->second;
-    const uint32_t offset = allocate(bytes);
-    program_.presets.push_back({what, bytes, offset, value, name});
-    return presets_[key] = offset;
-  }
-  uint32_t constant(uint64_t value, uint8_t bytes) { return preset(Preset::constant, bytes, value); }
-
-  uint32_t reg(uint32_t index) const { return places_.at(function_).registers.at(index); }
-  uint8_t reg_bytes(uint32_t index) const { return register_bytes(function_->registers.at(index).type); }
-
-  const ptx::Variable& variable(const ptx::Symbol& s) const {
-    using K = ptx::Symbol::Kind;
-    if (s.kind == K::module_variable) return module_.variables.at(s.index);
-    if (s.kind == K::function_variable) return function_->variables.at(s.index);
-    if (s.kind == K::parameter) return function_->parameters.at(s.index);
-    if (s.kind == K::result) return function_->results.at(s.index);
-    fail("the address of a function or prototype is not supported");
-  }
-
-  /// The register that holds a variable's address in its state space.
-  uint32_t address_of(const ptx::Symbol& s, uint64_t addend, uint8_t bytes) {
-    const ptx::Variable& v = variable(s);
-    const Place& p = places_.at(function_);
-    using K = ptx::Symbol::Kind;
-    using S = ptx::StateSpace;
-    if (s.kind == K::parameter)
-      return function_->is_entry ? preset(Preset::param_address, bytes, v.offset + addend)
-                                 : constant(p.parameters + v.offset + addend, bytes);
-    if (s.kind == K::result) return constant(p.results + v.offset + addend, bytes);
-    switch (v.space) {
-      case S::shared: {
-        uint64_t offset = v.offset;
-        if (v.is_extern && v.size == 0) {
-          const uint64_t align = program_.dynamic_shared_align;
-          offset = (kernel_.shared_bytes + align - 1) / align * align;
-        }
-        return constant(offset + addend, bytes);
-      }
-      case S::local:
-        return constant(p.locals + v.offset + addend, bytes);
-      case S::param:
-        return constant(p.call_params + v.offset + addend, bytes);
-      case S::global:
-      case S::constant:
-        return preset(Preset::variable, bytes, addend, v.name);
-      default:
-        fail("a variable in an unknown state space");
-    }
-  }
-
-  uint32_t special(const Operand& operand, uint8_t bytes) {
-    using S = ptx::Special;
-    static const std::map<S, Preset::What> known = {{S::tid_x, Preset::tid_x},
-                                                    {S::tid_y, Preset::tid_y},
-                                                    {S::tid_z, Preset::tid_z},
-                                                    {S::ntid_x, Preset::ntid_x},
-                                                    {S::ntid_y, Preset::ntid_y},
-                                                    {S::ntid_z, Preset::ntid_z},
-                                                    {S::ctaid_x, Preset::ctaid_x},
-                                                    {S::ctaid_y, Preset::ctaid_y},
-                                                    {S::ctaid_z, Preset::ctaid_z},
-                                                    {S::nctaid_x, Preset::nctaid_x},
-                                                    {S::nctaid_y, Preset::nctaid_y},
-                                                    {S::nctaid_z, Preset::nctaid_z},
-                                                    {S::laneid, Preset::laneid},
-                                                    {S::warpid, Preset::warpid},
-                                                    {S::nwarpid, Preset::nwarpid},
-                                                    {S::smid, Preset::smid},
-                                                    {S::nsmid, Preset::nsmid},
-                                                    {S::gridid, Preset::gridid},
-                                                    {S::lanemask_eq, Preset::lanemask_eq},
-                                                    {S::lanemask_le, Preset::lanemask_le},
-                                                    {S::lanemask_lt, Preset::lanemask_lt},
-                                                    {S::lanemask_ge, Preset::lanemask_ge},
-                                                    {S::lanemask_gt, Preset::lanemask_gt},
-                                                    {S::dynamic_smem_size, Preset::dynamic_smem},
-                                                    {S::total_smem_size, Preset::total_smem}};
-    if (operand.special == S::warp_size) return constant(warp_size, bytes);
-    const auto found = known.find(operand.special);
-    if (found == known.end()) fail(fmt::format("special register %{} is not supported", ptx::name_of(operand.special)));
-    return preset(found->second, bytes);
-  }
-
-  /// Where an operand that is read lies. `bytes` is the width that the instruction expects; 0 takes the register's own,
-  /// and gives it back.
-  uint32_t read(const Operand& operand, uint8_t& bytes) {
-    switch (operand.kind) {
-      case Operand::Kind::reg:
-        if (operand.negated) fail("a negated predicate is not supported here");
-        if (bytes && reg_bytes(operand.index) != bytes)
-          fail(fmt::format("register {} has the wrong width", function_->registers[operand.index].name));
-        bytes = reg_bytes(operand.index);
-        return reg(operand.index);
-      case Operand::Kind::special:
-        return special(operand, bytes);
-      case integer:
-        return constant(bytes == predicate ? (operand.bits ? all_lanes : 0) : operand.bits, bytes);
-      case float32:
-        return constant(
-            bytes == 8 ? std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(operand.bits)))) : operand.bits,
-            bytes);
-      case float64:
-        return constant(bytes == 4 ? std::bit_cast<uint32_t>(float(std::bit_cast<double>(operand.bits))) : operand.bits,
-                        bytes);
-      case symbol:
-        return address_of(operand.symbol, uint64_t(operand.offset), bytes);
-      default:
-        fail("an operand of an unexpected kind");
-    }
-  }
-  uint32_t read_bytes(const Operand& operand, uint8_t bytes) { return read(operand, bytes); }
-
-  /// Where a result goes; for `_`, a register that nobody reads.
-  uint32_t write(const Operand& operand, uint8_t bytes) {
-    if (operand.kind == Operand::Kind::sink) return allocate(bytes);
-    if (operand.kind != Operand::Kind::reg) fail("a result that is no register");
-    if (reg_bytes(operand.index) != bytes)
-      fail(fmt::format("register {} has the wrong width", function_->registers[operand.index].name));
-    return reg(operand.index);
-  }
-
-  // --- instructions ------------------------------------------------------------------------------------------------------
-
-  uint32_t source() {
-    SourceLine line;
-    if (instruction_->location >= 0) {
-      const ptx::SourceLocation& location = function_->locations.at(instruction_->location);
-      const auto file = module_.files.find(location.file);
-      line = {file == module_.files.end() ? "" : file->second, location.line};
-    }
-    const auto key = std::make_pair(line.file, line.line);
-    if (const auto found = source_index_.find(key); found != source_index_.end()) return found->second;
-    program_.sources.push_back(line);
-    return source_index_[key] = static_cast<uint32_t>(program_.sources.size() - 1);
-  }
-
-  bool has(std::string_view modifier) const {
-    return std::find(instruction_->modifiers.begin(), instruction_->modifiers.end(), modifier) !=
-           instruction_->modifiers.end();
-  }
-  const Operand& operand(size_t i) const {
-    if (i >= instruction_->operands.size()) fail("too few operands");
-    return instruction_->operands[i];
-  }
-  /// Every modifier must be one of these.
-  void only(std::initializer_list<std::string_view> allowed) const {
-    for (const std::string_view m : instruction_->modifiers)
-      if (std::find(allowed.begin(), allowed.end(), m) == allowed.end()) fail(fmt::format("unknown modifier .{}", m));
-  }
-
-  Op decode_one() {
-    const ptx::Instruction& in = *instruction_;
-    Op op;
-    op.ptx_line = in.line;
-    op.source = source();
-    op.text = in.mnemonic;
-    for (const std::string_view m : in.modifiers) op.text += fmt::format(".{}", m);
-    if (in.guard.reg != ptx::Guard::always) {
-      op.guard = reg(in.guard.reg);
-      op.guard_negated = in.guard.negated;
-    }
-    const std::string_view m = in.mnemonic;
-    if (m == "bra") return branch(op);
-    if (m == "call") return call(op);
-    if (m == "ret" || m == "exit" || m == "trap") {
-      op.kind = m == "ret" ? Kind::ret : m == "exit" ? Kind::exit : Kind::trap;
-      op.counted = Class::control;
-      only({"uni"});
-      return op;
-    }
-    if (m == "ld" || m == "st" || m == "ldu") return load_store(op, m != "st");
-    if (m == "atom" || m == "red") return atomic(op, m == "atom");
-    if (m == "cvta") return cvta(op);
-    if (m == "mov" && move_special(op)) return op;
-    if (m == "bar" || m == "barrier") return barrier(op);
-    if (m == "shfl" || m == "vote" || m == "match" || m == "redux" || m == "activemask" || m == "elect")
-      return warp(op);
-    if (m == "membar" || m == "fence") {
-      only({"cta", "gl", "sys", "gpu", "acq_rel", "sc", "cluster", "acquire", "release"});
-      op.kind = Kind::nothing;
-      return op;
-    }
-    if (m == "prefetch" || m == "prefetchu" || m == "pmevent" || m == "discard") {
-      only({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
-      return op;
-    }
-    if (m == "nanosleep") {
-      op.kind = Kind::yield;
-      return op;
-    }
-    if (m == "isspacep") {
-      op.kind = Kind::is_space;
-      op.counted = Class::predicate;
-      op.o.d = write(operand(0), predicate);
-      op.o.a = read_bytes(operand(1), 8);
-      op.space = space_of({"global", "shared", "local", "const"});
-      return op;
-    }
-    return lanes(op);
-  }
-
-  Op lanes(Op& op) {
-    const ptx::Instruction& in = *instruction_;
-    std::string name = op.text;
-    const bool comparison = in.mnemonic == "setp" || in.mnemonic == "set";
-    if (comparison && in.modifiers.size() > 2) {  // setp.lt.and.s32: the combination is the operation's own affair
-      static const std::map<std::string_view, uint8_t> combine = {
-          {"and", flag_and}, {"or", flag_or}, {"xor", flag_xor}};
-      if (const auto found = combine.find(in.modifiers[1]); found != combine.end()) {
-        if (in.mnemonic == "set") fail("unknown modifier");
-        op.o.flags = found->second;
-        name = std::string(in.mnemonic);
-        for (size_t i = 0; i < in.modifiers.size(); ++i)
-          if (i != 1) name += fmt::format(".{}", in.modifiers[i]);
-      }
-    }
-    const LaneInstruction* known = find_lane_instruction(name);
-    if (!known) fail(fmt::format("unknown instruction {}", op.text));
-    op.kind = Kind::lanes;
-    op.function = known->function;
-    op.counted = known->counted;
-    op.flops = known->flops;
-    size_t next = 0;
-    const Operand& d = operand(next++);
-    if (d.kind == Operand::Kind::pair) {  // setp p|q
-      if (in.mnemonic != "setp") fail("two results");
-      op.o.d = write(d.elements.at(0), predicate);
-      op.o.immediate = write(d.elements.at(1), predicate);
-    } else if (in.mnemonic == "cvt") {  // registers may be wider than the types
-      if (d.kind != Operand::Kind::reg || reg_bytes(d.index) < known->d_bytes) fail("a result of the wrong width");
-      op.o.d = reg(d.index);
-      op.o.d_bytes = reg_bytes(d.index);
-    } else {
-      op.o.d = write(d, known->d_bytes);
-    }
-    if (in.mnemonic == "cvt" && !known->b_bytes) {
-      const Operand& a = operand(next++);
-      op.o.a_bytes = a.kind == Operand::Kind::reg ? reg_bytes(a.index) : known->a_bytes;
-      if (op.o.a_bytes < known->a_bytes) fail("an operand of the wrong width");
-      op.o.a = read_bytes(a, op.o.a_bytes);
-    } else {
-      op.o.a = read_bytes(operand(next++), known->a_bytes);
-    }
-    if (known->b_bytes) op.o.b = read_bytes(operand(next++), known->b_bytes);
-    if (known->c_bytes) op.o.c = read_bytes(operand(next++), known->c_bytes);
-    if (in.mnemonic == "bfi") op.o.extra = read_bytes(operand(next++), 4);
-    if (in.mnemonic == "lop3") op.o.immediate = static_cast<uint32_t>(operand(next++).bits);
-    if (op.o.flags) {
-      Operand c = operand(next++);
-      if (c.negated) op.o.flags |= flag_not_c;
-      c.negated = false;
-      op.o.extra = read_bytes(c, predicate);
-    }
-    if (next != in.operands.size()) fail("too many operands");
-    return op;
-  }
-
-  Op branch(Op& op) {
-    only({"uni"});
-    op.kind = Kind::branch;
-    op.counted = Class::control;
-    if (operand(0).kind != label) fail("a branch to something that is no label");
-    op.target = places_.at(function_).first_op + operand(0).index;
-    return op;
-  }
-
-  Op call(Op& op) {
-    only({"uni"});
-    op.counted = Class::control;
-    const ptx::Function* target = callee(*instruction_);
-    if (!target) fail("an indirect call is not supported");
-    if (target->is_declaration) {  // the system's; only reached where something has gone wrong, or to print
-      op.kind = Kind::trap;
-      op.text = "call of " + target->name;
-      return op;
-    }
-    op.kind = Kind::call;
-    const Place& to = places_.at(target);
-    const Place& from = places_.at(function_);
-    op.target = to.first_op;
-    const auto copy = [&](const Operand& list, const std::vector<ptx::Variable>& formal, uint32_t base, bool in) {
-      if (list.elements.size() != formal.size()) fail("a call with the wrong number of arguments");
-      for (size_t i = 0; i < formal.size(); ++i) {
-        const Operand& element = list.elements[i];
-        if (element.kind != symbol) fail("an argument that is no .param variable");
-        const ptx::Variable& actual = variable(element.symbol);
-        const uint32_t mine = from.call_params + uint32_t(actual.offset), theirs = base + uint32_t(formal[i].offset);
-        op.copies.push_back({in ? mine : theirs, in ? theirs : mine, uint32_t(formal[i].size)});
-      }
-    };
-    copy(operand(2), target->parameters, to.parameters, true);
-    op.arguments = static_cast<uint32_t>(op.copies.size());
-    copy(operand(0), target->results, to.results, false);
-    return op;
-  }
-
-  // --- memory (PTX ISA 9.7.9) ----------------------------------------------------------------------------------------------
-
-  Space space_of(std::initializer_list<std::string_view> allowed) const {
-    static const std::map<std::string_view, Space> spaces = {
-        {"global", Space::global},      {"shared", Space::shared},    {"shared::cta", Space::shared},
-        {"local", Space::local},        {"const", Space::constant},   {"param", Space::param},
-        {"param::entry", Space::param}, {"param::func", Space::param}};
-    for (const std::string_view name : allowed)
-      if (has(name)) return spaces.at(name);
-    return Space::generic;
-  }
-
-  void address(Op& op, const Operand& a) {
-    if (a.kind != Operand::Kind::address || !a.elements.empty()) fail("an operand that is no address");
-    if (a.has_register) {
-      op.address_bytes = reg_bytes(a.index);
-      if (op.address_bytes != 4 && op.address_bytes != 8) fail("an address register of the wrong width");
-      op.o.a = reg(a.index);
-      op.displacement = a.offset;
-    } else if (a.symbol.kind != ptx::Symbol::Kind::none) {
-      op.o.a = address_of(a.symbol, uint64_t(a.offset), 8);
-    } else {
-      op.o.a = constant(uint64_t(a.offset), 8);
-    }
-  }
-
-  /// .param: of a kernel, memory that the launch filled; of a function, a place in the lane's frame.
-  void resolve_param(Op& op, const Operand& a) {
-    op.counted = Class::param;
-    using K = ptx::Symbol::Kind;
-    const bool of_kernel = a.has_register || (a.symbol.kind == K::parameter && function_->is_entry);
-    op.space = of_kernel ? Space::param : Space::local;
-  }
-
-  void element_type(Op& op, std::string_view type) {
-    static const std::map<std::string_view, uint8_t> sizes = {
-        {"b8", 1},    {"u8", 1},     {"s8", 1},  {"b16", 2}, {"u16", 2}, {"s16", 2},
-        {"f16", 2},   {"bf16", 2},   {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4},
-        {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8}};
-    const auto found = sizes.find(type);
-    if (found == sizes.end()) fail(fmt::format("unknown type .{}", type));
-    op.bytes = found->second;
-    op.is_signed = type[0] == 's';
-  }
-
-  Element element(const Op& op, const Operand& value, bool is_load) {
-    if (value.kind == Operand::Kind::sink) return {discarded, op.bytes};
-    if (value.kind == Operand::Kind::reg) {
-      const uint8_t bytes = reg_bytes(value.index);
-      if (bytes == predicate || bytes < op.bytes) fail("a register narrower than the access");
-      return {reg(value.index), bytes};
-    }
-    if (is_load) fail("a result that is no register");
-    return {read_bytes(value, op.bytes), op.bytes};
-  }
-
-  Op load_store(Op& op, bool is_load) {
-    only({"weak",
-          "volatile",
-          "relaxed",
-          "acquire",
-          "release",
-          "mmio",
-          "cta",
-          "cluster",
-          "gpu",
-          "sys",
-          "const",
-          "global",
-          "local",
-          "param",
-          "param::entry",
-          "param::func",
-          "shared",
-          "shared::cta",
-          "nc",
-          "ca",
-          "cg",
-          "cs",
-          "lu",
-          "cv",
-          "wb",
-          "wt",
-          "L1::evict_normal",
-          "L1::evict_unchanged",
-          "L1::evict_first",
-          "L1::evict_last",
-          "L1::no_allocate",
-          "L2::64B",
-          "L2::128B",
-          "L2::256B",
-          "v2",
-          "v4",
-          "v8",
-          "b8",
-          "u8",
-          "s8",
-          "b16",
-          "u16",
-          "s16",
-          "f16",
-          "bf16",
-          "b32",
-          "u32",
-          "s32",
-          "f32",
-          "f16x2",
-          "bf16x2",
-          "b64",
-          "u64",
-          "s64",
-          "f64"});
-    op.kind = is_load ? Kind::load : Kind::store;
-    op.strong = has("volatile") || has("relaxed") || has("acquire") || has("release") || has("mmio");
-    op.space = space_of({"const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta"});
-    if (instruction_->modifiers.empty()) fail("no type");
-    element_type(op, instruction_->modifiers.back());
-    const Operand& where = operand(is_load ? 1 : 0);
-    const Operand& value = operand(is_load ? 0 : 1);
-    address(op, where);
-    op.counted = op.space == Space::shared ? Class::shared : op.space == Space::local ? Class::local : Class::global;
-    if (op.space == Space::constant) op.counted = Class::param;
-    if (op.space == Space::param) resolve_param(op, where);
-    const size_t count = has("v2") ? 2 : has("v4") ? 4 : has("v8") ? 8 : 1;
-    if (value.kind == vector) {
-      if (value.elements.size() != count) fail("a vector of the wrong length");
-      for (const Operand& e : value.elements) op.elements.push_back(element(op, e, is_load));
-    } else {
-      if (count != 1) fail("no vector");
-      op.elements.push_back(element(op, value, is_load));
-    }
-    return op;
-  }
-
-  Op atomic(Op& op, bool has_result) {
-    only({"relaxed", "acquire",     "release", "acq_rel", "cta",  "cluster", "gpu",    "sys", "global",
-          "shared",  "shared::cta", "add",     "exch",    "cas",  "min",     "max",    "inc", "dec",
-          "and",     "or",          "xor",     "noftz",   "b32",  "b64",     "u32",    "u64", "s32",
-          "s64",     "f32",         "f64",     "f16",     "bf16", "f16x2",   "bf16x2", "b16"});
-    static const std::map<std::string_view, AtomicOp> operations = {
-        {"add", AtomicOp::add}, {"exch", AtomicOp::exch}, {"cas", AtomicOp::cas}, {"min", AtomicOp::min},
-        {"max", AtomicOp::max}, {"inc", AtomicOp::inc},   {"dec", AtomicOp::dec}, {"and", AtomicOp::and_},
-        {"or", AtomicOp::or_},  {"xor", AtomicOp::xor_}};
-    op.kind = Kind::atomic;
-    op.counted = Class::atomic;
-    op.strong = true;
-    op.space = space_of({"global", "shared", "shared::cta"});
-    bool found = false;
-    for (const std::string_view m : instruction_->modifiers)
-      if (const auto it = operations.find(m); it != operations.end()) {
-        op.sub = uint8_t(it->second);
-        found = true;
-      }
-    if (!found) fail("unknown operation");
-    const std::string_view type = instruction_->modifiers.back();
-    element_type(op, type);
-    op.type = type == "f32"      ? NumberType::f32
-              : type == "f64"    ? NumberType::f64
-              : type == "f16"    ? NumberType::f16
-              : type == "bf16"   ? NumberType::bf16
-              : type == "f16x2"  ? NumberType::f16x2
-              : type == "bf16x2" ? NumberType::bf16x2
-              : type[0] == 's'   ? NumberType::signed_
-                                 : NumberType::unsigned_;
-    const AtomicOp what = AtomicOp(op.sub);
-    if (op.type >= NumberType::f32 && what != AtomicOp::add && what != AtomicOp::exch) fail("unknown operation");
-    size_t next = 0;
-    if (has_result)
-      op.elements.push_back(element(op, operand(next++), true));
-    else
-      op.elements.push_back({discarded, op.bytes});
-    address(op, operand(next++));
-    op.o.b = read_bytes(operand(next++), op.bytes);
-    if (what == AtomicOp::cas) op.o.c = read_bytes(operand(next++), op.bytes);
-    return op;
-  }
-
-  Op cvta(Op& op) {
-    only({"to", "global", "shared", "shared::cta", "local", "const", "param", "u64"});
-    const Space space = space_of({"global", "shared", "shared::cta", "local", "const", "param"});
-    const uint64_t base = space == Space::shared ? shared_window : space == Space::local ? local_window : 0;
-    const LaneInstruction* add = find_lane_instruction("add.u64");
-    op.kind = Kind::lanes;
-    op.counted = Class::integer;
-    op.function = add->function;
-    op.o.d = write(operand(0), 8);
-    op.o.a = read_bytes(operand(1), 8);
-    op.o.b = constant(has("to") ? 0 - base : base, 8);
-    return op;
-  }
-
-  /// mov of vectors and of what changes while a warp runs.
-  bool move_special(Op& op) {
-    const Operand& d = operand(0);
-    const Operand& a = operand(1);
-    op.counted = Class::move;
-    if (a.kind == vector || d.kind == vector) {
-      only({"b16", "b32", "b64", "u32", "u64", "f64"});
-      element_type(op, instruction_->modifiers.back());
-      op.kind = d.kind == vector ? Kind::unpack : Kind::pack;
-      const Operand& list = d.kind == vector ? d : a;
-      const uint8_t each = uint8_t(op.bytes / list.elements.size());
-      for (const Operand& e : list.elements) {
-        if (e.kind == Operand::Kind::sink)
-          op.elements.push_back({discarded, each});
-        else
-          op.elements.push_back({op.kind == Kind::pack ? read_bytes(e, each) : write(e, each), each});
-      }
-      if (op.kind == Kind::pack)
-        op.o.d = write(d, op.bytes);
-      else
-        op.o.a = read_bytes(a, op.bytes);
-      return true;
-    }
-    using S = ptx::Special;
-    if (a.kind == Operand::Kind::special &&
-        (a.special == S::clock || a.special == S::clock64 || a.special == S::globaltimer || a.special == S::clock_hi ||
-         a.special == S::globaltimer_lo || a.special == S::globaltimer_hi)) {
-      op.kind = Kind::clock;
-      op.bytes = a.special == S::clock64 || a.special == S::globaltimer ? 8 : 4;
-      op.sub = a.special == S::clock_hi || a.special == S::globaltimer_hi;
-      op.o.d = write(d, op.bytes);
-      return true;
-    }
-    return false;
-  }
-
-  // --- warps and blocks (PTX ISA 9.7.13) -------------------------------------------------------------------------------------
-
-  Op warp(Op& op) {
-    const std::string_view m = instruction_->mnemonic;
-    op.counted = Class::warp;
-    static const std::map<std::string, std::pair<Kind, uint8_t>> known = {{"shfl.sync.up.b32", {Kind::shuffle, 0}},
-                                                                          {"shfl.sync.down.b32", {Kind::shuffle, 1}},
-                                                                          {"shfl.sync.bfly.b32", {Kind::shuffle, 2}},
-                                                                          {"shfl.sync.idx.b32", {Kind::shuffle, 3}},
-                                                                          {"vote.sync.all.pred", {Kind::vote, 0}},
-                                                                          {"vote.sync.any.pred", {Kind::vote, 1}},
-                                                                          {"vote.sync.uni.pred", {Kind::vote, 2}},
-                                                                          {"vote.sync.ballot.b32", {Kind::vote, 3}},
-                                                                          {"elect.sync", {Kind::vote, 4}},
-                                                                          {"match.any.sync.b32", {Kind::match, 0}},
-                                                                          {"match.any.sync.b64", {Kind::match, 1}},
-                                                                          {"match.all.sync.b32", {Kind::match, 2}},
-                                                                          {"match.all.sync.b64", {Kind::match, 3}},
-                                                                          {"redux.sync.add.u32", {Kind::redux, 0}},
-                                                                          {"redux.sync.add.s32", {Kind::redux, 0}},
-                                                                          {"redux.sync.min.u32", {Kind::redux, 1}},
-                                                                          {"redux.sync.max.u32", {Kind::redux, 2}},
-                                                                          {"redux.sync.min.s32", {Kind::redux, 3}},
-                                                                          {"redux.sync.max.s32", {Kind::redux, 4}},
-                                                                          {"redux.sync.and.b32", {Kind::redux, 5}},
-                                                                          {"redux.sync.or.b32", {Kind::redux, 6}},
-                                                                          {"redux.sync.xor.b32", {Kind::redux, 7}},
-                                                                          {"activemask.b32", {Kind::active_mask, 0}}};
-    const auto found = known.find(op.text);
-    if (found == known.end()) fail(fmt::format("unknown instruction {}", op.text));
-    op.kind = found->second.first;
-    op.sub = found->second.second;
-    const Operand& d = operand(0);
-    const bool two = d.kind == Operand::Kind::pair;
-    const Operand& first = two ? d.elements.at(0) : d;
-    const bool is_pred = op.kind == Kind::vote && op.sub < 3;
-    op.o.d = write(first, is_pred ? predicate : 4);
-    if (two) op.o.extra = write(d.elements.at(1), predicate);
-    if (m == "activemask") return op;
-    if (m == "elect") {
-      op.o.c = read_bytes(operand(1), 4);
-      return op;
-    }
-    if (m == "vote") {
-      Operand a = operand(1);
-      if (a.negated) op.o.flags = flag_not_c;
-      a.negated = false;
-      op.o.a = read_bytes(a, predicate);
-      op.o.c = read_bytes(operand(2), 4);
-      return op;
-    }
-    op.bytes = m == "match" && op.sub % 2 ? 8 : 4;
-    op.o.a = read_bytes(operand(1), op.bytes);
-    if (m == "shfl") {
-      op.o.b = read_bytes(operand(2), 4);
-      op.elements.push_back({read_bytes(operand(3), 4), 4});
-      op.o.c = read_bytes(operand(4), 4);
-    } else {
-      op.o.c = read_bytes(operand(2), 4);
-    }
-    return op;
-  }
-
-  Op barrier(Op& op) {
-    op.counted = Class::barrier;
-    if (op.text == "bar.warp.sync") {
-      op.kind = Kind::warp_barrier;
-      op.counted = Class::warp;
-      op.o.c = read_bytes(operand(0), 4);
-      return op;
-    }
-    only({"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"});
-    op.kind = Kind::barrier;
-    op.aligned = instruction_->mnemonic == "bar" || has("aligned");
-    op.sub = has("arrive") ? 1 : !has("red") ? 0 : has("popc") ? 2 : has("and") ? 3 : 4;
-    size_t next = 0;
-    if (op.sub >= 2) op.o.d = write(operand(next++), op.sub == 2 ? 4 : predicate);
-    op.o.a = read_bytes(operand(next++), 4);
-    const bool has_count = instruction_->operands.size() > next + (op.sub >= 2 ? 1 : 0);
-    op.o.b = has_count ? read_bytes(operand(next++), 4) : 0;
-    if (op.sub == 1 && !has_count) fail("bar.arrive without a number of threads");
-    if (op.sub >= 2) {
-      Operand p = operand(next++);
-      if (p.negated) op.o.flags = flag_not_c;
-      p.negated = false;
-      op.o.c = read_bytes(p, predicate);
-    }
-    return op;
-  }
-
-  const ptx::Module& module_;
-  const ptx::Function& kernel_;
-  Program program_;
-  const ptx::Function* function_ = nullptr;
-  const ptx::Instruction* instruction_ = nullptr;
-  std::vector<const ptx::Function*> functions_;
-  std::map<const ptx::Function*, Place> places_;
-  std::map<const ptx::Function*, std::set<const ptx::Function*>> calls_;
-  std::map<std::tuple<Preset::What, uint8_t, uint64_t, std::string>, uint32_t> presets_;
-  std::map<std::pair<std::string, uint32_t>, uint32_t> source_index_;
-  uint32_t next_op_ = 0;
-};
+uint64_t extent(const std::vector<ptx::Variable>& variables) {
+  uint64_t bytes = 0;
+  for (const ptx::Variable& v : variables) bytes = std::max(bytes, v.offset + v.size);
+  return bytes;
+}
 
 }  // namespace
+
+Program Decoder::run() {
+  program_.kernel = kernel_.name;
+  program_.register_bytes = 64;  // the carry flag, alone in its cache line
+  program_.param_bytes = static_cast<uint32_t>(kernel_.parameter_bytes);
+  program_.shared_bytes = static_cast<uint32_t>(kernel_.shared_bytes);
+  program_.dynamic_shared_align = std::max(1U, kernel_.dynamic_shared_alignment);
+  program_.max_threads = kernel_.maxntid;
+  // The kernel, and every function that it calls, one behind the other.
+  place(kernel_);
+  for (size_t i = 0; i < functions_.size(); ++i) collect_calls(*functions_[i]);
+  check_recursion();
+  for (const ptx::Function* function : functions_) layout(*function);
+  for (const ptx::Function* function : functions_) {
+    function_ = function;
+    for (const ptx::Instruction& instruction : function->instructions) {
+      instruction_ = &instruction;
+      program_.ops.push_back(decode_one());
+    }
+    // The end of a body without ret is one.
+    Op end;
+    end.kind = Kind::ret;
+    end.counted = Class::control;
+    end.text = "ret";
+    program_.ops.push_back(end);
+  }
+  return std::move(program_);
+}
+
+// --- functions ---------------------------------------------------------------------------------------------------------
+
+void Decoder::fail(const std::string& what) const {
+  const std::string source = module_.source_of(*function_, *instruction_);
+  throw Error(fmt::format("kernel {}: {}: {}\n  PTX line {}{}", kernel_.name, what, instruction_->text,
+                          instruction_->line, source.empty() ? "" : ", source " + source),
+              Fault::unsupported);
+}
+
+void Decoder::place(const ptx::Function& function) {
+  if (places_.count(&function)) return;
+  places_[&function] = {};
+  functions_.push_back(&function);
+}
+
+const ptx::Function* Decoder::callee(const ptx::Instruction& call) const {
+  const Operand& target = call.operands.at(1);
+  return target.kind == symbol && target.symbol.kind == ptx::Symbol::Kind::function
+             ? &module_.functions.at(target.symbol.index)
+             : nullptr;
+}
+
+void Decoder::collect_calls(const ptx::Function& function) {
+  for (const ptx::Instruction& instruction : function.instructions)
+    if (instruction.mnemonic == "call")
+      if (const ptx::Function* target = callee(instruction); target && !target->is_declaration) {
+        calls_[&function].insert(target);
+        place(*target);
+      }
+}
+
+void Decoder::check_recursion() {
+  std::map<const ptx::Function*, int> state;  // 1: on the way down, 2: done
+  const auto visit = [&](const auto& self, const ptx::Function* f) -> void {
+    if (state[f] == 2) return;
+    if (state[f] == 1) throw Error(fmt::format("kernel {}: recursion (of {}) is not supported", kernel_.name, f->name));
+    state[f] = 1;
+    for (const ptx::Function* g : calls_[f]) self(self, g);
+    state[f] = 2;
+  };
+  visit(visit, &kernel_);
+}
+
+uint32_t Decoder::frame(uint64_t bytes) {
+  program_.frame_bytes = (program_.frame_bytes + 15) / 16 * 16;
+  const uint32_t offset = program_.frame_bytes;
+  program_.frame_bytes += static_cast<uint32_t>(bytes);
+  return offset;
+}
+
+void Decoder::layout(const ptx::Function& function) {
+  Place& p = places_[&function];
+  p.first_op = next_op_;
+  next_op_ += static_cast<uint32_t>(function.instructions.size()) + 1;
+  p.locals = frame(function.local_bytes);
+  if (!function.is_entry)
+    p.parameters = frame(function.parameter_bytes ? function.parameter_bytes : extent(function.parameters));
+  p.results = frame(function.result_bytes ? function.result_bytes : extent(function.results));
+  p.call_params = frame(function.call_param_bytes);
+  for (const ptx::Register& r : function.registers) p.registers.push_back(allocate(register_bytes(r.type)));
+}
+
+// --- the register file -------------------------------------------------------------------------------------------------
+
+uint32_t Decoder::allocate(uint8_t bytes) {
+  uint32_t& end = program_.register_bytes;
+  const uint32_t align = bytes == predicate ? 4 : 32;
+  end = (end + align - 1) / align * align;
+  const uint32_t offset = end;
+  end += bytes == predicate ? 4 : uint32_t(bytes) * warp_size;
+  return offset;
+}
+
+uint32_t Decoder::preset(Preset::What what, uint8_t bytes, uint64_t value, const std::string& name) {
+  const auto key = std::make_tuple(what, bytes, value, name);
+  if (const auto found = presets_.find(key); found != presets_.end()) return found->second;
+  const uint32_t offset = allocate(bytes);
+  program_.presets.push_back({what, bytes, offset, value, name});
+  return presets_[key] = offset;
+}
+
+const ptx::Variable& Decoder::variable(const ptx::Symbol& s) const {
+  using K = ptx::Symbol::Kind;
+  if (s.kind == K::module_variable) return module_.variables.at(s.index);
+  if (s.kind == K::function_variable) return function_->variables.at(s.index);
+  if (s.kind == K::parameter) return function_->parameters.at(s.index);
+  if (s.kind == K::result) return function_->results.at(s.index);
+  fail("the address of a function or prototype is not supported");
+}
+
+uint32_t Decoder::address_of(const ptx::Symbol& s, uint64_t addend, uint8_t bytes) {
+  const ptx::Variable& v = variable(s);
+  const Place& p = places_.at(function_);
+  using K = ptx::Symbol::Kind;
+  using S = ptx::StateSpace;
+  if (s.kind == K::parameter)
+    return function_->is_entry ? preset(Preset::param_address, bytes, v.offset + addend)
+                               : constant(p.parameters + v.offset + addend, bytes);
+  if (s.kind == K::result) return constant(p.results + v.offset + addend, bytes);
+  switch (v.space) {
+    case S::shared: {
+      uint64_t offset = v.offset;
+      if (v.is_extern && v.size == 0) {
+        const uint64_t align = program_.dynamic_shared_align;
+        offset = (kernel_.shared_bytes + align - 1) / align * align;
+      }
+      return constant(offset + addend, bytes);
+    }
+    case S::local:
+      return constant(p.locals + v.offset + addend, bytes);
+    case S::param:
+      return constant(p.call_params + v.offset + addend, bytes);
+    case S::global:
+    case S::constant:
+      return preset(Preset::variable, bytes, addend, v.name);
+    default:
+      fail("a variable in an unknown state space");
+  }
+}
+
+uint32_t Decoder::special(const Operand& operand, uint8_t bytes) {
+  using S = ptx::Special;
+  static const std::map<S, Preset::What> known = {{S::tid_x, Preset::tid_x},
+                                                  {S::tid_y, Preset::tid_y},
+                                                  {S::tid_z, Preset::tid_z},
+                                                  {S::ntid_x, Preset::ntid_x},
+                                                  {S::ntid_y, Preset::ntid_y},
+                                                  {S::ntid_z, Preset::ntid_z},
+                                                  {S::ctaid_x, Preset::ctaid_x},
+                                                  {S::ctaid_y, Preset::ctaid_y},
+                                                  {S::ctaid_z, Preset::ctaid_z},
+                                                  {S::nctaid_x, Preset::nctaid_x},
+                                                  {S::nctaid_y, Preset::nctaid_y},
+                                                  {S::nctaid_z, Preset::nctaid_z},
+                                                  {S::laneid, Preset::laneid},
+                                                  {S::warpid, Preset::warpid},
+                                                  {S::nwarpid, Preset::nwarpid},
+                                                  {S::smid, Preset::smid},
+                                                  {S::nsmid, Preset::nsmid},
+                                                  {S::gridid, Preset::gridid},
+                                                  {S::lanemask_eq, Preset::lanemask_eq},
+                                                  {S::lanemask_le, Preset::lanemask_le},
+                                                  {S::lanemask_lt, Preset::lanemask_lt},
+                                                  {S::lanemask_ge, Preset::lanemask_ge},
+                                                  {S::lanemask_gt, Preset::lanemask_gt},
+                                                  {S::dynamic_smem_size, Preset::dynamic_smem},
+                                                  {S::total_smem_size, Preset::total_smem},
+                                                  {S::cluster_ctaid_x, Preset::cluster_ctaid_x},
+                                                  {S::cluster_ctaid_y, Preset::cluster_ctaid_y},
+                                                  {S::cluster_ctaid_z, Preset::cluster_ctaid_z},
+                                                  {S::cluster_nctaid_x, Preset::cluster_nctaid_x},
+                                                  {S::cluster_nctaid_y, Preset::cluster_nctaid_y},
+                                                  {S::cluster_nctaid_z, Preset::cluster_nctaid_z},
+                                                  {S::cluster_ctarank, Preset::cluster_ctarank},
+                                                  {S::cluster_nctarank, Preset::cluster_nctarank},
+                                                  {S::clusterid_x, Preset::clusterid_x},
+                                                  {S::clusterid_y, Preset::clusterid_y},
+                                                  {S::clusterid_z, Preset::clusterid_z},
+                                                  {S::nclusterid_x, Preset::nclusterid_x},
+                                                  {S::nclusterid_y, Preset::nclusterid_y},
+                                                  {S::nclusterid_z, Preset::nclusterid_z},
+                                                  {S::is_explicit_cluster, Preset::is_explicit_cluster}};
+  if (operand.special == S::warp_size) return constant(warp_size, bytes);
+  const auto found = known.find(operand.special);
+  if (found == known.end()) fail(fmt::format("special register %{} is not supported", ptx::name_of(operand.special)));
+  return preset(found->second, bytes);
+}
+
+uint32_t Decoder::read(const Operand& operand, uint8_t& bytes) {
+  switch (operand.kind) {
+    case Operand::Kind::reg:
+      if (operand.negated) fail("a negated predicate is not supported here");
+      if (bytes && reg_bytes(operand.index) != bytes)
+        fail(fmt::format("register {} has the wrong width", function_->registers[operand.index].name));
+      bytes = reg_bytes(operand.index);
+      return reg(operand.index);
+    case Operand::Kind::special:
+      return special(operand, bytes);
+    case integer:
+      return constant(bytes == predicate ? (operand.bits ? all_lanes : 0) : operand.bits, bytes);
+    case float32:
+      return constant(
+          bytes == 8 ? std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(operand.bits)))) : operand.bits,
+          bytes);
+    case float64:
+      return constant(bytes == 4 ? std::bit_cast<uint32_t>(float(std::bit_cast<double>(operand.bits))) : operand.bits,
+                      bytes);
+    case symbol:
+      return address_of(operand.symbol, uint64_t(operand.offset), bytes);
+    default:
+      fail("an operand of an unexpected kind");
+  }
+}
+
+// --- instructions ------------------------------------------------------------------------------------------------------
+
+uint32_t Decoder::read_predicate(Op& op, Operand operand) {
+  if (operand.negated) op.o.flags |= flag_not_c;
+  operand.negated = false;
+  return read_bytes(operand, predicate);
+}
+
+uint32_t Decoder::write(const Operand& operand, uint8_t bytes) {
+  if (operand.kind == Operand::Kind::sink) return allocate(bytes);
+  if (operand.kind != Operand::Kind::reg) fail("a result that is no register");
+  if (reg_bytes(operand.index) != bytes)
+    fail(fmt::format("register {} has the wrong width", function_->registers[operand.index].name));
+  return reg(operand.index);
+}
+
+/// The line of the kernel, or of the function that was not inlined, in whose text the instruction stands: of a function
+/// that was inlined, the line of its call; of a lambda in the kernel, its own. So a line of the kernel holds all that it
+/// does, and a report names a line that its reader wrote.
+const ptx::SourceLocation* Decoder::own_location() {
+  if (instruction_->location < 0) return nullptr;
+  const auto& all = function_->locations;
+  const auto outermost = [&](const ptx::SourceLocation* l) {
+    while (l->inlined_at >= 0) l = &all.at(l->inlined_at);
+    return l;
+  };
+  const ptx::SourceLocation* const call = outermost(&all.at(instruction_->location));
+  auto& [first, last] = extents_[{function_, call->file}];
+  if (first == 0) {
+    first = UINT32_MAX;
+    for (const ptx::SourceLocation& l : all)
+      if (l.line && l.inlined_at < 0 && l.file == call->file)
+        first = std::min(first, l.line), last = std::max(last, l.line);
+  }
+  for (int32_t i = instruction_->location;; i = all[i].inlined_at)
+    if (&all[i] == call || (all[i].file == call->file && all[i].line >= first && all[i].line <= last)) return &all[i];
+}
+
+uint32_t Decoder::source() {
+  SourceLine line;
+  if (const ptx::SourceLocation* const location = own_location()) {
+    const auto file = module_.files.find(location->file);
+    line = {file == module_.files.end() ? "" : file->second, location->line};
+  }
+  const auto key = std::make_pair(line.file, line.line);
+  if (const auto found = source_index_.find(key); found != source_index_.end()) return found->second;
+  program_.sources.push_back(line);
+  return source_index_[key] = static_cast<uint32_t>(program_.sources.size() - 1);
+}
+
+void Decoder::only(std::initializer_list<std::string_view> allowed) const {
+  for (const std::string_view m : instruction_->modifiers)
+    if (std::find(allowed.begin(), allowed.end(), m) == allowed.end()) fail(fmt::format("unknown modifier .{}", m));
+}
+
+Op Decoder::decode_one() {
+  const ptx::Instruction& in = *instruction_;
+  Op op;
+  op.ptx_line = in.line;
+  op.source = source();
+  op.text = in.mnemonic;
+  for (const std::string_view m : in.modifiers) op.text += fmt::format(".{}", m);
+  if (in.guard.reg != ptx::Guard::always) {
+    op.guard = reg(in.guard.reg);
+    op.guard_negated = in.guard.negated;
+  }
+  const std::string_view m = in.mnemonic;
+  if (hopper(op)) return op;
+  if (m == "bra") return branch(op);
+  if (m == "call") return call(op);
+  if (m == "ret" || m == "exit" || m == "trap") {
+    op.kind = m == "ret" ? Kind::ret : m == "exit" ? Kind::exit : Kind::trap;
+    op.counted = Class::control;
+    only({"uni"});
+    return op;
+  }
+  if (m == "ld" || m == "st" || m == "ldu") return load_store(op, m != "st");
+  if (m == "atom" || m == "red") return atomic(op, m == "atom");
+  if (m == "cvta") return cvta(op);
+  if (m == "mov" && move_special(op)) return op;
+  if (m == "bar" || m == "barrier") return barrier(op);
+  if (m == "shfl" || m == "vote" || m == "match" || m == "redux" || m == "activemask" || m == "elect") return warp(op);
+  if (m == "cp" && !has("bulk")) return async_copy(op);
+  if (matrix(op)) return op;
+  if (m == "membar" || m == "fence") {
+    only({"cta", "gl", "sys", "gpu", "acq_rel", "sc", "cluster", "acquire", "release"});
+    op.kind = Kind::nothing;
+    return op;
+  }
+  if (m == "prefetch" || m == "prefetchu" || m == "pmevent" || m == "discard") {
+    only({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
+    return op;
+  }
+  if (m == "nanosleep") {
+    op.kind = Kind::yield;
+    return op;
+  }
+  if (m == "isspacep") {
+    op.kind = Kind::is_space;
+    op.counted = Class::predicate;
+    op.o.d = write(operand(0), predicate);
+    op.o.a = read_bytes(operand(1), 8);
+    op.space = space_of({"global", "shared", "shared::cta", "shared::cluster", "local", "const"});
+    op.cluster = has("shared::cluster");
+    return op;
+  }
+  return lanes(op);
+}
+
+Op Decoder::lanes(Op& op) {
+  const ptx::Instruction& in = *instruction_;
+  std::string name = op.text;
+  const bool comparison = in.mnemonic == "setp" || in.mnemonic == "set";
+  if (comparison && in.modifiers.size() > 2) {  // setp.lt.and.s32: the combination is the operation's own affair
+    static const std::map<std::string_view, uint8_t> combine = {{"and", flag_and}, {"or", flag_or}, {"xor", flag_xor}};
+    if (const auto found = combine.find(in.modifiers[1]); found != combine.end()) {
+      if (in.mnemonic == "set") fail("unknown modifier");
+      op.o.flags = found->second;
+      name = std::string(in.mnemonic);
+      for (size_t i = 0; i < in.modifiers.size(); ++i)
+        if (i != 1) name += fmt::format(".{}", in.modifiers[i]);
+    }
+  }
+  const LaneInstruction* known = find_lane_instruction(name);
+  if (!known) fail(fmt::format("unknown instruction {}", op.text));
+  op.kind = Kind::lanes;
+  op.function = known->function;
+  op.counted = known->counted;
+  op.flops = known->flops;
+  size_t next = 0;
+  const Operand& d = operand(next++);
+  if (d.kind == Operand::Kind::pair) {  // setp p|q
+    if (in.mnemonic != "setp") fail("two results");
+    op.o.d = write(d.elements.at(0), predicate);
+    op.o.immediate = write(d.elements.at(1), predicate);
+  } else if (in.mnemonic == "cvt") {  // registers may be wider than the types
+    if (d.kind != Operand::Kind::reg || reg_bytes(d.index) < known->d_bytes) fail("a result of the wrong width");
+    op.o.d = reg(d.index);
+    op.o.d_bytes = reg_bytes(d.index);
+  } else {
+    op.o.d = write(d, known->d_bytes);
+  }
+  if (in.mnemonic == "cvt" && !known->b_bytes) {
+    const Operand& a = operand(next++);
+    op.o.a_bytes = a.kind == Operand::Kind::reg ? reg_bytes(a.index) : known->a_bytes;
+    if (op.o.a_bytes < known->a_bytes) fail("an operand of the wrong width");
+    op.o.a = read_bytes(a, op.o.a_bytes);
+  } else {
+    op.o.a = read_bytes(operand(next++), known->a_bytes);
+  }
+  if (known->b_bytes) op.o.b = read_bytes(operand(next++), known->b_bytes);
+  if (known->c_bytes) op.o.c = read_bytes(operand(next++), known->c_bytes);
+  if (in.mnemonic == "bfi") op.o.extra = read_bytes(operand(next++), 4);
+  if (in.mnemonic == "lop3") op.o.immediate = static_cast<uint32_t>(operand(next++).bits);
+  if (op.o.flags) {
+    op.o.extra = read_predicate(op, operand(next++));
+  }
+  if (next != in.operands.size()) fail("too many operands");
+  return op;
+}
+
+Op Decoder::branch(Op& op) {
+  only({"uni"});
+  op.kind = Kind::branch;
+  op.counted = Class::control;
+  if (operand(0).kind != label) fail("a branch to something that is no label");
+  op.target = places_.at(function_).first_op + operand(0).index;
+  return op;
+}
+
+Op Decoder::call(Op& op) {
+  only({"uni"});
+  op.counted = Class::control;
+  const ptx::Function* target = callee(*instruction_);
+  if (!target) fail("an indirect call is not supported");
+  if (target->is_declaration) {  // the system's; only reached where something has gone wrong, or to print
+    op.kind = Kind::trap;
+    op.text = "call of " + target->name;
+    const auto place = [&](const Operand& list, size_t i) {
+      if (i >= list.elements.size() || list.elements[i].kind != symbol) fail("an argument that is no .param variable");
+      return places_.at(function_).call_params + uint32_t(variable(list.elements[i].symbol).offset);
+    };
+    if (target->name == "__assertfail") op.o.a = place(instruction_->operands.back(), 0);  // the message
+    if (target->name != "vprintf") return op;
+    op.kind = Kind::print;
+    op.o.d = place(operand(0), 0);
+    op.o.a = place(operand(2), 0);
+    op.o.b = place(operand(2), 1);
+    return op;
+  }
+  op.kind = Kind::call;
+  const Place& to = places_.at(target);
+  const Place& from = places_.at(function_);
+  op.target = to.first_op;
+  const auto copy = [&](const Operand& list, const std::vector<ptx::Variable>& formal, uint32_t base, bool in) {
+    if (list.elements.size() != formal.size()) fail("a call with the wrong number of arguments");
+    for (size_t i = 0; i < formal.size(); ++i) {
+      const Operand& element = list.elements[i];
+      if (element.kind != symbol) fail("an argument that is no .param variable");
+      const ptx::Variable& actual = variable(element.symbol);
+      const uint32_t mine = from.call_params + uint32_t(actual.offset), theirs = base + uint32_t(formal[i].offset);
+      op.copies.push_back({in ? mine : theirs, in ? theirs : mine, uint32_t(formal[i].size)});
+    }
+  };
+  copy(operand(2), target->parameters, to.parameters, true);
+  op.arguments = static_cast<uint32_t>(op.copies.size());
+  copy(operand(0), target->results, to.results, false);
+  return op;
+}
+
+// --- memory (PTX ISA 9.7.9) ----------------------------------------------------------------------------------------------
+
+Space Decoder::space_of(std::initializer_list<std::string_view> allowed) const {
+  static const std::map<std::string_view, Space> spaces = {
+      {"global", Space::global}, {"shared", Space::shared},          {"shared::cta", Space::shared},
+      {"local", Space::local},   {"shared::cluster", Space::shared}, {"const", Space::constant},
+      {"param", Space::param},   {"param::entry", Space::param},     {"param::func", Space::param}};
+  for (const std::string_view name : allowed)
+    if (has(name)) return spaces.at(name);
+  return Space::generic;
+}
+
+void Decoder::address(Op& op, const Operand& a) {
+  const Address address = this->address(a);
+  op.o.a = address.base;
+  op.address_bytes = address.bytes;
+  op.displacement = address.displacement;
+}
+
+Address Decoder::address(const Operand& a) {
+  if (a.kind != Operand::Kind::address || !a.elements.empty()) fail("an operand that is no address");
+  if (!a.has_register)
+    return {a.symbol.kind != ptx::Symbol::Kind::none ? address_of(a.symbol, uint64_t(a.offset), 8)
+                                                     : constant(uint64_t(a.offset), 8),
+            8, 0};
+  const uint8_t bytes = reg_bytes(a.index);
+  if (bytes != 4 && bytes != 8) fail("an address register of the wrong width");
+  return {reg(a.index), bytes, a.offset};
+}
+
+void Decoder::resolve_param(Op& op, const Operand& a) {
+  op.counted = Class::param;
+  using K = ptx::Symbol::Kind;
+  const bool of_kernel = a.has_register || (a.symbol.kind == K::parameter && function_->is_entry);
+  op.space = of_kernel ? Space::param : Space::local;
+}
+
+void Decoder::element_type(Op& op, std::string_view type) {
+  static const std::map<std::string_view, uint8_t> sizes = {
+      {"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2},   {"u16", 2},    {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4},
+      {"u32", 4}, {"s32", 4}, {"f32", 4}, {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8},  {"f64", 8}};
+  const auto found = sizes.find(type);
+  if (found == sizes.end()) fail(fmt::format("unknown type .{}", type));
+  op.bytes = found->second;
+  op.is_signed = type[0] == 's';
+}
+
+Element Decoder::element(const Op& op, const Operand& value, bool is_load) {
+  if (value.kind == Operand::Kind::sink) return {discarded, op.bytes};
+  if (value.kind == Operand::Kind::reg) {
+    const uint8_t bytes = reg_bytes(value.index);
+    if (bytes == predicate || bytes < op.bytes) fail("a register narrower than the access");
+    return {reg(value.index), bytes};
+  }
+  if (is_load) fail("a result that is no register");
+  return {read_bytes(value, op.bytes), op.bytes};
+}
+
+Op Decoder::load_store(Op& op, bool is_load) {
+  only({"weak",
+        "volatile",
+        "relaxed",
+        "acquire",
+        "release",
+        "mmio",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "const",
+        "global",
+        "local",
+        "param",
+        "param::entry",
+        "param::func",
+        "shared",
+        "shared::cta",
+        "shared::cluster",
+        "nc",
+        "ca",
+        "cg",
+        "cs",
+        "lu",
+        "cv",
+        "wb",
+        "wt",
+        "L1::evict_normal",
+        "L1::evict_unchanged",
+        "L1::evict_first",
+        "L1::evict_last",
+        "L1::no_allocate",
+        "L2::64B",
+        "L2::128B",
+        "L2::256B",
+        "v2",
+        "v4",
+        "v8",
+        "b8",
+        "u8",
+        "s8",
+        "b16",
+        "u16",
+        "s16",
+        "f16",
+        "bf16",
+        "b32",
+        "u32",
+        "s32",
+        "f32",
+        "f16x2",
+        "bf16x2",
+        "b64",
+        "u64",
+        "s64",
+        "f64"});
+  op.kind = is_load ? Kind::load : Kind::store;
+  op.strong = has("volatile") || has("relaxed") || has("acquire") || has("release") || has("mmio");
+  op.space = space_of(
+      {"const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster"});
+  op.cluster = has("shared::cluster");
+  if (instruction_->modifiers.empty()) fail("no type");
+  element_type(op, instruction_->modifiers.back());
+  const Operand& where = operand(is_load ? 1 : 0);
+  const Operand& value = operand(is_load ? 0 : 1);
+  address(op, where);
+  op.counted = op.space == Space::shared ? Class::shared : op.space == Space::local ? Class::local : Class::global;
+  if (op.space == Space::constant) op.counted = Class::param;
+  if (op.space == Space::param) resolve_param(op, where);
+  const size_t count = has("v2") ? 2 : has("v4") ? 4 : has("v8") ? 8 : 1;
+  if (value.kind == vector) {
+    if (value.elements.size() != count) fail("a vector of the wrong length");
+    for (const Operand& e : value.elements) op.elements.push_back(element(op, e, is_load));
+  } else {
+    if (count != 1) fail("no vector");
+    op.elements.push_back(element(op, value, is_load));
+  }
+  return op;
+}
+
+Op Decoder::atomic(Op& op, bool has_result) {
+  only({"relaxed",
+        "acquire",
+        "release",
+        "acq_rel",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "global",
+        "shared",
+        "shared::cluster",
+        "shared::cta",
+        "add",
+        "exch",
+        "cas",
+        "min",
+        "max",
+        "inc",
+        "dec",
+        "and",
+        "or",
+        "xor",
+        "noftz",
+        "b32",
+        "b64",
+        "u32",
+        "u64",
+        "s32",
+        "s64",
+        "f32",
+        "f64",
+        "f16",
+        "bf16",
+        "f16x2",
+        "bf16x2",
+        "b16"});
+  static const std::map<std::string_view, AtomicOp> operations = {
+      {"add", AtomicOp::add}, {"exch", AtomicOp::exch}, {"cas", AtomicOp::cas}, {"min", AtomicOp::min},
+      {"max", AtomicOp::max}, {"inc", AtomicOp::inc},   {"dec", AtomicOp::dec}, {"and", AtomicOp::and_},
+      {"or", AtomicOp::or_},  {"xor", AtomicOp::xor_}};
+  op.kind = Kind::atomic;
+  op.counted = Class::atomic;
+  op.strong = true;
+  op.space = space_of({"global", "shared", "shared::cta", "shared::cluster"});
+  op.cluster = has("shared::cluster");
+  bool found = false;
+  for (const std::string_view m : instruction_->modifiers)
+    if (const auto it = operations.find(m); it != operations.end()) {
+      op.sub = uint8_t(it->second);
+      found = true;
+    }
+  if (!found) fail("unknown operation");
+  const std::string_view type = instruction_->modifiers.back();
+  element_type(op, type);
+  op.type = type == "f32"      ? NumberType::f32
+            : type == "f64"    ? NumberType::f64
+            : type == "f16"    ? NumberType::f16
+            : type == "bf16"   ? NumberType::bf16
+            : type == "f16x2"  ? NumberType::f16x2
+            : type == "bf16x2" ? NumberType::bf16x2
+            : type[0] == 's'   ? NumberType::signed_
+                               : NumberType::unsigned_;
+  const AtomicOp what = AtomicOp(op.sub);
+  if (op.type >= NumberType::f32 && what != AtomicOp::add && what != AtomicOp::exch) fail("unknown operation");
+  size_t next = 0;
+  if (has_result)
+    op.elements.push_back(element(op, operand(next++), true));
+  else
+    op.elements.push_back({discarded, op.bytes});
+  address(op, operand(next++));
+  op.o.b = read_bytes(operand(next++), op.bytes);
+  if (what == AtomicOp::cas) op.o.c = read_bytes(operand(next++), op.bytes);
+  return op;
+}
+
+Op Decoder::cvta(Op& op) {
+  only({"to", "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "u64"});
+  const Space space = space_of({"global", "shared", "shared::cta", "shared::cluster", "local", "const", "param"});
+  const uint64_t base = space == Space::shared ? shared_window : space == Space::local ? local_window : 0;
+  const LaneInstruction* add = find_lane_instruction("add.u64");
+  op.kind = Kind::lanes;
+  op.counted = Class::integer;
+  op.function = add->function;
+  op.o.d = write(operand(0), 8);
+  op.o.a = read_bytes(operand(1), 8);
+  op.o.b = constant(has("to") ? 0 - base : base, 8);
+  return op;
+}
+
+bool Decoder::move_special(Op& op) {
+  const Operand& d = operand(0);
+  const Operand& a = operand(1);
+  op.counted = Class::move;
+  if (a.kind == vector || d.kind == vector) {
+    only({"b16", "b32", "b64", "u32", "u64", "f64"});
+    element_type(op, instruction_->modifiers.back());
+    op.kind = d.kind == vector ? Kind::unpack : Kind::pack;
+    const Operand& list = d.kind == vector ? d : a;
+    const uint8_t each = uint8_t(op.bytes / list.elements.size());
+    for (const Operand& e : list.elements) {
+      if (e.kind == Operand::Kind::sink)
+        op.elements.push_back({discarded, each});
+      else
+        op.elements.push_back({op.kind == Kind::pack ? read_bytes(e, each) : write(e, each), each});
+    }
+    if (op.kind == Kind::pack)
+      op.o.d = write(d, op.bytes);
+    else
+      op.o.a = read_bytes(a, op.bytes);
+    return true;
+  }
+  using S = ptx::Special;
+  if (a.kind == Operand::Kind::special &&
+      (a.special == S::clock || a.special == S::clock64 || a.special == S::globaltimer || a.special == S::clock_hi ||
+       a.special == S::globaltimer_lo || a.special == S::globaltimer_hi)) {
+    op.kind = Kind::clock;
+    op.bytes = a.special == S::clock64 || a.special == S::globaltimer ? 8 : 4;
+    op.sub = a.special == S::clock_hi || a.special == S::globaltimer_hi;
+    op.o.d = write(d, op.bytes);
+    return true;
+  }
+  return false;
+}
+
+// --- warps and blocks (PTX ISA 9.7.13) -------------------------------------------------------------------------------------
+
+Op Decoder::warp(Op& op) {
+  const std::string_view m = instruction_->mnemonic;
+  op.counted = Class::warp;
+  static const std::map<std::string, std::pair<Kind, uint8_t>> known = {{"shfl.sync.up.b32", {Kind::shuffle, 0}},
+                                                                        {"shfl.sync.down.b32", {Kind::shuffle, 1}},
+                                                                        {"shfl.sync.bfly.b32", {Kind::shuffle, 2}},
+                                                                        {"shfl.sync.idx.b32", {Kind::shuffle, 3}},
+                                                                        {"vote.sync.all.pred", {Kind::vote, 0}},
+                                                                        {"vote.sync.any.pred", {Kind::vote, 1}},
+                                                                        {"vote.sync.uni.pred", {Kind::vote, 2}},
+                                                                        {"vote.sync.ballot.b32", {Kind::vote, 3}},
+                                                                        {"elect.sync", {Kind::vote, 4}},
+                                                                        {"match.any.sync.b32", {Kind::match, 0}},
+                                                                        {"match.any.sync.b64", {Kind::match, 1}},
+                                                                        {"match.all.sync.b32", {Kind::match, 2}},
+                                                                        {"match.all.sync.b64", {Kind::match, 3}},
+                                                                        {"redux.sync.add.u32", {Kind::redux, 0}},
+                                                                        {"redux.sync.add.s32", {Kind::redux, 0}},
+                                                                        {"redux.sync.min.u32", {Kind::redux, 1}},
+                                                                        {"redux.sync.max.u32", {Kind::redux, 2}},
+                                                                        {"redux.sync.min.s32", {Kind::redux, 3}},
+                                                                        {"redux.sync.max.s32", {Kind::redux, 4}},
+                                                                        {"redux.sync.and.b32", {Kind::redux, 5}},
+                                                                        {"redux.sync.or.b32", {Kind::redux, 6}},
+                                                                        {"redux.sync.xor.b32", {Kind::redux, 7}},
+                                                                        {"activemask.b32", {Kind::active_mask, 0}}};
+  const auto found = known.find(op.text);
+  if (found == known.end()) fail(fmt::format("unknown instruction {}", op.text));
+  op.kind = found->second.first;
+  op.sub = found->second.second;
+  const Operand& d = operand(0);
+  const bool two = d.kind == Operand::Kind::pair;
+  const Operand& first = two ? d.elements.at(0) : d;
+  const bool is_pred = op.kind == Kind::vote && op.sub < 3;
+  op.o.d = write(first, is_pred ? predicate : 4);
+  if (two) op.o.extra = write(d.elements.at(1), predicate);
+  if (m == "activemask") return op;
+  if (m == "elect") {
+    op.o.c = read_bytes(operand(1), 4);
+    return op;
+  }
+  if (m == "vote") {
+    op.o.a = read_predicate(op, operand(1));
+    op.o.c = read_bytes(operand(2), 4);
+    return op;
+  }
+  op.bytes = m == "match" && op.sub % 2 ? 8 : 4;
+  op.o.a = read_bytes(operand(1), op.bytes);
+  if (m == "shfl") {
+    op.o.b = read_bytes(operand(2), 4);
+    op.elements.push_back({read_bytes(operand(3), 4), 4});
+    op.o.c = read_bytes(operand(4), 4);
+  } else {
+    op.o.c = read_bytes(operand(2), 4);
+  }
+  return op;
+}
+
+Op Decoder::barrier(Op& op) {
+  op.counted = Class::barrier;
+  if (op.text == "bar.warp.sync") {
+    op.kind = Kind::warp_barrier;
+    op.counted = Class::warp;
+    op.o.c = read_bytes(operand(0), 4);
+    return op;
+  }
+  only({"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"});
+  op.kind = Kind::barrier;
+  op.aligned = instruction_->mnemonic == "bar" || has("aligned");
+  op.sub = has("arrive") ? 1 : !has("red") ? 0 : has("popc") ? 2 : has("and") ? 3 : 4;
+  size_t next = 0;
+  if (op.sub >= 2) op.o.d = write(operand(next++), op.sub == 2 ? 4 : predicate);
+  op.o.a = read_bytes(operand(next++), 4);
+  const bool has_count = instruction_->operands.size() > next + (op.sub >= 2 ? 1 : 0);
+  op.o.b = has_count ? read_bytes(operand(next++), 4) : 0;
+  if (op.sub == 1 && !has_count) fail("bar.arrive without a number of threads");
+  if (op.sub >= 2) {
+    op.o.c = read_predicate(op, operand(next++));
+  }
+  return op;
+}
 
 Program decode(const ptx::Module& module, const ptx::Function& kernel) { return Decoder(module, kernel).run(); }
 

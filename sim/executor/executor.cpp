@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "sim/error.h"
-#include "sim/executor/block.h"
+#include "sim/executor/cluster.h"
 
 namespace sim {
 namespace {
@@ -26,15 +26,18 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     if (op.counted == Class::fp32) c.flops[0] = flops;
     if (op.counted == Class::fp64) c.flops[1] = flops;
     if (op.counted == Class::fp16) c.flops[2] = flops;
-    const uint64_t bytes = op.bytes * op.elements.size();
-    const bool load = op.kind == Kind::load;
-    (load ? c.global_loads : c.global_stores) = n.global_requests;
-    (load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
-    (load ? c.global_load_bytes : c.global_store_bytes) = n.global_lanes * bytes;
+    if (op.counted == Class::tensor) c.flops[3] = flops;
+    // A copy reads global memory and writes shared memory, or the other way.
+    const bool global_load =
+        is_read(op.kind) || op.kind == Kind::async_copy || (op.kind == Kind::bulk_copy && op.space == Space::shared);
+    const bool load = is_read(op.kind);
+    (global_load ? c.global_loads : c.global_stores) = n.global_requests;
+    (global_load ? c.global_load_sectors : c.global_store_sectors) = n.sectors;
+    (global_load ? c.global_load_bytes : c.global_store_bytes) = n.global_bytes;
     (load ? c.shared_loads : c.shared_stores) = n.shared_requests;
     (load ? c.shared_load_wavefronts : c.shared_store_wavefronts) = n.wavefronts;
     (load ? c.shared_load_ideal : c.shared_store_ideal) = n.ideal;
-    (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_lanes * bytes;
+    (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_bytes;
     if (op.kind == Kind::barrier) c.barriers = n.warps;
     counters.total += c;
     const SourceLine& line = program.sources[op.source];
@@ -55,25 +58,39 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
                             program.param_bytes),
                 Fault::launch_failure);
 
+  const Extent &grid = launch.grid, &cluster = launch.cluster;
+  if (cluster.count() == 0 || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    throw Error(fmt::format("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel, grid.x,
+                            grid.y, grid.z, cluster.x, cluster.y, cluster.z),
+                Fault::launch_failure);
+  if (launch.cooperative && cluster.count() > 1)
+    throw Error(fmt::format("kernel {}: a cooperative launch in clusters is not supported", program.kernel));
+
+  const uint64_t units = launch.cooperative ? 1 : blocks / cluster.count();
   std::atomic<uint64_t> next = 0;
   std::mutex mutex;
   std::exception_ptr fault;
-  const auto work = [&] {
+  const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
+  const size_t count = std::min(wanted, units);
+  Headway headway(count);
+  const auto work = [&](size_t worker) {
     try {
-      Block block(program, module, launch, memory);
-      for (uint64_t i; (i = next++) < blocks;) block.run(i);
+      Cluster unit(program, module, launch, memory, headway, worker);
+      for (uint64_t i; (i = next++) < units;) unit.run(i);
       const std::lock_guard lock(mutex);
-      add_counts(program, block.counts(), counters);
+      add_counts(program, unit.counts(), counters);
+    } catch (const Cluster::Stopped&) {
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!fault) fault = std::current_exception();
-      next = blocks;  // the others stop after their block
+      next = units;  // the others stop after their cluster
+      headway.stop();
     }
+    headway.ended(worker);
   };
-  const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::thread> workers;
-  for (uint64_t i = 1; i < std::min(wanted, blocks); ++i) workers.emplace_back(work);
-  work();
+  for (size_t i = 1; i < count; ++i) workers.emplace_back(work, i);
+  work(0);
   for (std::thread& worker : workers) worker.join();
   if (fault) std::rethrow_exception(fault);
   ++counters.launches;

@@ -12,6 +12,8 @@
 
 namespace sim {
 
+class PrintBuffer;
+
 struct Extent {
   uint32_t x = 1, y = 1, z = 1;
   uint64_t count() const { return uint64_t{x} * y * z; }
@@ -19,10 +21,14 @@ struct Extent {
 
 struct LaunchParams {
   Extent grid, block;
+  Extent cluster;                 ///< blocks of a cluster; divides the grid
+  bool explicit_cluster = false;  ///< the kernel or its launch asked for clusters
+  bool cooperative = false;       ///< all blocks run at the same time: they may wait for one another
   uint32_t dynamic_smem = 0;
   std::vector<std::byte> params;  ///< the values of the .param list, laid out by size and alignment
   uint64_t seed = 0;              ///< of the order in which warps run
   unsigned threads = 0;           ///< CPU threads; 0: as many as there are
+  PrintBuffer* print = nullptr;   ///< where printf goes; null: nowhere
 };
 
 /// Error where the kernel uses something that the executor does not know.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -93,6 +94,11 @@ T canonical(T x) {
 }
 
 inline f32 flush(f32 x) { return std::fabs(x) < std::numeric_limits<f32>::min() ? std::copysign(0.0F, x) : x; }
+template <int Digits>
+Half<Digits> flush(Half<Digits> x) {
+  constexpr uint16_t smallest_normal = 1 << (Digits - 1);
+  return (x.bits & 0x7fff) < smallest_normal ? Half<Digits>{static_cast<uint16_t>(x.bits & 0x8000)} : x;
+}
 
 // --- the loops: d = f(a, b, c) for each lane; without a test for each lane where all take part ---------------------------
 
@@ -259,6 +265,33 @@ constexpr auto prmt = [](u32 a, u32 b, u32 c) {
   }
   return d;
 };
+// prmt with a mode: four neighbouring bytes from byte c on, up (.f4e) or down (.b4e) or at most to byte 3 and from byte 0
+// on (.ecl, .ecr); byte c in all four (.rc8); one half in both (.rc16).
+constexpr auto selected = [](u32 a, u32 b, u32 c, auto byte_of) {
+  u32 selector = 0;
+  for (u32 i = 0; i < 4; ++i) selector |= (byte_of(c & 3, i) & 7) << (4 * i);
+  return prmt(a, b, selector);
+};
+constexpr auto prmt_f4e = [](u32 a, u32 b, u32 c) { return selected(a, b, c, [](u32 k, u32 i) { return k + i; }); };
+constexpr auto prmt_b4e = [](u32 a, u32 b, u32 c) { return selected(a, b, c, [](u32 k, u32 i) { return k - i; }); };
+constexpr auto prmt_rc8 = [](u32 a, u32 b, u32 c) { return selected(a, b, c, [](u32 k, u32) { return k; }); };
+constexpr auto prmt_ecl = [](u32 a, u32 b, u32 c) {
+  return selected(a, b, c, [](u32 k, u32 i) { return std::max(k, i); });
+};
+constexpr auto prmt_ecr = [](u32 a, u32 b, u32 c) {
+  return selected(a, b, c, [](u32 k, u32 i) { return std::min(k, i); });
+};
+constexpr auto prmt_rc16 = [](u32 a, u32 b, u32 c) {
+  return selected(a, b, c, [](u32 k, u32 i) { return (k & 1) * 2 + (i & 1); });
+};
+
+// fns: the position of the c-th set bit of a from position b on, upwards; for negative c downwards; b's own bit for 0.
+constexpr auto fns = [](u32 a, u32 b, s32 c) -> u32 {
+  if (c == 0) return b < 32 && (a >> b & 1) ? b : 0xffffffff;
+  for (s64 position = b, left = c < 0 ? -s64(c) : c; position >= 0 && position < 32; position += c < 0 ? -1 : 1)
+    if ((a >> position & 1) && --left == 0) return u32(position);
+  return 0xffffffff;
+};
 
 /// bfi f, a, b, c, d: `length` bits of a into b at `position`. Here d = result, a, b, c = position, extra = length.
 template <class T>
@@ -295,6 +328,16 @@ constexpr auto dp4a = [](u32 a, u32 b, u32 c) {
   for (int i = 0; i < 4; ++i) {
     const u32 x = a >> (8 * i) & 0xff, y = b >> (8 * i) & 0xff;
     c += (SignedA ? u32(s32(s8(x))) : x) * (SignedB ? u32(s32(s8(y))) : y);
+  }
+  return c;
+};
+
+/// dp2a: two 16-bit elements of a with the lower or upper two bytes of b.
+template <bool SignedA, bool SignedB, bool Upper>
+constexpr auto dp2a = [](u32 a, u32 b, u32 c) {
+  for (int i = 0; i < 2; ++i) {
+    const u32 x = a >> (16 * i) & 0xffff, y = b >> (8 * i + 16 * Upper) & 0xff;
+    c += (SignedA ? u32(s32(s16(x))) : x) * (SignedB ? u32(s32(s8(y))) : y);
   }
   return c;
 };
@@ -344,14 +387,36 @@ void extended_for(Table& t, Names... names) {
 
 // --- floating point (PTX ISA 9.7.3, 9.7.4) -------------------------------------------------------------------------------
 
+/// A sum that is zero is +0, and -0 where rounding goes down; that of zeros of one sign keeps it (IEEE 754, 6.3).
 template <Round round>
-constexpr auto fma_to = [](f32 a, f32 b, f32 c) { return to_float(fma_odd(a, b, c), round); };
+f32 rounded_sum(f64 a, f64 b) {
+  const f64 sum = add_odd(a, b);
+  if (round == Round::down && sum == 0 && (std::signbit(a) || std::signbit(b))) return -0.0F;
+  return to_float(sum, round);
+}
 template <Round round>
-constexpr auto add_to = [](f32 a, f32 b) { return to_float(add_odd(a, b), round); };
+constexpr auto fma_to = [](f32 a, f32 b, f32 c) { return rounded_sum<round>(f64(a) * b, c); };  // an exact product
 template <Round round>
-constexpr auto sub_to = [](f32 a, f32 b) { return to_float(add_odd(a, -double(b)), round); };
+constexpr auto add_to = [](f32 a, f32 b) { return rounded_sum<round>(a, b); };
+template <Round round>
+constexpr auto sub_to = [](f32 a, f32 b) { return rounded_sum<round>(a, -f64(b)); };
 template <Round round>
 constexpr auto mul_to = [](f32 a, f32 b) { return to_float(double(a) * double(b), round); };
+
+/// f in one of the CPU's own rounding modes: for what has no narrower exact result to round.
+template <Round round, auto f>
+constexpr auto in_mode = []<class T>(T a, auto... rest) -> T {
+  constexpr int mode = round == Round::zero   ? FE_TOWARDZERO
+                       : round == Round::down ? FE_DOWNWARD
+                       : round == Round::up   ? FE_UPWARD
+                                              : FE_TONEAREST;
+  if constexpr (round == Round::nearest) return f(a, rest...);
+  std::fesetround(mode);
+  volatile T first = a;  // volatile: the compiler takes the mode for constant
+  const volatile T result = f(T(first), rest...);
+  std::fesetround(FE_TONEAREST);
+  return result;
+};
 
 constexpr auto fadd = []<class T>(T a, T b) -> T {
   if constexpr (is_half<T>)
@@ -435,20 +500,39 @@ template <auto f>
 constexpr auto ftz = [](auto... x) { return flush(f(flush(x)...)); };
 /// .sat: the result is clamped to [0, 1], NaN to 0.
 template <auto f>
-constexpr auto saturate = [](auto... x) {
-  const auto v = f(x...);
-  return v > 0 ? (v < 1 ? v : decltype(v)(1)) : decltype(v)(0);
+constexpr auto saturate = []<class T>(T a, auto... rest) -> T {
+  const T v = f(a, rest...);
+  if constexpr (is_half<T>)
+    return v.value() > 0 ? (v.value() < 1 ? v : T::from(1)) : T{0};
+  else
+    return v > 0 ? (v < 1 ? v : T(1)) : T(0);
+};
+/// .relu: negative results are 0, NaN stays.
+template <auto f>
+constexpr auto relu = []<class T>(T a, auto... rest) -> T {
+  const T v = f(a, rest...);
+  return v.value() < 0 || v.bits == 0x8000 ? T{0} : v;
 };
 
 /// Approximations (.approx): computed in double precision and rounded, so closer than the hardware's.
+// div.approx (9.7.3.8): beyond 2^126 the divisor's reciprocal is taken for 0.
+constexpr auto div_approx = [](f32 a, f32 b) {
+  return std::fabs(b) > 0x1p126F && std::isfinite(b) ? a * std::copysign(0.0F, b) : a / b;
+};
 constexpr auto ex2 = [](f32 a) { return f32(std::exp2(double(a))); };
 constexpr auto lg2 = [](f32 a) { return f32(std::log2(double(a))); };
 constexpr auto sin_ = [](f32 a) { return f32(std::sin(double(a))); };
 constexpr auto cos_ = [](f32 a) { return f32(std::cos(double(a))); };
 constexpr auto tanh_ = [](f32 a) { return f32(std::tanh(double(a))); };
+/// f of a single, for 16-bit formats.
+template <auto f>
+constexpr auto by_single = []<class T>(T a) -> T { return T::from(f(f32(a.value()))); };
 constexpr auto rsqrt = []<class T>(T a) { return T(1 / std::sqrt(double(a))); };
 // rcp.approx.ftz.f64 (9.7.3.13): the upper 32 bits of the result alone.
-constexpr auto rcp_upper = [](f64 a) { return std::bit_cast<f64>(std::bit_cast<u64>(1 / a) & 0xffffffff00000000); };
+constexpr auto rcp_upper = [](f64 a) {
+  const auto flush = [](f64 x) { return std::fabs(x) < std::numeric_limits<f64>::min() ? std::copysign(0.0, x) : x; };
+  return flush(std::bit_cast<f64>(std::bit_cast<u64>(1 / flush(a)) & 0xffffffff00000000));
+};
 
 // --- comparison and selection (PTX ISA 9.7.6) ----------------------------------------------------------------------------
 
@@ -519,6 +603,41 @@ void set(std::byte* r, const Operands& o, Mask mask) {
   }
 }
 
+/// testp: what kind of number a is, of testp_kinds.
+constexpr const char* testp_kinds[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+template <int kind, class T>
+void testp(std::byte* r, const Operands& o, Mask mask) {
+  const T* a = at<T>(r, o.a);
+  Mask result = 0;
+  for (int l = 0; l < warp_size; ++l) {
+    const int c = std::fpclassify(a[l]);
+    const bool is[] = {
+        c != FP_INFINITE && c != FP_NAN, c == FP_INFINITE, c != FP_NAN, c == FP_NAN, c == FP_NORMAL, c == FP_SUBNORMAL};
+    result |= Mask{is[kind]} << l;
+  }
+  Mask& d = *at<Mask>(r, o.d);
+  d = (d & ~mask) | (result & mask);
+}
+
+/// slct: a where c >= 0, else b (also where c is NaN).
+constexpr auto slct = []<class T>(T a, T b, auto c) { return c >= 0 ? a : b; };
+constexpr auto slct_ftz = []<class T>(T a, T b, f32 c) { return flush(c) >= 0 ? a : b; };
+
+/// set of pairs: each half on its own, 1.0 or all ones.
+template <auto f, class D, class T>
+void set_pair(std::byte* r, const Operands& o, Mask mask) {
+  D* d = at<D>(r, o.d);
+  const Pair<T>*a = at<Pair<T>>(r, o.a), *b = at<Pair<T>>(r, o.b);
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    const bool low = f(a[l].low.value(), b[l].low.value()), high = f(a[l].high.value(), b[l].high.value());
+    if constexpr (is_pair<D>)
+      d[l] = {T::from(low), T::from(high)};
+    else
+      d[l] = (low ? 0xffffU : 0) | (high ? 0xffff0000U : 0);
+  }
+}
+
 template <class T>
 void selp(std::byte* r, const Operands& o, Mask mask) {
   T* d = at<T>(r, o.d);
@@ -545,7 +664,7 @@ void predicate_unary(std::byte* r, const Operands& o, Mask mask) {
 }
 
 template <class T, class... Names>
-void compare_for(Table& t, Names... types) {
+void compare_for(Table& t, Names... types) {  // of integers and floating point
   const auto put = [&]<auto f>(const char* op) {
     for (const char* type : {types...}) {
       t[std::string("setp.") + op + "." + type] = {setp<f, T>, Class::predicate, predicate, width<T>, width<T>, 0, 0};
@@ -558,10 +677,21 @@ void compare_for(Table& t, Names... types) {
                                                          0,
                                                          0};
       const std::string set_op = std::string("set.") + op;
+      if constexpr (std::is_same_v<T, f32>) {
+        constexpr auto flushed = [](f32 a, f32 b) { return f(flush(a), flush(b)); };
+        t[set_op + ".ftz.u32." + type] = {set<flushed, u32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
+        t[set_op + ".ftz.s32." + type] = {set<flushed, s32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
+        t[set_op + ".ftz.f32." + type] = {set<flushed, f32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
+      }
       t[set_op + ".u32." + type] = {set<f, u32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
       t[set_op + ".s32." + type] = {set<f, s32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
       t[set_op + ".f32." + type] = {set<f, f32, T>, Class::predicate, 4, width<T>, width<T>, 0, 0};
-      if constexpr (is_half<T>) t[set_op + "." + type + "." + type] = {set<f, T, T>, Class::predicate, 2, 2, 2, 0, 0};
+      if constexpr (is_half<T>) {
+        t[set_op + "." + type + "." + type] = {set<f, T, T>, Class::predicate, 2, 2, 2, 0, 0};
+        const std::string pair = std::string(type) + "x2";
+        t[set_op + "." + pair + "." + pair] = {set_pair<f, Pair<T>, T>, Class::predicate, 4, 4, 4, 0, 0};
+        t[set_op + ".u32." + pair] = {set_pair<f, u32, T>, Class::predicate, 4, 4, 4, 0, 0};
+      }
     }
   };
   put.template operator()<eq>("eq");
@@ -614,6 +744,18 @@ inline double to_integral(double x, Integral mode) {
 /// One value. Float to integer clamps to the range, NaN to 0 (from f64 or to 64 bits: the top bit); integer to integer wraps, or
 /// clamps with .sat; integer to float rounds.
 template <class D, class A, Round round, Integral integral, bool sat>
+D convert(A a);
+
+/// .ftz: of an operand or a result that is f32.
+template <class D, class A, Round round, Integral integral, bool sat>
+D convert_ftz(A a) {
+  if constexpr (std::is_same_v<A, f32>) a = flush(a);
+  D d = convert<D, A, round, integral, sat>(a);
+  if constexpr (std::is_same_v<D, f32>) d = flush(d);
+  return d;
+}
+
+template <class D, class A, Round round, Integral integral, bool sat>
 D convert(A a) {
   constexpr bool from_int = std::is_integral_v<A>, to_int = std::is_integral_v<D>;
   if constexpr (from_int && to_int) {
@@ -632,6 +774,7 @@ D convert(A a) {
     return x >= high ? std::numeric_limits<D>::max() : x <= low ? std::numeric_limits<D>::min() : static_cast<D>(x);
   } else if constexpr (from_int) {
     // A 64-bit integer is split so that its sum in double is exact or rounded to odd.
+    if (sat) a = std::clamp<A>(a, 0, 1);
     const auto exact = [&]() -> double {
       if constexpr (sizeof(A) < 8)
         return double(a);
@@ -696,6 +839,13 @@ void cvt_one(Table& t, const std::string& modifiers) {
   if constexpr (std::is_integral_v<D> || std::is_same_v<D, f32>)
     t["cvt" + modifiers + ".sat" + types] = {
         cvt<convert<D, A, round, integral, true>, D, A>, Class::convert, width<D>, width<A>, 0, 0, 0};
+  if constexpr ((std::is_same_v<D, f32> && !std::is_integral_v<A>) || std::is_same_v<A, f32>) {
+    t["cvt" + modifiers + ".ftz" + types] = {
+        cvt<convert_ftz<D, A, round, integral, false>, D, A>, Class::convert, width<D>, width<A>, 0, 0, 0};
+    if constexpr (std::is_same_v<D, f32>)
+      t["cvt" + modifiers + ".ftz.sat" + types] = {
+          cvt<convert_ftz<D, A, round, integral, true>, D, A>, Class::convert, width<D>, width<A>, 0, 0, 0};
+  }
 }
 template <class D, class A>
 void cvt_integral(Table& t) {
@@ -729,20 +879,49 @@ void cvt_int_float(Table& t, Types<Is...>) {
   (cvt_integral<Is, F>(t), ...);
 }
 
+/// A single to a 16-bit format; .relu: negative becomes 0; .satfinite: what is too large becomes the largest finite.
+template <class T, Round round, bool relu, bool satfinite>
+constexpr auto narrow = [](f32 a) -> T {
+  T d = T::from(a, round);
+  const uint16_t infinity = T::from(INFINITY).bits, sign = d.bits & 0x8000;
+  if (satfinite && (d.bits & 0x7fff) == infinity) d.bits = static_cast<uint16_t>(sign | (infinity - 1));
+  if (relu && sign && a == a) d.bits = 0;
+  return d;
+};
 /// cvt.rn.f16x2.f32 d, a, b: a into the upper half, b into the lower.
-template <class T, Round round>
-constexpr auto pack_halves = [](f32 a, f32 b) -> Pair<T> {
-  return {T::from(b, round), T::from(a, round)};
+template <auto f>
+constexpr auto both_of = [](f32 a, f32 b) {
+  return Pair<decltype(f(a))>{f(b), f(a)};
 };
-/// cvt.rna.tf32.f32: 10 explicit significand bits, ties away from zero; the rest is zero.
+
+template <class T>
+void cvt_narrow(Table& t) {
+  const auto put = [&]<Round round, bool relu, bool satfinite>(const std::string& modifiers) {
+    constexpr auto f = narrow<T, round, relu, satfinite>;
+    t["cvt" + modifiers + "." + type_name<T> + ".f32"] = {cvt<f, T, f32>, Class::convert, 2, 4, 0, 0, 0};
+    t["cvt" + modifiers + "." + type_name<T> + "x2.f32"] = {
+        binary<both_of<f>, Pair<T>, f32, f32>, Class::convert, 4, 4, 4, 0, 0};
+  };
+  const auto rounded = [&]<Round round>(const std::string& name) {
+    put.template operator()<round, false, false>(name);
+    put.template operator()<round, true, false>(name + ".relu");
+    put.template operator()<round, false, true>(name + ".satfinite");
+    put.template operator()<round, true, true>(name + ".relu.satfinite");
+  };
+  rounded.template operator()<Round::nearest>(".rn");
+  rounded.template operator()<Round::zero>(".rz");
+}
+
+/// cvt to tf32: 10 explicit significand bits, the rest is zero. `half`: what is added to round, before the cut.
+template <auto half, bool relu>
 constexpr auto tf32 = [](u32 a) -> u32 {
-  if ((a & 0x7f800000) == 0x7f800000) return a & 0x7fffff ? 0x7fffffff : a;
-  return (a + 0x1000) & ~0x1fffU;
+  if ((a & 0x7fffffff) > 0x7f800000) return 0x7fffffff;  // NaN
+  if (relu && a >> 31) return 0;
+  return (a & 0x7fffffff) == 0x7f800000 ? a : (a + half(a)) & ~0x1fffU;
 };
-constexpr auto tf32_rn = [](u32 a) -> u32 {
-  if ((a & 0x7f800000) == 0x7f800000) return a & 0x7fffff ? 0x7fffffff : a;
-  return (a + 0xfff + (a >> 13 & 1)) & ~0x1fffU;
-};
+constexpr auto ties_away = [](u32) -> u32 { return 0x1000; };
+constexpr auto ties_even = [](u32 a) -> u32 { return 0xfff + (a >> 13 & 1); };
+constexpr auto cut_off = [](u32) -> u32 { return 0; };
 
 // --- the table -----------------------------------------------------------------------------------------------------------
 
@@ -799,50 +978,62 @@ Table make_table() {
   t["dp4a.u32.u32"] = {ternary<dp4a<false, false>, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
   t["dp4a.s32.u32"] = {ternary<dp4a<true, false>, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
   t["dp4a.u32.s32"] = {ternary<dp4a<false, true>, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  const auto dp2a_for = [&]<bool a, bool b>(const std::string& types) {
+    t["dp2a.lo" + types] = {ternary<dp2a<a, b, false>, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+    t["dp2a.hi" + types] = {ternary<dp2a<a, b, true>, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  };
+  dp2a_for.template operator()<true, true>(".s32.s32");
+  dp2a_for.template operator()<true, false>(".s32.u32");
+  dp2a_for.template operator()<false, true>(".u32.s32");
+  dp2a_for.template operator()<false, false>(".u32.u32");
+  t["fns.b32"] = {ternary<fns, u32, u32, u32, s32>, Class::integer, 4, 4, 4, 4, 0};
   // 9.7.2 Extended precision
   extended_for<u32>(t, "u32", "s32");
   extended_for<u64>(t, "u64", "s64");
 
   // 9.7.3 Floating point. The default of add, sub and mul is .rn; these three may then be fused, which we do not do.
-  binary_for<fadd, f32, f64>(t, "add", 1);
-  binary_for<fsub, f32, f64>(t, "sub", 1);
-  binary_for<fmul, f32, f64>(t, "mul", 1);
-  binary_for<fadd, f32, f64>(t, "add.rn", 1);
-  binary_for<fsub, f32, f64>(t, "sub.rn", 1);
-  binary_for<fmul, f32, f64>(t, "mul.rn", 1);
-  ternary_for<ffma, f32, f64>(t, "fma.rn", 2);
-  ternary_for<ffma, f32, f64>(t, "mad.rn", 2);
-  ternary_for<ftz<ffma>, f32>(t, "fma.rn.ftz", 2);
-  ternary_for<saturate<ffma>, f32>(t, "fma.rn.sat", 2);
-  binary_for<ftz<fadd>, f32>(t, "add.ftz", 1);
-  binary_for<ftz<fsub>, f32>(t, "sub.ftz", 1);
-  binary_for<ftz<fmul>, f32>(t, "mul.ftz", 1);
-  binary_for<ftz<fadd>, f32>(t, "add.rn.ftz", 1);
-  binary_for<ftz<fsub>, f32>(t, "sub.rn.ftz", 1);
-  binary_for<ftz<fmul>, f32>(t, "mul.rn.ftz", 1);
-  binary_for<saturate<fadd>, f32>(t, "add.sat", 1);
-  binary_for<saturate<fmul>, f32>(t, "mul.sat", 1);
-  binary_for<add_to<Round::zero>, f32>(t, "add.rz", 1);
-  binary_for<add_to<Round::down>, f32>(t, "add.rm", 1);
-  binary_for<add_to<Round::up>, f32>(t, "add.rp", 1);
-  binary_for<sub_to<Round::zero>, f32>(t, "sub.rz", 1);
-  binary_for<sub_to<Round::down>, f32>(t, "sub.rm", 1);
-  binary_for<sub_to<Round::up>, f32>(t, "sub.rp", 1);
-  binary_for<mul_to<Round::zero>, f32>(t, "mul.rz", 1);
-  binary_for<mul_to<Round::down>, f32>(t, "mul.rm", 1);
-  binary_for<mul_to<Round::up>, f32>(t, "mul.rp", 1);
-  ternary_for<fma_to<Round::zero>, f32>(t, "fma.rz", 2);
-  ternary_for<fma_to<Round::down>, f32>(t, "fma.rm", 2);
-  ternary_for<fma_to<Round::up>, f32>(t, "fma.rp", 2);
-  binary_for<fdiv, f32, f64>(t, "div.rn", 1);
-  binary_for<fdiv, f32>(t, "div.approx", 1);
+  const auto rounded = [&]<Round round, auto sum, auto difference, auto product, auto fused>(const std::string& name) {
+    const auto put = [&]<auto f>(const std::string& base, uint8_t flops) {
+      binary_for<f, f32>(t, base, flops);
+      binary_for<ftz<f>, f32>(t, base + ".ftz", flops);
+      binary_for<saturate<f>, f32>(t, base + ".sat", flops);
+      binary_for<saturate<ftz<f>>, f32>(t, base + ".ftz.sat", flops);
+    };
+    put.template operator()<sum>("add" + name, 1);
+    put.template operator()<difference>("sub" + name, 1);
+    put.template operator()<product>("mul" + name, 1);
+    binary_for<in_mode<round, fadd>, f64>(t, "add" + name, 1);
+    binary_for<in_mode<round, fsub>, f64>(t, "sub" + name, 1);
+    binary_for<in_mode<round, fmul>, f64>(t, "mul" + name, 1);
+    if (name.empty()) return;  // these name their rounding
+    for (const char* base : {"fma", "mad"}) {
+      ternary_for<fused, f32>(t, base + name, 2);
+      ternary_for<ftz<fused>, f32>(t, base + name + ".ftz", 2);
+      ternary_for<saturate<fused>, f32>(t, base + name + ".sat", 2);
+      ternary_for<saturate<ftz<fused>>, f32>(t, base + name + ".ftz.sat", 2);
+      ternary_for<in_mode<round, ffma>, f64>(t, base + name, 2);
+    }
+    binary_for<in_mode<round, fdiv>, f32, f64>(t, "div" + name, 1);
+    unary_for<in_mode<round, frcp>, f32, f64>(t, "rcp" + name, 1);
+    unary_for<in_mode<round, fsqrt>, f32, f64>(t, "sqrt" + name, 1);
+    binary_for<ftz<in_mode<round, fdiv>>, f32>(t, "div" + name + ".ftz", 1);
+    unary_for<ftz<in_mode<round, frcp>>, f32>(t, "rcp" + name + ".ftz", 1);
+    unary_for<ftz<in_mode<round, fsqrt>>, f32>(t, "sqrt" + name + ".ftz", 1);
+  };
+  const auto directed = [&]<Round round>(const std::string& name) {
+    rounded.template operator()<round, add_to<round>, sub_to<round>, mul_to<round>, fma_to<round>>(name);
+  };
+  directed.template operator()<Round::zero>(".rz");
+  directed.template operator()<Round::down>(".rm");
+  directed.template operator()<Round::up>(".rp");
+  for (const char* name : {"", ".rn"}) rounded.template operator()<Round::nearest, fadd, fsub, fmul, ffma>(name);
+  binary_for<div_approx, f32>(t, "div.approx", 1);
+  binary_for<ftz<div_approx>, f32>(t, "div.approx.ftz", 1);
   binary_for<fdiv, f32>(t, "div.full", 1);
-  binary_for<ftz<fdiv>, f32>(t, "div.approx.ftz", 1);
-  unary_for<frcp, f32, f64>(t, "rcp.rn", 1);
+  binary_for<ftz<fdiv>, f32>(t, "div.full.ftz", 1);
   unary_for<frcp, f32>(t, "rcp.approx", 1);
   unary_for<ftz<frcp>, f32>(t, "rcp.approx.ftz", 1);
   unary_for<rcp_upper, f64>(t, "rcp.approx.ftz", 1);
-  unary_for<fsqrt, f32, f64>(t, "sqrt.rn", 1);
   unary_for<fsqrt, f32>(t, "sqrt.approx", 1);
   unary_for<ftz<fsqrt>, f32>(t, "sqrt.approx.ftz", 1);
   unary_for<rsqrt, f32, f64>(t, "rsqrt.approx", 1);
@@ -853,7 +1044,15 @@ Table make_table() {
   unary_for<ftz<lg2>, f32>(t, "lg2.approx.ftz");
   unary_for<sin_, f32>(t, "sin.approx");
   unary_for<cos_, f32>(t, "cos.approx");
+  unary_for<ftz<sin_>, f32>(t, "sin.approx.ftz");
+  unary_for<ftz<cos_>, f32>(t, "cos.approx.ftz");
   unary_for<tanh_, f32>(t, "tanh.approx");
+  unary_for<by_single<tanh_>, f16, bf16>(t, "tanh.approx");
+  unary_for<both<by_single<tanh_>>, f16x2, bf16x2>(t, "tanh.approx");
+  unary_for<by_single<ex2>, f16>(t, "ex2.approx");
+  unary_for<both<by_single<ex2>>, f16x2>(t, "ex2.approx");
+  unary_for<ftz<by_single<ex2>>, bf16>(t, "ex2.approx.ftz");
+  unary_for<both<ftz<by_single<ex2>>>, bf16x2>(t, "ex2.approx.ftz");
   unary_for<fabs_, f32, f64, f16, bf16>(t, "abs");
   unary_for<ftz<fabs_>, f32>(t, "abs.ftz");
   unary_for<fneg, f32, f64, f16, bf16>(t, "neg");
@@ -866,8 +1065,12 @@ Table make_table() {
   binary_for<ftz<fmax_<false>>, f32>(t, "max.ftz");
   binary_for<fmin_<true>, f32, f16, bf16>(t, "min.NaN");
   binary_for<fmax_<true>, f32, f16, bf16>(t, "max.NaN");
+  binary_for<ftz<fmin_<true>>, f32>(t, "min.ftz.NaN");
+  binary_for<ftz<fmax_<true>>, f32>(t, "max.ftz.NaN");
   binary_for<both<fmin_<false>>, f16x2, bf16x2>(t, "min");
   binary_for<both<fmax_<false>>, f16x2, bf16x2>(t, "max");
+  binary_for<both<fmin_<true>>, f16x2, bf16x2>(t, "min.NaN");
+  binary_for<both<fmax_<true>>, f16x2, bf16x2>(t, "max.NaN");
   binary_for<copysign_, f32, f64>(t, "copysign");
   // 9.7.4 Half precision
   for (const char* round : {"", ".rn"}) {
@@ -880,6 +1083,25 @@ Table make_table() {
   }
   ternary_for<ffma, f16, bf16>(t, "fma.rn", 2);
   ternary_for<both<ffma>, f16x2, bf16x2>(t, "fma.rn", 2);
+  ternary_for<relu<ffma>, f16, bf16>(t, "fma.rn.relu", 2);
+  ternary_for<both<relu<ffma>>, f16x2, bf16x2>(t, "fma.rn.relu", 2);
+  const auto half = [&]<auto f>(const std::string& base) {
+    for (const char* round : {"", ".rn"}) {
+      binary_for<ftz<f>, f16>(t, base + round + ".ftz", 1);
+      binary_for<saturate<f>, f16>(t, base + round + ".sat", 1);
+      binary_for<saturate<ftz<f>>, f16>(t, base + round + ".ftz.sat", 1);
+      binary_for<both<ftz<f>>, f16x2>(t, base + round + ".ftz", 1);
+      binary_for<both<saturate<f>>, f16x2>(t, base + round + ".sat", 1);
+      binary_for<both<saturate<ftz<f>>>, f16x2>(t, base + round + ".ftz.sat", 1);
+    }
+  };
+  half.template operator()<fadd>("add");
+  half.template operator()<fsub>("sub");
+  half.template operator()<fmul>("mul");
+  ternary_for<ftz<ffma>, f16>(t, "fma.rn.ftz", 2);
+  ternary_for<saturate<ffma>, f16>(t, "fma.rn.sat", 2);
+  ternary_for<both<ftz<ffma>>, f16x2>(t, "fma.rn.ftz", 2);
+  ternary_for<both<saturate<ffma>>, f16x2>(t, "fma.rn.sat", 2);
 
   // 9.7.6 Comparison and selection
   compare_for<s16>(t, "s16");
@@ -899,6 +1121,25 @@ Table make_table() {
   for (const char* type : {"b64", "u64", "s64", "f64"})
     t[std::string("selp.") + type] = {selp<u64>, Class::predicate, 8, 8, 8, predicate, 0};
 
+  const auto slct_for = [&]<class T>(const char* type) {
+    const std::string name = std::string(type);
+    t["slct." + name + ".s32"] = {ternary<slct, T, T, T, s32>, Class::predicate, width<T>, width<T>, width<T>, 4, 0};
+    t["slct." + name + ".f32"] = {ternary<slct, T, T, T, f32>, Class::predicate, width<T>, width<T>, width<T>, 4, 0};
+    t["slct.ftz." + name + ".f32"] = {
+        ternary<slct_ftz, T, T, T, f32>, Class::predicate, width<T>, width<T>, width<T>, 4, 0};
+  };
+  for (const char* type : {"b16", "u16", "s16"}) slct_for.template operator()<u16>(type);
+  for (const char* type : {"b32", "u32", "s32", "f32"}) slct_for.template operator()<u32>(type);
+  for (const char* type : {"b64", "u64", "s64", "f64"}) slct_for.template operator()<u64>(type);
+  [&]<size_t... kind>(std::index_sequence<kind...>) {
+    const auto put = [&](const char* name, LaneFunction of_f32, LaneFunction of_f64) {
+      t[std::string("testp.") + name + ".f32"] = {of_f32, Class::predicate, predicate, 4, 0, 0, 0};
+      t[std::string("testp.") + name + ".f64"] = {of_f64, Class::predicate, predicate, 8, 0, 0, 0};
+    };
+    (put(testp_kinds[kind], testp<kind, f32>, testp<kind, f64>), ...);
+  }
+  (std::make_index_sequence<std::size(testp_kinds)>{});
+
   // 9.7.8 Logic and shift
   const auto logic = [&]<auto f>(const std::string& name) {
     t[name + ".b16"] = {binary<f, u16, u16, u16>, Class::integer, 2, 2, 2, 0, 0};
@@ -913,6 +1154,8 @@ Table make_table() {
   t["not.b32"] = {unary<not_, u32, u32>, Class::integer, 4, 4, 0, 0, 0};
   t["not.b64"] = {unary<not_, u64, u64>, Class::integer, 8, 8, 0, 0, 0};
   t["not.pred"] = {predicate_unary<not_>, Class::predicate, predicate, predicate, 0, 0, 0};
+  t["cnot.b16"] = {unary<cnot, u16, u16>, Class::integer, 2, 2, 0, 0, 0};
+  t["cnot.b64"] = {unary<cnot, u64, u64>, Class::integer, 8, 8, 0, 0, 0};
   t["cnot.b32"] = {unary<cnot, u32, u32>, Class::integer, 4, 4, 0, 0, 0};
   t["lop3.b32"] = {lop3, Class::integer, 4, 4, 4, 4, 0};
   t["shl.b16"] = entry2<shl, u16, u16, u32>();
@@ -938,6 +1181,12 @@ Table make_table() {
     t[std::string("mov.") + type] = {unary<identity, u64, u64>, Class::move, 8, 8, 0, 0, 0};
   t["mov.pred"] = {predicate_unary<identity>, Class::predicate, predicate, predicate, 0, 0, 0};
   t["prmt.b32"] = {ternary<prmt, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  t["prmt.b32.f4e"] = {ternary<prmt_f4e, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  t["prmt.b32.b4e"] = {ternary<prmt_b4e, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  t["prmt.b32.rc8"] = {ternary<prmt_rc8, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  t["prmt.b32.ecl"] = {ternary<prmt_ecl, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  t["prmt.b32.ecr"] = {ternary<prmt_ecr, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
+  t["prmt.b32.rc16"] = {ternary<prmt_rc16, u32, u32, u32, u32>, Class::integer, 4, 4, 4, 4, 0};
 
   using Integers = Types<s8, u8, s16, u16, s32, u32, s64, u64>;
   cvt_all_integers(t, Integers{}, Integers{});
@@ -957,21 +1206,37 @@ Table make_table() {
   cvt_integral<f32, f32>(t);
   cvt_integral<f64, f64>(t);
   cvt_integral<f16, f16>(t);
-  t["cvt.rn.f16x2.f32"] = {binary<pack_halves<f16, Round::nearest>, f16x2, f32, f32>, Class::convert, 4, 4, 4, 0, 0};
-  t["cvt.rz.f16x2.f32"] = {binary<pack_halves<f16, Round::zero>, f16x2, f32, f32>, Class::convert, 4, 4, 4, 0, 0};
-  t["cvt.rn.bf16x2.f32"] = {binary<pack_halves<bf16, Round::nearest>, bf16x2, f32, f32>, Class::convert, 4, 4, 4, 0, 0};
-  t["cvt.rz.bf16x2.f32"] = {binary<pack_halves<bf16, Round::zero>, bf16x2, f32, f32>, Class::convert, 4, 4, 4, 0, 0};
-  t["cvt.rna.tf32.f32"] = {unary<tf32, u32, u32>, Class::convert, 4, 4, 0, 0, 0};
-  t["cvt.rn.tf32.f32"] = {unary<tf32_rn, u32, u32>, Class::convert, 4, 4, 0, 0, 0};
+  cvt_narrow<f16>(t);
+  cvt_narrow<bf16>(t);
+  t["cvt.rna.tf32.f32"] = {unary<tf32<ties_away, false>, u32, u32>, Class::convert, 4, 4, 0, 0, 0};
+  t["cvt.rn.tf32.f32"] = {unary<tf32<ties_even, false>, u32, u32>, Class::convert, 4, 4, 0, 0, 0};
+  t["cvt.rz.tf32.f32"] = {unary<tf32<cut_off, false>, u32, u32>, Class::convert, 4, 4, 0, 0, 0};
+  t["cvt.rn.relu.tf32.f32"] = {unary<tf32<ties_even, true>, u32, u32>, Class::convert, 4, 4, 0, 0, 0};
+  t["cvt.rz.relu.tf32.f32"] = {unary<tf32<cut_off, true>, u32, u32>, Class::convert, 4, 4, 0, 0, 0};
   return t;
 }
 
 }  // namespace
 
-const LaneInstruction* find_lane_instruction(const std::string& mnemonic) {
+namespace {
+
+const Table& table() {
   static const Table table = make_table();
-  const auto found = table.find(mnemonic);
-  return found == table.end() ? nullptr : &found->second;
+  return table;
+}
+
+}  // namespace
+
+const LaneInstruction* find_lane_instruction(const std::string& mnemonic) {
+  const auto found = table().find(mnemonic);
+  return found == table().end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> lane_instructions() {
+  std::vector<std::string> names;
+  for (const auto& [name, instruction] : table()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace sim

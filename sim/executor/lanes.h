@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/executor/program.h"
 
@@ -18,5 +19,8 @@ constexpr uint8_t predicate = 255;
 /// By mnemonic with all its modifiers ("fma.rn.f32"); setp and set without the operation that combines. Null where it is
 /// unknown.
 const LaneInstruction* find_lane_instruction(const std::string& mnemonic);
+
+/// All that are known, sorted.
+std::vector<std::string> lane_instructions();
 
 }  // namespace sim

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sim/executor/block.h"
+#include "sim/executor/cluster.h"
 #include "sim/executor/rounding.h"
 
 namespace sim {
@@ -15,15 +15,20 @@ int first(Mask mask) { return std::countr_zero(mask); }
 
 }  // namespace
 
-void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
-  alignas(32) Addresses address;
-  if (op.address_bytes == 8) {
-    const uint64_t* base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
-    for (int l = 0; l < warp_size; ++l) address[l] = base[l] + uint64_t(op.displacement);
+Block::Addresses Block::addresses(const Warp& warp, const Address& operand) {
+  Addresses address;
+  if (operand.bytes == 8) {
+    const uint64_t* base = reinterpret_cast<const uint64_t*>(warp.registers + operand.base);
+    for (int l = 0; l < warp_size; ++l) address[l] = base[l] + uint64_t(operand.displacement);
   } else {
-    const uint32_t* base = reinterpret_cast<const uint32_t*>(warp.registers + op.o.a);
-    for (int l = 0; l < warp_size; ++l) address[l] = uint32_t(base[l] + uint64_t(op.displacement));
+    const uint32_t* base = reinterpret_cast<const uint32_t*>(warp.registers + operand.base);
+    for (int l = 0; l < warp_size; ++l) address[l] = uint32_t(base[l] + uint64_t(operand.displacement));
   }
+  return address;
+}
+
+void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  alignas(32) const Addresses address = addresses(warp, op);
   if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, 0);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
   Mask shared = 0, local = 0;
@@ -42,21 +47,29 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
   alignas(32) Addresses address = generic;
   if (base)
     for (uint64_t& a : address) a -= base;
-  uint64_t low_bits = 0;
-  for (int l = 0; l < warp_size; ++l) low_bits |= mask >> l & 1 ? address[l] : 0;
-  if (low_bits & (bytes - 1)) {
-    for (int l = 0; l < warp_size; ++l)
-      if ((mask >> l & 1) && (address[l] & (bytes - 1)))
-        report(
-            warp, l, op,
-            fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
-            Fault::misaligned);
-  }
+  check_aligned(warp, op, mask, address, bytes);
   std::array<std::byte*, warp_size> at{};
   switch (space) {
     case Space::shared:
-      check_shared(warp, op, pc, mask, address, bytes);
-      for (int l = 0; l < warp_size; ++l) at[l] = shared_.data() + address[l];
+      for (Mask rest = mask; rest;) {  // block by block of the cluster
+        Mask here = rest;
+        Block* owner = this;
+        if (base || op.cluster) {
+          const uint64_t rank = address[first(rest)] >> cluster_rank_shift;
+          owner = &owner_of(warp, first(rest), op, address[first(rest)]);
+          for (int l = 0; l < warp_size; ++l) {
+            if (!(rest >> l & 1)) continue;
+            if (address[l] >> cluster_rank_shift != rank)
+              here &= ~(Mask{1} << l);
+            else
+              address[l] = shared_offset(address[l]);
+          }
+        }
+        check_shared(warp, op, pc, here, *owner, address, bytes);
+        for (int l = 0; l < warp_size; ++l)
+          if (here >> l & 1) at[l] = owner->shared_.data() + address[l];
+        rest &= ~here;
+      }
       break;
     case Space::local:
       for (int l = 0; l < warp_size; ++l) {
@@ -71,7 +84,7 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
       break;
     case Space::param:  // of the kernel
       for (int l = 0; l < warp_size; ++l) {
-        const uint64_t begin = reinterpret_cast<uint64_t>(param_.data());
+        const uint64_t begin = reinterpret_cast<uint64_t>(cluster_.param());
         if ((mask >> l & 1) && (address[l] < begin || address[l] + bytes > begin + launch_.params.size()))
           report(warp, l, op, "an address outside of the kernel's parameters", Fault::illegal_address);
         at[l] = reinterpret_cast<std::byte*>(address[l]);
@@ -83,11 +96,39 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
   }
   if (op.kind == Kind::atomic)
     atomic(warp, op, mask, at);
+  else if (space == Space::shared && op.kind == Kind::store &&
+           uint32_t(pattern(pc, 0, Space::shared).words) * 4 < uint32_t(std::popcount(mask)) * bytes)
+    store_in_any_order(warp, op, mask, at);
   else
     move_data(warp, op, mask, at);
 }
 
-void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
+/// Lanes that write to one place at once: which of them wins is not specified (CUDA C++ Programming Guide, "SIMT
+/// Architecture"), so it is another with every seed.
+void Block::store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
+  const int last = static_cast<int>(cluster_.random() % warp_size);
+  move_data(warp, op, mask, at);
+  if (mask >> last & 1) move_data(warp, op, Mask{1} << last, at);  // once more, after the others
+}
+
+void Block::check_aligned(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes) const {
+  uint64_t low_bits = 0;
+  for (int l = 0; l < warp_size; ++l) low_bits |= mask >> l & 1 ? address[l] : 0;
+  if ((low_bits & (bytes - 1)) == 0) return;
+  for (int l = 0; l < warp_size; ++l)
+    if ((mask >> l & 1) && (address[l] & (bytes - 1)))
+      report(warp, l, op,
+             fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
+             Fault::misaligned);
+}
+
+void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                         uint32_t part) {
+  check_bounds(warp, op, pc, mask, address, bytes);
+  if (op.counted != Class::param) count_global(pc, mask, address, uint64_t{bytes} * std::popcount(mask), part);
+}
+
+void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
   uint64_t low = UINT64_MAX, high = 0;
   if (mask == all_lanes) {
     for (int l = 0; l < warp_size; ++l) {
@@ -112,26 +153,26 @@ void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
         continue;
       }
       // The parameters can be read through generic addresses (__grid_constant__).
-      const uint64_t param = reinterpret_cast<uint64_t>(param_.data());
+      const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
       if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
       report(warp, l, op,
              fmt::format("{} of {} bytes outside of every allocation: {}",
-                         op.kind == Kind::load    ? "a load"
-                         : op.kind == Kind::store ? "a store"
-                                                  : "an atomic operation",
+                         op.kind == Kind::async_copy ? "a copy"
+                         : is_read(op.kind)          ? "a load"
+                         : is_write(op.kind)         ? "a store"
+                                                     : "an atomic operation",
                          bytes, memory_.describe(address[l])),
              Fault::illegal_address);
     }
   }
-  if (op.counted == Class::param) return;
+}
 
-  // Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another.
+/// Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another.
+void Block::count_global(uint32_t pc, Mask mask, const Addresses& address, uint64_t bytes, uint32_t part) {
   OpCount& count = counts_[pc];
   ++count.global_requests;
-  count.global_lanes += std::popcount(mask);
-  auto& slot = patterns_[pc];
-  if (!slot) slot = std::make_unique<Pattern>();
-  Pattern& pattern = *slot;
+  count.global_bytes += bytes;
+  Pattern& pattern = this->pattern(pc, part, Space::global);
   const uint64_t origin = address[first(mask)] & ~uint64_t{31};
   uint64_t differs = pattern.mask ^ mask;
   for (int l = 0; l < warp_size; ++l) {
@@ -152,23 +193,54 @@ void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
   count.sectors += pattern.count;
 }
 
-void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
+/// The block in whose shared memory an address of shared::cluster, or a generic one, lies.
+Block& Block::owner_of(const Warp& warp, int lane, const Op& op, uint64_t address) {
+  const uint64_t rank = (in_shared_window(address) ? address - shared_window : address) >> cluster_rank_shift;
+  if (rank == 0 || rank == rank_ + 1) return *this;
+  if (rank > launch_.cluster.count())
+    report(warp, lane, op, fmt::format("{:#x} is no address of the cluster's shared memory", address),
+           Fault::illegal_address);
+  return cluster_.block(uint32_t(rank - 1));
+}
+
+/// Another block's shared memory exists from its start to its end, of which a cluster barrier tells (CUDA C++ Programming
+/// Guide, "Distributed Shared Memory").
+void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const {
+  if (&owner == this) return;
+  const Extent& other = owner.block_index_;
+  if (owner.ended())
+    report(
+        warp, lane, op,
+        fmt::format("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
+        Fault::illegal_address);
+  bool started = false;
+  for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
+  if (!started)
+    report(warp, lane, op,
+           fmt::format("an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "
+                       "barrier before it",
+                       other.x, other.y, other.z),
+           Fault::illegal_address);
+}
+
+void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
+                         uint32_t bytes, uint32_t part) {
+  check_reachable(warp, first(mask), op, owner);
+  SharedMemory& shared = owner.shared_;
   uint64_t high = 0;
   for (int l = 0; l < warp_size; ++l) high = std::max(high, mask >> l & 1 ? address[l] : 0);
-  if (high >= shared_.size() || bytes > shared_.size() - high) {
+  if (high >= shared.size() || bytes > shared.size() - high) {
     for (int l = 0; l < warp_size; ++l)
-      if ((mask >> l & 1) && (address[l] >= shared_.size() || bytes > shared_.size() - address[l]))
+      if ((mask >> l & 1) && (address[l] >= shared.size() || bytes > shared.size() - address[l]))
         report(warp, l, op,
                fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes, address[l],
-                           shared_.size()),
+                           shared.size()),
                Fault::illegal_address);
   }
 
   // Wavefronts and distinct words depend on the addresses relative to one another: moving all by some words moves all
   // to other banks alike.
-  auto& slot = patterns_[pc];
-  if (!slot) slot = std::make_unique<Pattern>();
-  Pattern& pattern = *slot;
+  Pattern& pattern = this->pattern(pc, part, Space::shared);
   const uint64_t origin = address[first(mask)] & ~uint64_t{3};
   uint64_t differs = pattern.mask ^ mask;
   for (int l = 0; l < warp_size; ++l) {
@@ -178,7 +250,17 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
   }
   if (differs || pattern.ideal == 0) {
     pattern.mask = mask;
-    const SharedCost cost = shared_cost(pattern.relative, int(bytes), mask);
+    SharedCost cost;
+    if (op.kind == Kind::matrix_load ||
+        op.kind == Kind::matrix_store) {  // matrix by matrix, eight rows of 16 bytes each
+      for (Mask rows = 0xff; rows; rows <<= 8) {
+        const SharedCost one = shared_cost(pattern.relative, int(bytes), mask & rows);
+        cost.wavefronts += one.wavefronts;
+        cost.ideal += one.ideal;
+      }
+    } else {
+      cost = shared_cost(pattern.relative, int(bytes), mask);
+    }
     pattern.count = cost.wavefronts;
     pattern.ideal = cost.ideal;
     std::array<std::pair<int32_t, uint8_t>, 4 * warp_size> touched;
@@ -204,7 +286,7 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
   }
   OpCount& count = counts_[pc];
   ++count.shared_requests;
-  count.shared_lanes += std::popcount(mask);
+  count.shared_bytes += uint64_t{bytes} * std::popcount(mask);
   count.wavefronts += pattern.count;
   count.ideal += pattern.ideal;
 
@@ -212,24 +294,49 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
   for (int i = 0; i < pattern.words; ++i) {
     const uint32_t word = first_word + uint32_t(pattern.word[i]);
     SharedMemory::Verdict verdict;
-    if (op.kind != Kind::store) verdict = shared_.read(word, pattern.bytes[i], warp.index, pc, op.strong);
-    if (op.kind != Kind::load && verdict.found == SharedMemory::Found::nothing)
-      verdict = shared_.write(word, pattern.bytes[i], warp.index, pc, op.strong);
+    if (op.kind == Kind::async_copy) {
+      verdict = shared.begin_async_write(word, warp.actor, pc);
+    } else {
+      if (!is_write(op.kind)) verdict = shared.read(word, pattern.bytes[i], warp.actor, pc, op.strong);
+      if (!is_read(op.kind) && verdict.found == SharedMemory::Found::nothing)
+        verdict = shared.write(word, pattern.bytes[i], warp.actor, pc, op.strong);
+    }
     if (verdict.found == SharedMemory::Found::nothing) continue;
     int lane = first(mask);
     for (int l = warp_size - 1; l >= 0; --l)
       if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
-    if (verdict.found == SharedMemory::Found::uninitialised)
-      report(warp, lane, op,
-             fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", 4 * word),
-             Fault::launch_failure);
-    report(warp, lane, op,
-           fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of warp {} at {}",
-                       4 * word, op.kind == Kind::load ? "read" : "write",
-                       verdict.found == SharedMemory::Found::race_with_write ? "write" : "read", verdict.warp,
-                       where(program_.ops[verdict.op])),
-           Fault::launch_failure);
+    report_shared(warp, lane, op, word, is_read(op.kind) ? "read" : "write", verdict);
   }
+}
+
+void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                          const SharedMemory::Verdict& verdict) const {
+  using Found = SharedMemory::Found;
+  const uint32_t address = 4 * word;
+  const std::string other =
+      verdict.found == Found::uninitialised
+          ? ""
+          : fmt::format("{} at {}", cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op]));
+  const auto message = [&] {
+    switch (verdict.found) {
+      case Found::uninitialised:
+        return fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", address);
+      case Found::write_under_way:
+        return fmt::format(
+            "a {} of shared memory at {:#x} while the asynchronous copy into it, of {}, is still under way: "
+            "nobody has waited for it",
+            access, address, other);
+      case Found::read_under_way:
+        return fmt::format(
+            "a {} of shared memory at {:#x} while an asynchronous operation still reads it, that of {}: "
+            "nobody has waited for it",
+            access, address, other);
+      default:
+        return fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}", address,
+                           access, verdict.found == Found::race_with_write ? "write" : "read", other);
+    }
+  };
+  report(warp, lane, op, message(), Fault::launch_failure);
 }
 
 namespace {
@@ -353,6 +460,18 @@ U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
 }
 
 }  // namespace
+
+void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value) {
+  Op op;
+  op.sub = uint8_t(AtomicOp::add);
+  op.type = type;
+  if (bytes == 8)
+    update<uint64_t>(op, at, value, nullptr);
+  else if (bytes == 4)
+    update<uint32_t>(op, at, value, nullptr);
+  else
+    update<uint16_t>(op, at, value, nullptr);
+}
 
 void Block::atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
   for (int l = 0; l < warp_size; ++l) {  // blocks on other CPU threads do the same to global memory

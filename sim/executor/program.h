@@ -44,6 +44,7 @@ enum class Kind : uint8_t {
   ret,     ///< from a function, or the end of the lane
   exit,
   trap,
+  print,   ///< call of vprintf: format, arguments and result at o.a, o.b, o.d of a lane's frame
   pack,    ///< mov d, {..}
   unpack,  ///< mov {..}, d
   clock,   ///< mov of %clock, %clock64, %globaltimer
@@ -57,10 +58,32 @@ enum class Kind : uint8_t {
   match,
   redux,
   active_mask,
-  warp_barrier,  ///< bar.warp.sync
-  barrier,       ///< bar.sync, bar.arrive, bar.red, barrier.*
   is_space,      ///< isspacep
+  map_address,   ///< mapa (sub 0), getctarank (1)
+  mbarrier,      ///< sub: MbarrierOp
+  bulk_copy,     ///< cp.async.bulk, cp.reduce.async.bulk: `space` the destination's, sub the source's
+  bulk_group,    ///< cp.async.bulk.commit_group (sub 0), wait_group (1), wait_group.read (2): immediate
+  fence_proxy,   ///< fence.proxy.async (sub 0), fence.mbarrier_init (1)
+  async_copy,    ///< cp.async
+  async_commit,  ///< cp.async.commit_group
+  async_wait,    ///< cp.async.wait_group, .wait_all (sub 1)
+  warp_barrier,  ///< bar.warp.sync
+  // From here on, all live lanes of the warp do it as one.
+  matrix_load,       ///< ldmatrix
+  matrix_store,      ///< stmatrix
+  matrix_transpose,  ///< movmatrix
+  matrix_multiply,   ///< mma, wmma.mma: op.multiply
+  fragment_load,     ///< wmma.load
+  fragment_store,    ///< wmma.store
+  // Of these, the block or the cluster too.
+  barrier,          ///< bar.sync, bar.arrive, bar.red, barrier.*
+  cluster_barrier,  ///< barrier.cluster: sub 0 arrive, 1 wait
+  wgmma,            ///< sub 0 fence, 1 mma_async, 2 commit_group, 3 wait_group
+  set_registers,    ///< setmaxnreg: sub 0 dec, 1 inc
 };
+
+constexpr bool is_read(Kind k) { return k == Kind::load || k == Kind::matrix_load || k == Kind::fragment_load; }
+constexpr bool is_write(Kind k) { return k == Kind::store || k == Kind::matrix_store || k == Kind::fragment_store; }
 
 enum class Space : uint8_t { generic, global, shared, local, param, constant };
 
@@ -70,6 +93,7 @@ enum class Class : uint8_t {
   fp32,
   fp64,
   fp16,
+  tensor,
   convert,
   move,
   predicate,
@@ -83,11 +107,26 @@ enum class Class : uint8_t {
   barrier,
   other
 };
-constexpr int classes = 16;
+constexpr int classes = 17;
 const char* name(Class c);
 
 enum class AtomicOp : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };
 enum class NumberType : uint8_t { unsigned_, signed_, f32, f64, f16, bf16, f16x2, bf16x2 };
+
+enum class MbarrierOp : uint8_t {
+  init,
+  inval,
+  arrive,
+  arrive_drop,
+  expect_tx,
+  complete_tx,
+  wait,  ///< test_wait and try_wait
+  pending_count
+};
+/// Of Operands::flags: a wait by parity; an arrival that first expects bytes, or must not complete the phase.
+constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
+/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there.
+constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4;
 
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
@@ -99,15 +138,24 @@ struct Copy {
   uint32_t from, to, bytes;  ///< of a lane's frame
 };
 
+/// An address operand: the register that holds it, how wide that is, and what is added.
+struct Address {
+  uint32_t base = 0;
+  uint8_t bytes = 8;
+  int64_t displacement = 0;
+};
+struct Fragment;  // matrix.h
+
 struct Op {
   Kind kind = Kind::nothing;
   Class counted = Class::other;
   Space space = Space::generic;
   uint8_t bytes = 0;       ///< of one element of a memory access
-  uint8_t flops = 0;       ///< a lane
+  uint16_t flops = 0;      ///< a lane
   bool aligned = false;    ///< all live lanes of the warp must execute it together
   bool is_signed = false;  ///< the element is sign-extended into a wider register
   bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
+  bool cluster = false;    ///< shared: of any block of the cluster (.shared::cluster)
   bool guard_negated = false;
   uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
   LaneFunction function = nullptr;
@@ -117,9 +165,13 @@ struct Op {
   uint8_t address_bytes = 8;  ///< width of the address register
   uint8_t sub = 0;            ///< mode of shfl, vote, match, redux, barrier; AtomicOp
   NumberType type = NumberType::unsigned_;
-  std::vector<Element> elements;  ///< of a vector operand (one for a scalar)
-  std::vector<Copy> copies;       ///< arguments of call before, results after
-  uint32_t arguments = 0;         ///< how many of `copies` are arguments
+  Address from;  ///< of a copy: where it reads
+  void (*multiply)(std::byte* registers, const Op& op) = nullptr;
+  std::shared_ptr<const Fragment> fragment;
+  std::vector<Element> elements;   ///< of a vector operand (one for a scalar)
+  std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier
+  std::vector<Copy> copies;        ///< arguments of call before, results after
+  uint32_t arguments = 0;          ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;
   uint32_t source = 0;  ///< index into Program::sources
   std::string text;     ///< mnemonic with modifiers, for reports
@@ -163,7 +215,22 @@ struct Preset {
     lanemask_ge,
     lanemask_gt,
     dynamic_smem,
-    total_smem
+    total_smem,
+    cluster_ctaid_x,
+    cluster_ctaid_y,
+    cluster_ctaid_z,
+    cluster_nctaid_x,
+    cluster_nctaid_y,
+    cluster_nctaid_z,
+    cluster_ctarank,
+    cluster_nctarank,
+    clusterid_x,
+    clusterid_y,
+    clusterid_z,
+    nclusterid_x,
+    nclusterid_y,
+    nclusterid_z,
+    is_explicit_cluster
   };
   What what;
   uint8_t bytes;
@@ -183,6 +250,7 @@ struct Program {
   uint32_t param_bytes = 0;
   uint32_t dynamic_shared_align = 16;
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
+  uint32_t registers = 0;                 ///< a thread has when it starts, as far as setmaxnreg may count on it
 };
 
 }  // namespace sim

@@ -1,9 +1,14 @@
 // Shared memory of one block, and what is known of each of its words: who wrote it and who read it last, and when.
 //
-// Time is a vector clock a warp (Lamport; Fidge; Mattern): clock[w][u] is how much of warp u's past warp w knows of. A
-// barrier hands every waiting warp what the arriving ones knew. Two accesses by different warps, one of them a write, are
-// a race unless the second warp knows of the first (PTX ISA 8, "Memory Consistency Model": neither happens before the
-// other). As FastTrack (Flanagan and Freund, 2009) does, one word remembers its last write and its last reads, not all.
+// Two accesses by different warps, one of them a write, are a race unless the second warp knows of the first (clocks.h; PTX
+// ISA 8, "Memory Consistency Model": neither happens before the other). As FastTrack (Flanagan and Freund, 2009) does, one
+// word remembers its last write and its last reads, not all. Warps are numbered through the cluster: others' warps may
+// come here too (PTX ISA 5.1.6, "Shared State Space").
+//
+// An asynchronous access (cp.async, bulk copies, wgmma's operands) is under way from the instruction that issues it until
+// somebody has waited for its completion. In between, nobody may write what it reads or touch what it writes, not even
+// the thread that issued it (PTX ISA 9.7.9.25, "Asynchronous copy"). At its end it becomes a read or a write by the actor
+// and at the time that its completion mechanism gives it, which others must know of before they touch the word.
 #pragma once
 
 #include <array>
@@ -11,24 +16,23 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/executor/clocks.h"
 #include "sim/executor/program.h"
 
 namespace sim {
 
-constexpr int max_warps = 32;  ///< a block has 1024 threads at most
-using Clock = std::array<uint32_t, max_warps>;
-
 class SharedMemory {
  public:
-  explicit SharedMemory(uint32_t bytes) : bytes_((bytes + 3) / 4 * 4), words_((bytes + 3) / 4), size_(bytes) {}
+  SharedMemory(uint32_t bytes, const Clocks& clocks)
+      : bytes_((bytes + 3) / 4 * 4), words_((bytes + 3) / 4), size_(bytes), clocks_(clocks) {}
 
-  /// A new block: nothing is written, nothing has happened.
+  /// A new block: nothing is written.
   void reset();
 
   std::byte* data() { return bytes_.data(); }
   uint32_t size() const { return size_; }
 
-  enum class Found { nothing, uninitialised, race_with_write, race_with_read };
+  enum class Found { nothing, uninitialised, race_with_write, race_with_read, write_under_way, read_under_way };
   struct Verdict {
     Found found = Found::nothing;
     uint32_t warp = 0, op = 0;  ///< of the other access
@@ -37,27 +41,51 @@ class SharedMemory {
   Verdict read(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
   Verdict write(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
 
-  /// What a warp knows goes into `known` and its time goes on (it arrives); it learns what is in `known` (it leaves).
-  void arrive(uint32_t warp, Clock& known);
-  void leave(uint32_t warp, const Clock& known);
+  /// Asynchronous accesses, always of whole words. One write of a word can be under way, or any number of reads.
+  Verdict begin_async_read(uint32_t word, uint32_t warp, uint32_t op);
+  Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op);
+  /// Their ends: from now on they are accesses by `warp` at `time`.
+  void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
+
+  /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.
+  bool visible_to_async(uint32_t word, uint32_t warp) const {
+    return words_[word].writer == nobody || clocks_.fenced(warp, words_[word].writer, words_[word].write_time);
+  }
 
  private:
-  static constexpr uint8_t nobody = 0xff;
+  static constexpr uint16_t nobody = 0xffff;
   struct Word {
     uint32_t write_time = 0, write_op = 0;
     uint32_t read_time[2] = {}, read_op[2] = {};  ///< of the last two warps that read it, the later one first
-    uint8_t writer = nobody, reader[2] = {nobody, nobody};
+    uint16_t writer = nobody, reader[2] = {nobody, nobody};
     uint8_t written = 0;                          ///< bytes that hold a value, one bit each
     uint8_t write_bytes = 0, read_bytes[2] = {};  ///< bytes that those accesses touched
     bool strong_write = false, strong_read[2] = {};
+    uint8_t under_way = 0;  ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
+  };
+  static constexpr uint8_t writing = 1, reading = 2;
+  /// The asynchronous accesses of a word; there are none of these before the first such access.
+  struct Async {
+    uint32_t op = 0;     ///< of the write, or of the last read that began
+    uint16_t reads = 0;  ///< how many are under way
+    uint16_t warp = nobody;
   };
 
-  bool knows(uint32_t warp, uint32_t other, uint32_t time) const { return clocks_[warp][other] >= time; }
+  Verdict check_read(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
+  Verdict check_write(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
+  static void note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
+  static void note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
+  Async& async(uint32_t word) {
+    if (async_.empty()) async_.resize(words_.size());
+    return async_[word];
+  }
 
   std::vector<std::byte> bytes_;
   std::vector<Word> words_;
+  std::vector<Async> async_;
   uint32_t size_;
-  std::array<Clock, max_warps> clocks_{};
+  const Clocks& clocks_;
 };
 
 /// Lanes' addresses of one access, as far as they decide what it costs.

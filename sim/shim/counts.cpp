@@ -5,6 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
+#include <numeric>
+
+#include "sim/launch_counts.h"
+#include "sim/shim/runtime.h"
 
 namespace sim {
 namespace {
@@ -16,6 +21,10 @@ ByKernel& gathered() {
   static ByKernel* const counts = new ByKernel;
   return *counts;
 }
+
+bool counting = true;
+Counts total;  // since counting started
+uint64_t launches = 0;
 
 const char* path() {
   static const char* const path = std::getenv("GEMM_LADDER_SIM_COUNTS");
@@ -44,7 +53,7 @@ constexpr Column columns[] = {
     {"shared_store_bytes", &Counts::shared_store_bytes},
     {"barriers", &Counts::barriers},
 };
-constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16"};
+constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16", "flops_tensor"};
 
 void write_row(FILE* file, const std::string& kernel, uint64_t launches, const std::string& source, uint32_t line,
                const Counts& counts) {
@@ -77,9 +86,36 @@ void write() {
 }  // namespace
 
 void add_counts(const std::string& kernel, const Counters& counters) {
+  if (!counting) return;
+  total += counters.total;
+  launches += counters.launches;
   if (!path()) return;
   if (gathered().empty()) std::atexit(write);
   gathered()[kernel] += counters;
 }
 
 }  // namespace sim
+
+using namespace sim;
+
+CUDA_API void cudaSimStartCounting() {
+  const std::lock_guard lock(runtime().mutex);
+  counting = true;
+  total = {};
+  launches = 0;
+}
+
+CUDA_API void cudaSimStopCounting(CudaSimCounts* counts) {
+  const std::lock_guard lock(runtime().mutex);
+  counting = false;
+  *counts = {.launches = launches,
+             .warp_instructions = total.warp_instructions(),
+             .flops = std::accumulate(total.flops.begin(), total.flops.end(), uint64_t{0}),
+             .global_load_sectors = total.global_load_sectors,
+             .global_load_bytes = total.global_load_bytes,
+             .global_store_sectors = total.global_store_sectors,
+             .global_store_bytes = total.global_store_bytes,
+             .shared_wavefronts = total.wavefronts(),
+             .shared_ideal = total.ideal_wavefronts(),
+             .barriers = total.barriers};
+}

@@ -9,7 +9,7 @@
 
 namespace sim {
 
-/// Adds one launch; does nothing where no file is asked for.
+/// Adds one launch, unless the program has stopped counting (sim/launch_counts.h).
 void add_counts(const std::string& kernel, const Counters& counters);
 
 }  // namespace sim

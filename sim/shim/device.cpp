@@ -216,15 +216,3 @@ CUDA_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
     *can = 0;
   });
 }
-
-/// There is no driver: a program that asks for its functions (cuTensorMapEncodeTiled) learns that they are not there.
-CUDA_API cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
-                                                      cudaDriverEntryPointQueryResult* result) {
-  return call([&] {
-    require(symbol && function);
-    *function = nullptr;
-    fmt::print(stderr, "simulator: the driver's {} is not there\n", symbol);
-    require(result, cudaErrorSymbolNotFound);
-    *result = cudaDriverEntryPointSymbolNotFound;
-  });
-}

@@ -28,6 +28,8 @@ constexpr int smem_reserved_per_block = 1024;  // by the system, from sm_80 on
 constexpr int smem_granularity = 128;
 constexpr int constant_bytes = 64 * 1024;
 constexpr int max_cluster_blocks = 8;  // portable
+constexpr int max_cluster_blocks_nonportable = 16;
+constexpr int sms_per_gpc = 16;  // a cluster lies within one GPC; some have 18, which a program cannot count on
 
 /// An attribute of the device; false where the described GPU has no figure for it.
 bool attribute(cudaDeviceAttr attribute, int* value);

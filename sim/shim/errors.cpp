@@ -3,11 +3,15 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
+#include "sim/launch_counts.h"
 #include "sim/shim/runtime.h"
 
 namespace sim {
 namespace {
+
+std::string last_report;
 
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -59,7 +63,8 @@ cudaError_t status_of(Fault fault) {
 
 cudaError_t kernel_fault(const Error& error) {
   std::fflush(stdout);
-  fmt::print(stderr, "simulator: {}\n", error.what());
+  last_report = error.what();
+  fmt::print(stderr, "simulator: {}\n", last_report);
   return runtime().sticky = status_of(error.fault);
 }
 
@@ -74,3 +79,8 @@ CUDA_API const char* cudaGetErrorName(cudaError_t error) { return sim::text_of(e
 CUDA_API const char* cudaGetErrorString(cudaError_t error) { return sim::text_of(error).text; }
 CUDA_API cudaError_t cudaPeekAtLastError() { return sim::last_error; }
 CUDA_API cudaError_t cudaGetLastError() { return std::exchange(sim::last_error, cudaSuccess); }
+
+CUDA_API const char* cudaSimFaultReport() {
+  const std::lock_guard lock(sim::runtime().mutex);
+  return sim::last_report.c_str();
+}

@@ -9,16 +9,22 @@ namespace {
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// CUDA C++ Best Practices Guide, "Calculating Occupancy", without registers: how many ptxas would give a thread is not
-/// known here, so they are taken not to be the limit. Threads, shared memory and the number of blocks are.
+/// CUDA C++ Best Practices Guide, "Calculating Occupancy". Threads, shared memory, the number of blocks and registers
+/// limit it; registers not where the program holds no machine code for the described GPU, which alone says how many.
 int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
   require(threads > 0);
   if (threads > kernel.max_threads) return 0;
   if (dynamic_smem > static_cast<size_t>(std::max(kernel.max_dynamic_smem, 0))) return 0;
   const int smem = round_up(kernel.smem_bytes + static_cast<int>(dynamic_smem) + h200::smem_reserved_per_block,
                             h200::smem_granularity);
-  return std::min({h200::max_blocks_per_sm, h200::max_threads_per_sm / round_up(threads, h200::warp_size),
-                   h200::smem_per_sm / smem});
+  const int warps = round_up(threads, h200::warp_size) / h200::warp_size;
+  int by_registers = h200::max_blocks_per_sm;
+  if (kernel.usage.registers) {  // handed out to warps in units of 256, in each of the four partitions
+    const int of_a_warp = round_up(kernel.usage.registers * h200::warp_size, 256);
+    by_registers = h200::registers_per_sm / 4 / of_a_warp * 4 / warps;
+  }
+  return std::min({h200::max_blocks_per_sm, h200::max_threads_per_sm / (warps * h200::warp_size),
+                   h200::smem_per_sm / smem, by_registers});
 }
 
 }  // namespace
@@ -34,11 +40,16 @@ CUDA_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const
     attributes->sharedSizeBytes = kernel.smem_bytes;
     attributes->maxThreadsPerBlock = kernel.max_threads;
     attributes->maxDynamicSharedSizeBytes = kernel.max_dynamic_smem;
-    attributes->numRegs = 0;  // ptxas decides, and does not run
+    attributes->numRegs = kernel.usage.registers;  // 0 without machine code: ptxas decides, and does not run here
+    attributes->localSizeBytes = kernel.usage.local_bytes;
     attributes->ptxVersion = h200::sm;
     attributes->binaryVersion = h200::sm;
     attributes->preferredShmemCarveout = -1;
-    attributes->nonPortableClusterSizeAllowed = 0;
+    const auto& cluster = kernel.function->reqnctapercluster;
+    attributes->requiredClusterWidth = static_cast<int>(cluster[0]);
+    attributes->requiredClusterHeight = static_cast<int>(cluster[1]);
+    attributes->requiredClusterDepth = static_cast<int>(cluster[2]);
+    attributes->nonPortableClusterSizeAllowed = kernel.nonportable_clusters;
   });
 }
 
@@ -53,8 +64,14 @@ CUDA_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribut
       case cudaFuncAttributePreferredSharedMemoryCarveout:  // a hint on speed
         require(value >= -1 && value <= 100);
         return;
+      case cudaFuncAttributeNonPortableClusterSizeAllowed:
+        require(value == 0 || value == 1);
+        kernel.nonportable_clusters = value;
+        return;
+      case cudaFuncAttributeClusterSchedulingPolicyPreference:  // a hint on speed
+        return;
       default:
-        not_supported("cudaFuncSetAttribute of an attribute of clusters");
+        not_supported("cudaFuncSetAttribute of the dimensions of clusters");
     }
   });
 }
@@ -84,5 +101,30 @@ CUDA_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, co
     require(bytes && blocks > 0 && threads > 0);
     const int share = h200::smem_per_sm / blocks / h200::smem_granularity * h200::smem_granularity;
     *bytes = std::clamp(share - h200::smem_reserved_per_block - kernel.smem_bytes, 0, kernel.max_dynamic_smem);
+  });
+}
+
+/// Clusters that fit on the device at the same time: each lies within one GPC. What a real device answers depends on which
+/// of its multiprocessors are switched off.
+CUDA_API cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                                    const cudaLaunchConfig_t* configuration) {
+  return call([&] {
+    require(clusters && configuration);
+    Kernel& kernel = find_kernel(function);
+    const Extent cluster = cluster_of(kernel, *configuration);
+    const dim3 block = configuration->blockDim;
+    const int blocks =
+        blocks_per_sm(kernel, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
+    const int gpcs = h200::sm_count / h200::sms_per_gpc;
+    *clusters = gpcs * (h200::sms_per_gpc * blocks / static_cast<int>(cluster.count()));
+  });
+}
+
+CUDA_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                                          const cudaLaunchConfig_t* configuration) {
+  return call([&] {
+    require(size && configuration);
+    const Kernel& kernel = find_kernel(function);
+    *size = kernel.nonportable_clusters ? h200::max_cluster_blocks_nonportable : h200::max_cluster_blocks;
   });
 }

@@ -2,11 +2,13 @@
 // launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "sim/executor/executor.h"
+#include "sim/executor/print.h"
 #include "sim/shim/counts.h"
 #include "sim/shim/device.h"
 #include "sim/shim/modules.h"
@@ -23,16 +25,17 @@ struct Configuration {
 /// What `<<<>>>` put down and the kernel's stub has not picked up yet.
 thread_local std::vector<Configuration> pushed;
 
-/// CUDA Driver API, cuLaunchKernel: the device's limits, then the kernel's own.
+/// The device's limits, then the kernel's own. All of these an H200 with CUDA 13.0 answers with one and the same code
+/// (tests/sim/programs/launches.cu runs there, too).
 void check_configuration(const Kernel& kernel, const Configuration& launch) {
   const auto within = [](dim3 size, const int(&limits)[3]) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
            size.y <= unsigned(limits[1]) && size.z <= unsigned(limits[2]);
   };
-  require(within(launch.grid, h200::max_grid), cudaErrorInvalidConfiguration);
-  require(within(launch.block, h200::max_block), cudaErrorInvalidConfiguration);
+  require(within(launch.grid, h200::max_grid), cudaErrorInvalidValue);
+  require(within(launch.block, h200::max_block), cudaErrorInvalidValue);
   const size_t threads = size_t{launch.block.x} * launch.block.y * launch.block.z;
-  require(threads <= size_t{h200::max_threads_per_block}, cudaErrorInvalidConfiguration);
+  require(threads <= size_t{h200::max_threads_per_block}, cudaErrorInvalidValue);
   require(threads <= size_t(kernel.max_threads), cudaErrorInvalidValue);
   require(launch.dynamic_smem <= size_t(kernel.max_dynamic_smem), cudaErrorInvalidValue);
 }
@@ -55,11 +58,23 @@ uint64_t next_seed() {
   return seed++;
 }
 
-void launch(Kernel& kernel, const Configuration& configuration, void** arguments) {
+/// What the kernel prints, written when it has ended; also where a fault ended it, since that is when one wants to see it.
+struct Printed {
+  PrintBuffer buffer;
+  ~Printed() {
+    const std::string text = buffer.take();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+};
+
+void launch(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments, bool cooperative = false) {
+  const Configuration configuration{launched.gridDim, launched.blockDim, launched.dynamicSmemBytes, launched.stream};
   check_configuration(kernel, configuration);
-  const auto& cluster = kernel.function->reqnctapercluster;
-  if (cluster[0] * cluster[1] * cluster[2] > 1) not_supported("a kernel with __cluster_dims__");
   LaunchParams params;
+  params.cluster = cluster_of(kernel, launched);
+  params.explicit_cluster = kernel.function->reqnctapercluster[0] || params.cluster.count() > 1;
+  params.cooperative = cooperative;
   params.grid = {configuration.grid.x, configuration.grid.y, configuration.grid.z};
   params.block = {configuration.block.x, configuration.block.y, configuration.block.z};
   params.dynamic_smem = static_cast<uint32_t>(configuration.dynamic_smem);
@@ -68,8 +83,19 @@ void launch(Kernel& kernel, const Configuration& configuration, void** arguments
   const ptx::Module& module = *kernel.binary->module;
   if (!kernel.program) kernel.program = std::make_unique<Program>(decode(module, *kernel.function));
   Counters counters;
+  Printed printed;
+  params.print = &printed.buffer;
   run(*kernel.program, module, params, runtime().memory, counters);
   add_counts(kernel.name, counters);
+}
+
+cudaLaunchConfig_t plain(dim3 grid, dim3 block, size_t dynamic_smem, cudaStream_t stream) {
+  cudaLaunchConfig_t configuration = {};
+  configuration.gridDim = grid;
+  configuration.blockDim = block;
+  configuration.dynamicSmemBytes = dynamic_smem;
+  configuration.stream = stream;
+  return configuration;
 }
 
 /// The attributes that change what a kernel computes; those that only change its speed or its order among others need
@@ -90,9 +116,7 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
       case cudaLaunchAttributeCooperative:
         if (attribute.val.cooperative) not_supported("a cooperative launch");
         break;
-      case cudaLaunchAttributeClusterDimension:
-        if (attribute.val.clusterDim.x * attribute.val.clusterDim.y * attribute.val.clusterDim.z > 1)
-          not_supported("a launch in clusters of more than one block");
+      case cudaLaunchAttributeClusterDimension:  // cluster_of reads it
         break;
       default:
         not_supported(fmt::format("launch attribute {}", static_cast<int>(attribute.id)).c_str());
@@ -101,6 +125,27 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
 }
 
 }  // namespace
+
+Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration) {
+  const auto& required = kernel.function->reqnctapercluster;
+  const bool compiled = required[0] != 0;
+  Extent cluster;
+  if (compiled) cluster = {required[0], std::max(required[1], 1U), std::max(required[2], 1U)};
+  for (unsigned i = 0; i < configuration.numAttrs; ++i) {
+    if (configuration.attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+    const auto& asked = configuration.attrs[i].val.clusterDim;
+    require(asked.x && asked.y && asked.z, cudaErrorInvalidClusterSize);
+    require(!compiled || (asked.x == cluster.x && asked.y == cluster.y && asked.z == cluster.z),
+            cudaErrorInvalidClusterSize);
+    cluster = {asked.x, asked.y, asked.z};
+  }
+  const int limit = kernel.nonportable_clusters ? h200::max_cluster_blocks_nonportable : h200::max_cluster_blocks;
+  const dim3 grid = configuration.gridDim;
+  require(cluster.count() <= uint64_t(limit), cudaErrorInvalidClusterSize);
+  require(grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0, cudaErrorInvalidClusterSize);
+  return cluster;
+}
+
 }  // namespace sim
 
 using namespace sim;
@@ -124,7 +169,7 @@ CUDA_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t*
 
 CUDA_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                       size_t dynamic_smem, cudaStream_t stream) {
-  return call([&] { launch(find_kernel(function), {grid, block, dynamic_smem, stream}, arguments); });
+  return call([&] { launch(find_kernel(function), plain(grid, block, dynamic_smem, stream), arguments); });
 }
 
 CUDA_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
@@ -137,9 +182,7 @@ CUDA_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration
   return call([&] {
     require(configuration);
     check_attributes(*configuration);
-    launch(find_kernel(function),
-           {configuration->gridDim, configuration->blockDim, configuration->dynamicSmemBytes, configuration->stream},
-           arguments);
+    launch(find_kernel(function), *configuration, arguments);
   });
 }
 

@@ -41,6 +41,10 @@ Variable* registered_variable(const Binary& binary, const std::string& name) {
   return nullptr;
 }
 
+/// What stands for a function's address in a table of them: told from null and from one another, and no memory. A kernel
+/// that calls through it is refused when it is decoded; one that does not (tables of virtual functions) runs.
+constexpr uint64_t function_addresses = 0x7200'0000'0000'0000;
+
 /// Memory for the module's .global and .const variables, with their initial values.
 void define_variables(Binary& binary) {
   const ptx::Module& module = *binary.module;
@@ -70,13 +74,25 @@ void define_variables(Binary& binary) {
   }
   for (size_t i = 0; i < module.variables.size(); ++i) {  // now that every address is known
     for (const ptx::Relocation& relocation : module.variables[i].relocations) {
-      if (relocation.symbol.kind != ptx::Symbol::Kind::module_variable || !addresses[relocation.symbol.index])
-        throw Error(
-            fmt::format("variable '{}' is initialised with the address of a function", module.variables[i].name));
-      const uint64_t value = addresses[relocation.symbol.index] + relocation.addend;
+      const bool function = relocation.symbol.kind == ptx::Symbol::Kind::function;
+      const uint64_t address =
+          function ? function_addresses + 16 * (relocation.symbol.index + 1) : addresses[relocation.symbol.index];
+      if (!address)
+        throw Error(fmt::format("variable '{}' is initialised with an address in shared or local memory",
+                                module.variables[i].name));
+      const uint64_t value = address + relocation.addend;
       std::memcpy(reinterpret_cast<void*>(addresses[i] + relocation.offset), &value, relocation.bytes);
     }
   }
+}
+
+/// What ptxas made of the kernels for the described GPU; of machine code for exactly it (sm_90a) before the general one.
+void read_usage(Binary& binary) {
+  const CodeImage* best = nullptr;
+  const std::vector<CodeImage> images = code_images(binary.wrapper);
+  for (const CodeImage& image : images)
+    if (image.arch == h200::sm && (!best || image.specific)) best = &image;
+  if (best) binary.usage = kernel_usage(best->elf);
 }
 
 void load(Binary& binary) {
@@ -85,6 +101,7 @@ void load(Binary& binary) {
   try {
     binary.module = std::make_unique<ptx::Module>(ptx::parse(choose(ptx_images(binary.wrapper)).text));
     define_variables(binary);
+    read_usage(binary);
   } catch (const CallFailed& failed) {
     binary.failed = failed.status;
     throw;
@@ -116,6 +133,8 @@ void load(Kernel& kernel) {
   kernel.smem_bytes = static_cast<int>(function->shared_bytes);
   kernel.max_threads = max_threads(*function);
   kernel.max_dynamic_smem = h200::smem_per_block - kernel.smem_bytes;
+  const auto usage = kernel.binary->usage.find(kernel.name);
+  kernel.usage = usage == kernel.binary->usage.end() ? KernelUsage{} : usage->second;
 }
 
 }  // namespace

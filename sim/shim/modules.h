@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "sim/cubin.h"
+#include "sim/executor/executor.h"
 #include "sim/executor/program.h"
 #include "sim/ptx/ir.h"
 #include "sim/shim/runtime.h"
@@ -15,8 +18,9 @@ namespace sim {
 /// One fat binary: one translation unit of the program.
 struct Binary {
   const void* wrapper;
-  std::unique_ptr<ptx::Module> module = {};  ///< null until loaded
-  cudaError_t failed = cudaSuccess;          ///< why it could not be loaded
+  std::unique_ptr<ptx::Module> module = {};       ///< null until loaded
+  cudaError_t failed = cudaSuccess;               ///< why it could not be loaded
+  std::map<std::string, KernelUsage> usage = {};  ///< of its kernels, where it holds machine code for the described GPU
 };
 
 struct Kernel {
@@ -27,6 +31,8 @@ struct Kernel {
   int smem_bytes = 0;                           ///< static shared memory
   int max_threads = 0;                          ///< a block; __launch_bounds__ may lower it
   int max_dynamic_smem = 0;                     ///< cudaFuncSetAttribute may raise it
+  KernelUsage usage = {};                       ///< zeros where there is no machine code
+  bool nonportable_clusters = false;            ///< of more than 8 blocks; likewise
 };
 
 struct Variable {
@@ -39,6 +45,10 @@ struct Variable {
 
 /// By the host's stub or by the handle that cudaGetKernel gave out; loaded. Otherwise cudaErrorInvalidDeviceFunction.
 Kernel& find_kernel(const void* function);
+
+/// The clusters that a launch asks for, by its attribute or by the kernel's __cluster_dims__; 1 x 1 x 1 where by neither. A
+/// cluster that cannot be is cudaErrorInvalidClusterSize.
+Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration);
 
 /// By the host's shadow of the variable; loaded. Otherwise cudaErrorInvalidSymbol.
 Variable& find_variable(const void* symbol);

@@ -135,10 +135,12 @@ def test_missing_tells_met_requirements_from_others(tmp_path):
 LADDER = """#!/usr/bin/env bash
 # Stands in for the ladder: appends a row to --csv, writes --environment.
 echo "$*" >>calls.txt
+gpu='NVIDIA H200'
 while (($#)); do
   case $1 in
+    --sim) gpu='Simulated NVIDIA H200 (PTX on the CPU)' ;;
     --csv) csv=$2 ;;
-    --environment) echo '{ "gpu": "NVIDIA H200" }' >"$2" ;;
+    --environment) echo "{ \"gpu\": \"$gpu\" }" >"$2" ;;
   esac
   shift
 done
@@ -232,14 +234,14 @@ def test_a_finished_run_is_kept_in_the_archive(checkout):
     assert (results / "ladder.csv").read_text() == "row\n"
 
 
-def interrupt(checkout: Path) -> subprocess.CompletedProcess:
-    """Presses Ctrl-C while the ladder writes to ladder.csv."""
-    (checkout / "sleep_at").write_text("ladder.csv")
+def interrupt(checkout: Path, at: str = "results/nvidia-h200/ladder.csv") -> subprocess.CompletedProcess:
+    """Presses Ctrl-C while the ladder writes to the file `at`."""
+    (checkout / "sleep_at").write_text(Path(at).name)
     process = subprocess.Popen(
         [checkout / "run_all.sh", "--quick"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 30
-    while not (checkout / "results/nvidia-h200/ladder.csv").exists() and time.monotonic() < deadline:
+    while not (checkout / at).exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGINT)
@@ -285,14 +287,61 @@ def test_results_of_another_gpu_are_refused(checkout):
     assert not (checkout / "calls.txt").exists()
 
 
-def test_without_a_gpu_the_recorded_results_are_shown(checkout):
+@pytest.fixture
+def without_gpu(checkout):
+    """The same checkout where nvidia-smi lists nothing and the simulator is built."""
+    (checkout / "no_gpu").touch()
+    (checkout / "build/sim").mkdir()
+    (checkout / "build/sim/libcudart.so.13").touch()
+    return checkout
+
+
+def test_without_a_gpu_the_ladder_runs_on_the_simulator(without_gpu):
+    done = run_all(folder=without_gpu)
+    assert done.returncode == 0, done.stderr
+    assert "no GPU here (nvidia-smi lists none): the ladder runs on the simulator" in done.stderr
+    assert done.stdout.splitlines()[-1] == "Report: results/simulator/report.html"
+    made = calls(without_gpu)
+    assert all("--sim --resume" in call for call in made)
+    assert sum("check.csv" in call and "tests/shapes/small.txt" in call for call in made) == 2
+    (counted,) = [call for call in made if "counts.csv" in call]
+    assert "256x256x256,512x512x512" in counted
+
+
+def test_the_simulator_can_be_asked_for_beside_a_gpu(without_gpu):
+    (without_gpu / "no_gpu").unlink()
+    done = run_all("--sim", "--quick", folder=without_gpu)
+    assert done.returncode == 0, done.stderr
+    assert "no GPU here" not in done.stderr
+    assert all("--sim" in call for call in calls(without_gpu)) and len(calls(without_gpu)) == 2
+    assert not (without_gpu / "results/nvidia-h200").exists()
+
+
+def test_a_finished_run_on_the_simulator_is_kept_in_the_archive(without_gpu):
+    for _ in range(2):
+        assert run_all("--quick", folder=without_gpu).returncode == 0
+    (archived,) = (without_gpu / "results/simulator/archive").iterdir()
+    assert (archived / "counts.csv").read_text() == "row\n"
+
+
+def test_an_interrupted_run_on_the_simulator_goes_on(without_gpu):
+    done = interrupt(without_gpu, "results/simulator/counts.csv")
+    assert done.returncode == 130
+    assert "the same command goes on from there" in done.stderr
+    again = run_all("--quick", folder=without_gpu)
+    assert again.returncode == 0, again.stderr
+    assert "going on with the interrupted run" in again.stderr
+    assert not (without_gpu / "results/simulator/archive").exists()
+
+
+def test_without_gpu_and_simulator_the_recorded_results_are_shown(checkout):
     (checkout / "no_gpu").touch()
     recorded = checkout / "bench/recorded/nvidia-h200"
     recorded.mkdir(parents=True)
     (recorded / "ladder.csv").touch()
     done = run_all(folder=checkout)
     assert done.returncode == 0, done.stderr
-    assert "no GPU here" in done.stderr
+    assert "no GPU here" in done.stderr and "the simulator is not built" in done.stderr
     assert done.stdout.splitlines()[-1] == "Report of recorded results: results/recorded/nvidia-h200/report.html"
     assert "--recorded" in (checkout / "results/recorded/nvidia-h200/report.html").read_text()
     assert not (checkout / "calls.txt").exists()

@@ -1,6 +1,9 @@
 // The check is able to fail: each planted fault is found, and the same kernel without one passes.
 #include "common/harness/check.h"
 
+#include <gmock/gmock.h>
+
+#include "common/harness/simulator.h"
 #include "tests/gpu/broken/broken.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -14,8 +17,7 @@ class Check : public GpuTest {
   CheckResult check(Fault fault, float beta, CheckMode mode = CheckMode::full) {
     const OperandSpec spec{{203, 211, 1031}, Type::f32, Out::f32, LayoutB::row_major, 4, Init::normal, 7};
     Operands operands(spec, 1);
-    const Blas blas;
-    Checker checker(operands, 1.25F, beta, mode, blas, nullptr);
+    Checker checker(operands, 1.25F, beta, mode, blas_.get(), nullptr);
     return checker.check([fault](const Problem& p) { broken::launch(fault, p); });
   }
   void expect_found(Fault fault, const char* words, float beta = 0.0F) {
@@ -33,7 +35,13 @@ TEST_F(Check, PassesWithoutFault) {
     EXPECT_LT(result.max_error, result.bound);
   }
 }
-TEST_F(Check, FindsMissingBarrier) { expect_found(Fault::missing_barrier, "elements wrong"); }
+TEST_F(Check, FindsMissingBarrier) {
+  if (!device_->simulated) return expect_found(Fault::missing_barrier, "elements wrong");
+  EXPECT_THROW(check(Fault::missing_barrier, 0.0F), CudaError);  // the simulator lets no such read pass
+  EXPECT_THAT(fault_report(), testing::HasSubstr("shared memory"));
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  cudaGetLastError();
+}
 TEST_F(Check, FindsUnwrittenEdge) {
   expect_found(Fault::edge_unwritten, "203 of 42833 elements wrong; first at row 0, column 210: got nan");
 }

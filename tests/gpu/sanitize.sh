@@ -10,8 +10,10 @@ if ! command -v compute-sanitizer >/dev/null; then
   exit 77
 fi
 
-if ! "$ladder" --check-only --kernels 01 --shapes 1x1x1 >/dev/null; then
-  exit 77  # no GPU here: the program has said so
+probe=$("$ladder" --check-only --kernels 01 --shapes 1x1x1 2>&1 >/dev/null)
+if [[ $? == 77 || $probe == *simulator* ]]; then
+  echo "sanitize.sh: no GPU here" >&2
+  exit 77
 fi
 
 log=$(mktemp)

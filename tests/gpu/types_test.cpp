@@ -1,9 +1,10 @@
 // The harness itself in every type, result and layout of B: cuBLAS and cuBLASLt stand in for kernels, so that a tensor-core
-// rung finds a check and baselines that work.
+// rung finds a check and baselines that work; and the two FP64 products, on the CPU and on the GPU, agree.
 #include <fmt/format.h>
 
 #include "common/harness/blas.h"
 #include "common/harness/check.h"
+#include "common/harness/host_product.h"
 #include "common/harness/options.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -24,15 +25,15 @@ class EveryType : public GpuTest, public testing::WithParamInterface<Combination
 };
 
 TEST_P(EveryType, BaselinesPassTheCheck) {
-  const Blas blas;
+  if (device_->simulated) GTEST_SKIP() << "cuBLAS does not run on the simulator";
   for (const Shape& shape : {Shape{128, 256, 512}, Shape{72, 264, 1032}, Shape{1000, 8, 4096}})
     for (const int ld_pad : {0, 8})
       for (const float beta : {0.0F, -1.5F})
         for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
           Operands operands(spec(shape, ld_pad), 1);
           const BlasLt blas_lt(operands, 0.75F, beta, nullptr);
-          Checker checker(operands, 0.75F, beta, mode, blas, nullptr);
-          const CheckResult result = checker.check([&](const Problem& p) { blas.gemm(p); });
+          Checker checker(operands, 0.75F, beta, mode, blas_.get(), nullptr);
+          const CheckResult result = checker.check([&](const Problem& p) { blas_->gemm(p); });
           EXPECT_TRUE(result.passed) << shape.str() << " " << result.message;
           if (!blas_lt.available()) continue;
           const CheckResult lt_result = checker.check([&](const Problem& p) { blas_lt.gemm(p); });
@@ -41,16 +42,32 @@ TEST_P(EveryType, BaselinesPassTheCheck) {
 }
 
 TEST_P(EveryType, AForgottenSliceOfKIsFound) {
-  const Blas blas;
+  if (device_->simulated) GTEST_SKIP() << "cuBLAS does not run on the simulator";
   Operands operands(spec({128, 256, 512}, 0), 1);
-  Checker checker(operands, 1.0F, 0.0F, CheckMode::full, blas, nullptr);
+  Checker checker(operands, 1.0F, 0.0F, CheckMode::full, blas_.get(), nullptr);
   const CheckResult result = checker.check([&](const Problem& p) {
     Problem shorter = p;
     shorter.k -= 8;
-    blas.gemm(shorter);
+    blas_->gemm(shorter);
   });
   EXPECT_FALSE(result.passed);
   EXPECT_NE(result.message.find("elements wrong"), std::string::npos) << result.message;
+}
+
+TEST_P(EveryType, ProductsOfCpuAndGpuInFp64Agree) {
+  for (const float beta : {0.0F, -1.5F}) {
+    const Operands operands(spec({35, 264, 65}, 8), 1);
+    const Problem p = operands.problem(0, 0.75F, beta, nullptr);
+    Samples gpu;
+    for (size_t i = 0; i < size_t{35} * 264; i += 37) gpu.index.push_back(i);  // in every row, all over the columns
+    fp64_elements(p, gpu);
+    const HostProduct cpu = host_product(p);
+    for (size_t i = 0; i < gpu.index.size(); ++i) {
+      const size_t at = gpu.index[i];
+      ASSERT_NEAR(cpu.value[at], gpu.value[i], 0x1p-24 * gpu.scale[i]) << "element " << at << ", beta " << beta;
+      ASSERT_NEAR(cpu.scale[at], gpu.scale[i], 0x1p-23 * gpu.scale[i]) << "element " << at << ", beta " << beta;
+    }
+  }
 }
 
 std::vector<Combination> combinations() {

@@ -66,6 +66,16 @@ TEST(Bound, IsTheSmallerOfWorstCaseAndProbable) {
   EXPECT_DOUBLE_EQ(error_bound(Type::f32, Out::f32, 4096).gamma, 2 * (512 + 4) * 0x1p-24);
 }
 
+TEST(Bound, AReferenceInFp64CountsItsOneRounding) {
+  for (const int k : {1, 2, 31, 64, 1000, 4097})
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      const Dot dot(k, seed, seed % 2 == 0);
+      const Bound bound = error_bound(Type::f32, Out::f32, k, ReferenceSum::fp64);
+      EXPECT_FALSE(judge(dot.forwards(k), static_cast<float>(dot.exact), dot.scale, bound).wrong) << k;
+    }
+  EXPECT_DOUBLE_EQ(error_bound(Type::f32, Out::f32, 64, ReferenceSum::fp64).gamma, (64 + 4 + 1) * 0x1p-24);
+}
+
 TEST(Bound, GrowsWithCoarserTypes) {
   const auto gamma = [](Type type) { return error_bound(type, Out::f32, 1024).gamma; };
   EXPECT_LT(gamma(Type::f32), gamma(Type::bf16));

@@ -8,6 +8,7 @@ from plots.data import CEILING_COLUMNS, COLUMNS
 from plots.units import Shape
 
 GPU = "Synthetic GPU 9000"
+SIMULATOR = "Simulated Synthetic GPU"
 CUBLAS = 50_000.0  # GFLOP/s at every shape of at least 2048 a side, less below
 PEAK = 65_000.0
 RATIOS = {
@@ -75,6 +76,37 @@ def waived(kernel: str, shape: Shape, reason: str) -> dict[str, object]:
     """A row of a rung that refused the shape."""
     empty = dict.fromkeys(COLUMNS[COLUMNS.index("median_ms") : COLUMNS.index("status")], "")
     return row(kernel, shape, **empty, status="waived", reason=reason)
+
+
+def counted(kernel: str, shape: Shape, **changed: object) -> dict[str, object]:
+    """A row as the simulator leaves it: counters and no times; traffic falls and instructions fall along the ladder."""
+    place = list(RATIOS).index(kernel)
+    fmas = shape.flop / 2
+    times = COLUMNS[COLUMNS.index("rounds") : COLUMNS.index("max_error")]
+    empty = dict.fromkeys([*times, "registers", "blocks_per_sm", "clock_mhz", "power_w", "temperature_c", "throttle"], "")
+    ideal = round(fmas / 128) if place > 1 else 0
+    counters = {
+        "sim_warp_instructions": round(fmas / 32 * (8 - 0.7 * place)),
+        "sim_flops": round(shape.flop),
+        "sim_global_load_sectors": round(fmas / 32 * (10 - place)),
+        "sim_global_load_bytes": round(fmas * (10 - place) / 2),
+        "sim_global_store_sectors": shape.m * shape.n // 8,
+        "sim_global_store_bytes": shape.m * shape.n * 4,
+        "sim_shared_wavefronts": round(ideal * 1.5) if kernel == "05_float4" else ideal,
+        "sim_shared_ideal": ideal,
+        "sim_barriers": 64 * place,
+    }
+    own = {"protocol": "check", "gpu": SIMULATOR, "driver": "", "cublas": ""}
+    return row(kernel, shape, **empty) | counters | own | changed
+
+
+def write_simulation(folder: Path, rows: list[dict[str, object]] | None = None) -> Path:
+    """A results folder of the simulator: counters at two sizes, the check at others."""
+    shapes = [Shape(n, n, n) for n in (256, 512)]
+    write_rows(folder / "counts.csv", [counted(k, s) for s in shapes for k in RATIOS] if rows is None else rows)
+    write_rows(folder / "check.csv", [counted(k, Shape(15, 17, 19)) for k in RATIOS])
+    (folder / "environment.json").write_text(json.dumps({"gpu": SIMULATOR, "host_cpu": "Synthetic CPU"}), encoding="utf-8")
+    return folder
 
 
 def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:

@@ -1,3 +1,4 @@
+import csv
 import re
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 import synthetic
 from synthetic import row, write_folder, write_rows
 
-from plots.data import COLUMNS, load, read_rows
+from plots.data import COLUMNS, COUNTERS, is_simulation, load, load_simulation, read_rows
 from plots.errors import InputError
 from plots.selection import tables
 from plots.units import Shape
@@ -53,12 +54,12 @@ def test_rows_under_other_conditions_are_counted_not_mixed(tmp_path):
     ("old", "new", "said"),
     [
         ("kernel,type", "kernel,kind", ":1: wrong header: column 2 should be 'type', is 'kind'"),
-        (",commit,utc\n", ",commit\n", ":1: wrong header: column 43 should be 'utc' and is missing"),
+        (",sim_barriers\n", "\n", ":1: wrong header: column 52 should be 'sim_barriers' and is missing"),
         ("f32,f32,256", "f32,f32,", ":2: m is not a positive whole number: ''"),
         ("f32,f32,256", "f31,f32,256", ":2: type is 'f31'"),
         (",ok,", ",fine,", ":2: status is 'fine'"),
         (",128,16384,", ",many,16384,", ":2: registers is not a number: 'many'"),
-        (",abc1234,", ",", ":2: 42 fields, the header has 43"),
+        (",abc1234,", ",", ":2: 51 fields, the header has 52"),
         ("01_naive,", "naive,", ":2: kernel does not start with a rung's number: 'naive'"),
     ],
 )
@@ -69,6 +70,25 @@ def test_a_bad_line_is_named(folder, old, new, said):
         load(folder)
     assert f"{path}{said}" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_from_before_there_were_counters_is_read(folder):
+    path = folder / "ladder.csv"
+    with path.open(newline="") as lines:
+        records = [record[: -len(COUNTERS)] for record in csv.reader(lines)]
+    path.write_text("".join(",".join(record) + "\n" for record in records))
+    frame = load(folder).ladder
+    assert len(frame) == len(synthetic.all_rows())
+    assert frame[COUNTERS].isna().all(axis=None)
+    assert set(frame["utc"]) == {row("01_naive", SIZE)["utc"]}
+
+
+def test_a_folder_of_the_simulator_is_told_from_one_of_a_gpu(folder, tmp_path):
+    simulated = synthetic.write_simulation(tmp_path / "simulated")
+    assert is_simulation(simulated) and not is_simulation(folder)
+    simulation = load_simulation(simulated)
+    assert simulation.gpu == synthetic.SIMULATOR
+    assert simulation.counts["median_ms"].isna().all() and len(simulation.counts) == 2 * len(synthetic.RATIOS)
 
 
 def test_rows_of_two_gpus_are_refused(tmp_path):

@@ -40,6 +40,7 @@ struct Launched {
     launch.grid = {blocks, 1, 1};
     launch.block = {threads, 1, 1};
     launch.seed = seed;
+    launch.threads = 4;  // blocks run at the same time on any machine
     launch.params.resize(8);
     std::memcpy(launch.params.data(), &address, 8);
     const ptx::Module module = ptx::parse(text);
@@ -162,6 +163,19 @@ TEST(Atomics, FromEveryBlock) {
   EXPECT_EQ(run.out[3], 0x46000000U) << "8192.0";
 }
 
+/// Which of several lanes wins is not specified: every seed may choose another, and every lane's turn comes.
+TEST(Warp, LanesThatWriteToOnePlaceWinInTurn) {
+  uint32_t winners = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Launched run(
+        {"st.shared.u32 [tile], %t;", "bar.warp.sync -1; ld.shared.u32 %r2, [tile];", "st.global.u32 [%mine], %r2;"},
+        32, 1, 4096, seed);
+    for (uint32_t t = 1; t < 32; ++t) ASSERT_EQ(run.out[t], run.out[0]);
+    winners |= 1U << run.out[0];
+  }
+  EXPECT_EQ(winners, 0xffffffffU);
+}
+
 // --- planted faults: each is reported, at its line --------------------------------------------------------------------------
 
 const std::string own_word = "mov.u64 %d0, tile; mul.wide.u32 %d1, %t, 4; add.s64 %d1, %d1, %d0; ";
@@ -214,6 +228,30 @@ TEST(Checks, Deadlock) {
                  "test.cu:103"},
                 96);
 }
+/// A loop that waits for a word that nobody is left to write; with nanosleep too.
+TEST(Checks, Livelock) {
+  for (const std::string pause : {"", "nanosleep.u32 20; "})
+    for (const uint32_t threads : {32U, 96U})
+      expect_report({"setp.ge.u32 %p1, %t, 32; @%p1 bra END;",
+                     "SPIN: ld.volatile.global.u32 %r2, [%out]; setp.eq.s32 %p2, %r2, 0; " + pause + "@%p2 bra SPIN;",
+                     "END: bar.sync 0; st.global.u32 [%mine], 1;"},
+                    Fault::launch_failure, {"livelock", "test.cu:102", "warp 0 spins"}, threads);
+}
+
+/// Blocks on several CPU threads that wait for one another's words, long, but not in vain.
+TEST(Barriers, SpinningOnAnotherBlockIsNoLivelock) {
+  const Launched run(
+      {"mov.u32 %r2, 0;",
+       // each of the two blocks counts far on, and then the other one's turn comes
+       "ROUND: setp.eq.s32 %p1, %r0, 0; and.b32 %r3, %r2, 1; setp.eq.s32 %p2, %r3, %r0; @%p2 bra WORK;",
+       "WAIT: ld.volatile.global.u32 %r4, [%out]; setp.le.u32 %p3, %r4, %r2; @%p3 bra WAIT; bra.uni NEXT;",
+       "WORK: mov.u32 %r5, 0;", "COUNT: add.s32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 8000000; @%p4 bra COUNT;",
+       "add.s32 %r6, %r2, 1; st.volatile.global.u32 [%out], %r6;",
+       "NEXT: add.s32 %r2, %r2, 1; setp.lt.u32 %p5, %r2, 4; @%p5 bra ROUND;"},
+      1, 2);
+  EXPECT_EQ(run.out[0], 4U);
+}
+
 TEST(Checks, Trap) { expect_report({"setp.eq.s32 %p1, %t, 3;", "@%p1 trap;"}, Fault::trap, {"test.cu:102", "lane 3"}); }
 
 // --- counts ------------------------------------------------------------------------------------------------------------------
@@ -228,6 +266,18 @@ TEST(Counts, SectorsAndLines) {
   EXPECT_EQ(run.counters.total.global_load_bytes, 128U);
   EXPECT_EQ(run.counters.total.flops[0], 64U);
   EXPECT_EQ(run.counters.lines.at({"test.cu", 102}).global_loads, 1U);
+}
+
+/// The same addresses relative to one another cost differently in the two spaces.
+TEST(Counts, OneLoadFromGlobalAndThenFromSharedMemory) {
+  const Launched run(
+      {"mul.wide.u32 %d1, %t, 8; add.s64 %d2, %out, %d1; mov.u64 %d3, tile; add.s64 %d3, %d3, %d1; st.shared.u64 "
+       "[%d3], "
+       "%d1; cvta.shared.u64 %d3, %d3; mov.u32 %r2, 0;",
+       "LOOP: ld.u32 %r3, [%d2];", "mov.u64 %d2, %d3; add.s32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 2; @%p1 bra LOOP;"});
+  const Counts& load = run.counters.lines.at({"test.cu", 102});
+  EXPECT_EQ(load.global_load_sectors, 8U);
+  EXPECT_EQ(load.shared_load_wavefronts, 2U);
 }
 
 TEST(Counts, WavefrontsAreThoseOfTheLadder) {

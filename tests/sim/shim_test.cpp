@@ -20,16 +20,18 @@ struct Result {
   std::string output;  ///< standard output and error
 };
 
-Result run(const std::string& program, const std::string& arguments = "", const std::string& environment = "") {
-  const std::string command =
-      environment + " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
+Result shell(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   Result result;
   std::array<char, 4096> part;
   while (const size_t bytes = fread(part.data(), 1, part.size(), pipe)) result.output.append(part.data(), bytes);
   const int status = pclose(pipe);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+Result run(const std::string& program, const std::string& arguments = "", const std::string& environment = "") {
+  return shell(environment + " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments);
 }
 
 class Program : public testing::TestWithParam<const char*> {};
@@ -42,8 +44,21 @@ TEST_P(Program, ComputesWhatTheCpuComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, Program,
                          testing::Values("vector_add", "reduction", "variables", "dynamic_shared", "grid_2d",
-                                         "histogram", "thrust_reduce", "memory", "launches"),
+                                         "histogram", "thrust_reduce", "memory", "launches", "wmma_gemm", "mma_gemm",
+                                         "tma", "wgmma", "clusters", "tensor_maps"),
                          [](const auto& program) { return std::string(program.param); });
+
+/// The multi-stage kernel with one thing wrong: reported at the line, or, where it is a wrong index, seen in the result.
+TEST(MmaGemm, PlantedFaults) {
+  const auto expect = [](const std::string& fault, const std::vector<std::string>& parts) {
+    const Result result = run("mma_gemm", fault);
+    EXPECT_EQ(result.status, 1) << fault;
+    for (const std::string& part : parts) EXPECT_THAT(result.output, testing::HasSubstr(part)) << fault;
+  };
+  expect("wait_too_few", {"still under way: nobody has waited for it", "ldmatrix.sync.aligned.m8n8.x4"});
+  expect("no_barrier", {"shared memory at", "mma_gemm.cu"});
+  expect("no_swizzle_on_load", {"got", "expected"});
+}
 
 struct Planted {
   const char* kind;
@@ -71,6 +86,45 @@ INSTANTIATE_TEST_SUITE_P(Shim, ShimFault,
                                          Planted{"misaligned", "cudaErrorMisalignedAddress", "write_bytes"},
                                          Planted{"trap", "cudaErrorLaunchFailure", "stop"}),
                          [](const auto& fault) { return std::string(fault.param.kind); });
+
+/// The same lines from a kernel and from the host.
+TEST(ShimAlone, PrintfInAKernelPrintsWhatTheHostPrints) {
+  const Result result = run("printf");
+  EXPECT_EQ(result.status, 0) << result.output;
+  const size_t middle = result.output.find("---\n");
+  ASSERT_NE(middle, std::string::npos) << result.output;
+  EXPECT_GT(middle, 100U);
+  EXPECT_EQ(result.output.substr(0, middle), result.output.substr(middle + 4));
+}
+
+TEST(ShimAlone, WhatWasPrintedBeforeAFaultIsSeen) {
+  const Result result = run("printf", "fault");
+  EXPECT_THAT(result.output, testing::HasSubstr("before the fault: 7\n"));
+  EXPECT_THAT(result.output, testing::HasSubstr("printf.cu:"));
+}
+
+/// Registers and local memory as ptxas noted them, by another reader of the same machine code.
+TEST(ShimAlone, AttributesOfKernelsAreThoseOfTheMachineCode) {
+  const Result asked = run("attributes");
+  EXPECT_THAT(asked.output, testing::EndsWith("passed\n"));
+  const Result dump = shell("PATH=\"$PATH:/usr/local/cuda/bin:" GEMM_LADDER_SOURCE
+                            "/.deps/sass/bin\" cuobjdump --dump-resource-usage " SIM_PROGRAMS_DIR "/attributes");
+  if (dump.status != 0) GTEST_SKIP() << "no cuobjdump here";
+  std::string expected;
+  for (const std::string name : {"light", "heavy", "local"}) {
+    const size_t kernel = dump.output.find(name);
+    ASSERT_NE(kernel, std::string::npos) << dump.output;
+    const auto number = [&](const std::string& key) {
+      return std::stoi(dump.output.substr(dump.output.find(key, kernel) + key.size()));
+    };
+    EXPECT_THAT(asked.output, testing::HasSubstr(name + " " + std::to_string(number("REG:")) + " " +
+                                                 std::to_string(number("STACK:")) + "\n"));
+    if (name == "heavy") {  // 256 threads of so many registers
+      const int warps = 16384 / (number("REG:") * 32 / 256 * 256) * 4;
+      EXPECT_THAT(asked.output, testing::HasSubstr("blocks " + std::to_string(warps / 8) + "\n"));
+    }
+  }
+}
 
 TEST(ShimAlone, CountsAreWrittenAsCsvAndRepeat) {
   std::vector<std::string> files;

@@ -1,5 +1,6 @@
 // Variables of the device: initialised and written __constant__, __device__ with and without an initial value (one is
-// the address of another), and __managed__, which the host reads and writes by its name.
+// the address of another), and __managed__, which the host reads and writes by its name. A table of functions lies beside
+// them, through which no kernel calls.
 #include "check.h"
 
 __constant__ float weights[4] = {1, 2, 3, 4};
@@ -9,12 +10,17 @@ __device__ int* const counter_address = &counter;
 __device__ double table[3];
 __managed__ int both = 5;
 
+__device__ float twice(float x) { return 2 * x; }
+__device__ float half(float x) { return x / 2; }
+__device__ float (*functions[2])(float) = {twice, half};
+
 __global__ void use(float* out) {
   const int i = threadIdx.x;
   out[i] = weights[i % 4] * i + offset;
   if (i < 3) table[i] = i + 0.5;
   if (i == 0) *counter_address += 2;
   if (i == 0) both *= 10;
+  if (i == 0 && (!functions[0] || functions[0] == functions[1])) both = -1;
 }
 
 int main() {

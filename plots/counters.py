@@ -1,0 +1,135 @@
+"""What the simulator counted, rung by rung: global loads and stores, wavefronts of shared memory, instructions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plots import style
+from plots.data import Simulation
+from plots.grid import Grid
+from plots.rungs import is_variant, order
+from plots.units import Shape, digits
+
+SECTOR_BYTES = 32
+WARP = 32
+GLOBAL, IDEAL, CONFLICTS, PLAIN = "#3b6fa0", "#3f8f6b", "#d55e00", "#6f6f6f"
+PANELS = [(0.205, 0.215), (0.475, 0.215), (0.745, 0.215)]  # left edge and width of each
+BESIDE = {"ha": "left", "va": "center", "fontsize": 9, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8}}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counters of one type at one shape, of every kernel that came out right."""
+
+    type: str
+    shape: Shape
+    rows: dict[str, Any]  # kernel, in ladder order -> row with the CSV's columns as attributes
+
+    def loaded(self, kernel: str) -> float:
+        """Bytes that global loads move, in whole sectors; a GPU takes some of them from L1."""
+        return self.rows[kernel].sim_global_load_sectors * SECTOR_BYTES
+
+    def stored(self, kernel: str) -> float:
+        """Bytes that global stores move, in whole sectors."""
+        return self.rows[kernel].sim_global_store_sectors * SECTOR_BYTES
+
+    def excess(self, kernel: str) -> float:
+        """Wavefronts beyond the fewest that the bytes need: bank conflicts."""
+        return self.rows[kernel].sim_shared_wavefronts - self.rows[kernel].sim_shared_ideal
+
+    def an_fma(self, count: float) -> float:
+        """A count for each of the M·N·K multiply-adds."""
+        return count / (self.shape.flop / 2)
+
+    def instructions_an_fma(self, kernel: str) -> float:
+        """Warp instructions of PTX for each FMA of a warp."""
+        return self.an_fma(WARP * self.rows[kernel].sim_warp_instructions)
+
+    def for_four_fmas(self, wavefronts: float) -> float:
+        """Wavefronts for four FMAs of a warp, which an SM starts in the time of one wavefront."""
+        return self.an_fma(4 * WARP * wavefronts)
+
+
+def counted(simulation: Simulation) -> list[Counted]:
+    """The counters by type and shape, small shapes first."""
+    frame = simulation.counts[(simulation.counts["status"] == "ok") & simulation.counts["sim_warp_instructions"].notna()]
+    tables = []
+    for (kind, shape), rows in frame.groupby(["type", "shape"], sort=False):
+        by_kernel = {row.kernel: row for row in sorted(rows.itertuples(), key=lambda row: order(row.kernel))}
+        tables.append(Counted(str(kind), shape, by_kernel))
+    return sorted(tables, key=lambda table: (table.type, table.shape.flop, table.shape))
+
+
+def grid(table: Counted) -> Grid:
+    """Every counter of every rung."""
+    head = ["rung", "loaded, MB in sectors", "asked for by lanes, MB", "stored, MB in sectors", "shared wavefronts"]
+    head += ["of them conflicts"]
+    head += ["wavefronts for 4 FMAs", "PTX warp instructions", "instructions an FMA", "warps at barriers"]
+    rows = []
+    for kernel, row in table.rows.items():
+        cells = [
+            *(digits(size / 1e6) for size in (table.loaded(kernel), row.sim_global_load_bytes, table.stored(kernel))),
+            f"{row.sim_shared_wavefronts:,.0f}",
+            f"{table.excess(kernel):,.0f}",
+            digits(table.for_four_fmas(row.sim_shared_wavefronts)),
+            f"{row.sim_warp_instructions:,.0f}",
+            digits(table.instructions_an_fma(kernel)),
+            f"{row.sim_barriers:,.0f}",
+        ]
+        rows.append([kernel, *cells])
+    return Grid(head, rows)
+
+
+def draw(table: Counted) -> Figure:
+    """Three panels of horizontal bars, a rung a line: bytes an FMA, wavefronts for four FMAs, instructions an FMA."""
+    kernels = list(table.rows)
+    fig = style.figure(1.05 + 0.34 * len(kernels))
+    height = fig.get_figheight()
+    panels = [fig.add_axes((left, 0.6 / height, width, 1 - 1.0 / height)) for left, width in PANELS]
+    traffic = [[table.an_fma(table.loaded(k) + table.stored(k)) for k in kernels]]
+    shared = [
+        [table.for_four_fmas(table.rows[k].sim_shared_ideal) for k in kernels],
+        [table.for_four_fmas(table.excess(k)) for k in kernels],
+    ]
+    panels[0].set_xscale("log")  # the ladder spans three orders of magnitude here
+    _bars(panels[0], kernels, traffic, [GLOBAL], "bytes an FMA (logarithmic)", "global memory")
+    _bars(panels[1], kernels, shared, [IDEAL, CONFLICTS], "wavefronts for 4 FMAs", "shared memory (red: conflicts)")
+    instructions = [[table.instructions_an_fma(k) for k in kernels]]
+    _bars(panels[2], kernels, instructions, [PLAIN], "PTX instructions an FMA", "instructions")
+    for panel in panels[1:]:  # where FMAs alone would be the limit
+        panel.axvline(1, color=style.FAINT, linewidth=1, linestyle="-.", zorder=0.5)
+        panel.set_yticks([])
+    panels[0].set_yticks(range(len(kernels)), kernels)
+    return fig
+
+
+def _bars(ax: Axes, kernels: list[str], parts: list[list[float]], colours: list[str], unit: str, title: str) -> None:
+    """Stacked bars with their sums beside them."""
+    sums = [sum(values) for values in zip(*parts, strict=True)]
+    start = [0.0] * len(kernels)
+    for values, colour in zip(parts, colours, strict=True):
+        bars = ax.barh(range(len(kernels)), values, left=start, height=0.72, color=colour, edgecolor="white", linewidth=0)
+        for bar, kernel in zip(bars, kernels, strict=True):
+            bar.set_hatch("////" if is_variant(kernel) else None)
+        start = [low + value for low, value in zip(start, values, strict=True)]
+    low, right = _limits(sums, ax.get_xscale() == "log")
+    for place, value in enumerate(sums):
+        ax.annotate(digits(value), (max(value, low), place), xytext=(3, 0), textcoords="offset points", **BESIDE)
+    ax.tick_params(axis="y", length=0)
+    if ax.get_xscale() != "log":
+        ax.locator_params(axis="x", nbins=4)
+    ax.set_ylim(len(kernels) - 0.4, -0.6)
+    ax.set_xlim(low, right)
+    ax.set_xlabel(unit)
+    ax.set_title(title, fontsize=10)
+
+
+def _limits(sums: list[float], logarithmic: bool) -> tuple[float, float]:
+    """The ends of an axis, with room for a number beside the longest bar."""
+    if not logarithmic:
+        return 0.0, max([*sums, 1.0]) * 1.42
+    known = [value for value in sums if value > 0] or [1.0]
+    low, high = min(known) / 2, max(known)
+    return low, high * (high / low) ** 0.42

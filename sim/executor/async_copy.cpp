@@ -1,0 +1,91 @@
+// cp.async (PTX ISA 9.7.9.25.3, "Non-bulk copy").
+//
+// Nothing is promised about a copy between its issue and the wait that completes it, and the executor takes the worst:
+// it happens at that wait, and reads its source then. Until then the words that it will write are under way, and whoever
+// touches them is reported. Groups belong to a lane. A copy that nobody waits for never lands: nobody could have seen it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "sim/executor/block.h"
+
+namespace sim {
+
+void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  AsyncCopy copy;
+  copy.op = pc;
+  copy.bytes = op.bytes;
+  copy.mask = mask;
+  copy.group = warp.groups;
+
+  // How much of the source is read: src-size bytes, none where ignore-src is true.
+  copy.valid.fill(op.bytes);
+  if (op.o.b) {
+    const uint32_t* size = reinterpret_cast<const uint32_t*>(warp.registers + op.o.b);
+    for (int l = 0; l < warp_size; ++l) {
+      if (!(mask >> l & 1)) continue;
+      if (size[l] > op.bytes)
+        report(warp, l, op, fmt::format("a copy of {} bytes with a source of {}", op.bytes, size[l]),
+               Fault::launch_failure);
+      copy.valid[l] = uint8_t(size[l]);
+    }
+  } else if (op.o.extra) {
+    Mask ignored;
+    std::memcpy(&ignored, warp.registers + op.o.extra, sizeof ignored);
+    if (op.o.flags & flag_not_c) ignored = ~ignored;
+    for (int l = 0; l < warp_size; ++l)
+      if (ignored >> l & 1) copy.valid[l] = 0;
+  }
+
+  const Addresses to = addresses(warp, op);
+  const Addresses from = addresses(warp, op.from);
+  check_aligned(warp, op, mask, to, op.bytes);
+  check_aligned(warp, op, mask, from, op.bytes);
+  std::array<Mask, 17> by_size{};
+  uint64_t bytes = 0;
+  for (int l = 0; l < warp_size; ++l) {
+    copy.to[l] = uint32_t(to[l]);
+    copy.from[l] = reinterpret_cast<const std::byte*>(from[l]);
+    if (!(mask >> l & 1)) continue;
+    by_size[copy.valid[l]] |= Mask{1} << l;
+    bytes += copy.valid[l];
+  }
+  for (uint32_t size = 1; size < by_size.size(); ++size)
+    if (by_size[size]) check_bounds(warp, op, pc, by_size[size], from, size);
+  if (const Mask reading = mask & ~by_size[0]) count_global(pc, reading, from, bytes, 0);
+  check_shared(warp, op, pc, mask, *this, to, op.bytes);
+  warp.copies.push_back(copy);
+}
+
+void Block::async_wait(Warp& warp, const Op& op, Mask mask) {
+  // Groups before this one are complete. wait_all is commit_group and wait_group 0.
+  std::array<uint32_t, warp_size> first{};
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    warp.groups[l] += op.sub;
+    first[l] = warp.groups[l] - std::min(warp.groups[l], op.o.immediate);
+  }
+  for (AsyncCopy& copy : warp.copies) {
+    Mask due = 0;
+    for (int l = 0; l < warp_size; ++l) due |= Mask{copy.group[l] < first[l]} << l;
+    if (due &= copy.mask) land(copy, due, warp.actor, clocks_.now(warp.actor));
+  }
+  std::erase_if(warp.copies, [](const AsyncCopy& copy) { return copy.mask == 0; });
+}
+
+void Block::land(AsyncCopy& copy, Mask due, uint32_t actor, uint32_t time) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(due >> l & 1)) continue;
+    std::byte* const to = shared_.data() + copy.to[l];
+    std::memcpy(to, copy.from[l], copy.valid[l]);
+    std::memset(to + copy.valid[l], 0, copy.bytes - copy.valid[l]);
+    for (uint32_t word = copy.to[l] / 4; word < (copy.to[l] + copy.bytes) / 4; ++word)
+      shared_.end_async_write(word, actor, copy.op, time);
+  }
+  copy.mask &= ~due;
+}
+
+}  // namespace sim

@@ -1,0 +1,317 @@
+// Bulk copies: what is checked when one is issued, and how it lands.
+#include "sim/executor/bulk_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sim/executor/cluster.h"
+
+namespace sim {
+namespace {
+
+using Found = SharedMemory::Found;
+
+uint64_t value(const Warp& warp, const Address& a, int lane) {
+  uint64_t base = 0;
+  std::memcpy(&base, warp.registers + a.base + size_t(lane) * a.bytes, a.bytes);
+  const uint64_t address = base + uint64_t(a.displacement);
+  return a.bytes == 4 ? uint32_t(address) : address;
+}
+uint32_t word(const Warp& warp, uint32_t offset, int lane) {
+  return reinterpret_cast<const uint32_t*>(warp.registers + offset)[lane];
+}
+
+}  // namespace
+
+/// An end in shared memory, of any block of the cluster where its state space says so.
+BulkCopy::End Block::shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster) {
+  if (in_shared_window(address)) address -= shared_window;
+  Block& owner = cluster ? owner_of(warp, lane, op, address) : *this;
+  return {&owner, cluster ? shared_offset(address) : address};
+}
+
+/// Issues the copies of the lanes of `mask`.
+void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  const bool tensor = op.o.flags & flag_tensor, to_shared = op.space == Space::shared;
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    BulkCopy copy;
+    copy.op = &op;
+    copy.pc = pc;
+    copy.warp = &warp;
+    copy.lane = l;
+    const uint64_t to = value(warp, op.addresses[0], l), from = value(warp, op.addresses[1], l);
+    copy.to = to_shared ? shared_end(warp, l, op, to, true) : BulkCopy::End{nullptr, to};
+    copy.from = Space(op.sub) == Space::shared ? shared_end(warp, l, op, from, false) : BulkCopy::End{nullptr, from};
+    if (tensor) {
+      copy.map = tensor_map(warp, l, op, to_shared ? from : to);
+      for (size_t d = 0; d < op.elements.size(); ++d) copy.corner[d] = int32_t(word(warp, op.elements[d].offset, l));
+      if (op.elements.size() != copy.map.rank)
+        report(warp, l, op,
+               fmt::format("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
+               Fault::launch_failure);
+      copy.bytes = copy.map.box_bytes();
+    } else {
+      copy.bytes = word(warp, op.o.b, l);
+    }
+    copy.group = warp.bulk_groups[l];
+    count_bulk(copy);
+    if (!to_shared) {
+      issue(std::move(copy));
+      continue;
+    }
+    copy.mbarrier = shared_end(warp, l, op, value(warp, op.addresses[2], l), true);
+    if (!(op.o.flags & flag_multicast)) {
+      issue(std::move(copy));
+      continue;
+    }
+    // To the same offsets in each of the blocks; the copies may land apart.
+    const uint32_t ranks = reinterpret_cast<const uint16_t*>(warp.registers + op.o.c)[l];
+    for (uint32_t rank = 0; rank < 16; ++rank) {
+      if (!(ranks >> rank & 1)) continue;
+      if (rank >= launch_.cluster.count())
+        report(warp, l, op, fmt::format("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
+               Fault::illegal_address);
+      BulkCopy one = copy;
+      one.to.block = one.mbarrier.block = &cluster_.block(rank);
+      issue(std::move(one));
+    }
+  }
+}
+
+TensorMap Block::tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) const {
+  if (address % 64)
+    report(warp, lane, op, fmt::format("misaligned tensor map at {:#x}: it needs a multiple of 64", address),
+           Fault::misaligned);
+  const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
+  const bool is_param = address >= param && address + 128 <= param + launch_.params.size();
+  TensorMap map;
+  if (is_param || memory_.contains(address, 128)) std::memcpy(&map, reinterpret_cast<void*>(address), sizeof map);
+  if (map.magic != TensorMap::valid)
+    report(warp, lane, op, fmt::format("no tensor map at {:#x}", address), Fault::illegal_address);
+  if (std::any_of(map.step.begin(), map.step.begin() + map.rank, [](uint8_t step) { return step != 1; }))
+    report(warp, lane, op, "a tensor map with element strides other than 1 is not supported", Fault::unsupported);
+  return map;
+}
+
+/// Checks all that is known when the copy is issued, and makes it pending.
+void Block::issue(BulkCopy copy) {
+  const Op& op = *copy.op;
+  Warp& warp = *copy.warp;
+  const bool tensor = copy.map.rank;
+  const auto fail = [&](const std::string& what, Fault fault) { report(warp, copy.lane, op, what, fault); };
+  if (!tensor && (copy.bytes == 0 || copy.bytes % 16))
+    fail(fmt::format("a bulk copy of {} bytes: only multiples of 16 can be", copy.bytes), Fault::misaligned);
+  for (const BulkCopy::End& end : {copy.from, copy.to}) {
+    const uint64_t align = !tensor ? 16 : end.block ? 128 : 1;
+    if (end.address % align)
+      fail(fmt::format("misaligned address {:#x}: this bulk copy needs a multiple of {}", end.address, align),
+           Fault::misaligned);
+    if (!end.block) {
+      if (!tensor && !memory_.contains(end.address, copy.bytes))
+        fail(fmt::format("a bulk copy of {} bytes outside of every allocation: {}", copy.bytes,
+                         memory_.describe(end.address)),
+             Fault::illegal_address);
+      continue;
+    }
+    check_reachable(warp, copy.lane, op, *end.block);
+    SharedMemory& shared = end.block->shared_;
+    if (end.address >= shared.size() || copy.bytes > shared.size() - end.address)
+      fail(fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.bytes,
+                       end.address, shared.size()),
+           Fault::illegal_address);
+  }
+  for (uint32_t w = 0; copy.from.block && w < copy.bytes / 4; ++w) {
+    const uint32_t at = uint32_t(copy.from.address / 4) + w;
+    SharedMemory& shared = copy.from.block->shared_;
+    if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc); verdict.found != Found::nothing)
+      report_shared(warp, copy.lane, op, at, "read", verdict);
+    if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
+  }
+  for (uint32_t w = 0; copy.to.block && w < copy.bytes / 4; ++w) {
+    const uint32_t at = uint32_t(copy.to.address / 4) + w;
+    const auto verdict = copy.to.block->shared_.begin_async_write(at, warp.actor, copy.pc);
+    if (verdict.found != Found::nothing) report_shared(warp, copy.lane, op, at, "write", verdict);
+  }
+  if (copy.mbarrier.block) {
+    const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
+    if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at))
+      fail(fmt::format("the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
+                       "fence.proxy.async after its initialisation",
+                       copy.mbarrier.address),
+           Fault::launch_failure);
+  }
+  cluster_.pending_.push_back(std::move(copy));
+}
+
+void Block::report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const {
+  report(warp, lane, op,
+         fmt::format("the asynchronous proxy reads shared memory at {:#x}, which the generic proxy wrote: no "
+                     "fence.proxy.async between",
+                     4 * word),
+         Fault::launch_failure);
+}
+
+/// Requests, bytes and sectors of global memory. Elements outside of the tensor cost nothing.
+void Block::count_bulk(const BulkCopy& copy) {
+  if (copy.from.block && copy.to.block) return;
+  OpCount& count = counts_[copy.pc];
+  ++count.global_requests;
+  const auto add = [&](uint64_t address, uint64_t bytes) {
+    if (!bytes) return;
+    count.global_bytes += bytes;
+    count.sectors += (address + bytes - 1) / 32 - address / 32 + 1;
+  };
+  if (!copy.map.rank) return add(copy.from.block ? copy.to.address : copy.from.address, copy.bytes);
+  for (uint32_t row = 0; row < copy.map.rows(); ++row) {
+    const TensorRow found = row_of(copy.map, copy.corner, row);
+    add(found.address, found.bytes);
+  }
+}
+
+// --- landing -----------------------------------------------------------------------------------------------------------------
+
+void Block::check_tensor_row(const BulkCopy& copy, const TensorRow& row) const {
+  if (!memory_.contains(row.address, row.bytes))
+    report(
+        *copy.warp, copy.lane, *copy.op,
+        fmt::format("the tensor map's tensor reaches outside of every allocation: {}", memory_.describe(row.address)),
+        Fault::illegal_address);
+}
+
+/// Takes the bytes from the source, in the order of shared memory, without the swizzle.
+void Block::read_source(BulkCopy& copy) {
+  if (copy.was_read) return;
+  copy.was_read = true;
+  copy.data.assign(copy.bytes, std::byte{0});
+  if (copy.from.block) {
+    SharedMemory& shared = copy.from.block->shared_;
+    for (uint32_t at = 0; at < copy.bytes; at += 16)
+      std::memcpy(&copy.data[at], shared.data() + copy.swizzle()(uint32_t(copy.from.address) + at), 16);
+    for (uint32_t w = 0; w < copy.bytes / 4; ++w)
+      shared.end_async_read(uint32_t(copy.from.address / 4) + w, copy.warp->actor, copy.pc,
+                            clocks_.now(copy.warp->actor));
+    return;
+  }
+  if (!copy.map.rank) {
+    std::memcpy(copy.data.data(), reinterpret_cast<const void*>(copy.from.address), copy.bytes);
+    return;
+  }
+  const uint32_t row_bytes = copy.map.row_bytes();
+  for (uint32_t r = 0; r < copy.map.rows(); ++r) {
+    const TensorRow row = row_of(copy.map, copy.corner, r);
+    if (!row.bytes) continue;
+    check_tensor_row(copy, row);
+    std::memcpy(&copy.data[size_t{r} * row_bytes + row.skipped], reinterpret_cast<const void*>(row.address), row.bytes);
+  }
+}
+
+/// Puts them where they belong, and tells the mbarrier.
+void Block::write_destination(BulkCopy& copy) {
+  if (!copy.to.block) {
+    const auto put = [&](uint64_t address, const std::byte* from, uint32_t bytes) {
+      if (!(copy.op->o.flags & flag_reduce)) {
+        std::memcpy(reinterpret_cast<void*>(address), from, bytes);
+        return;
+      }
+      const uint32_t each = copy.map.rank ? copy.map.element_bytes : copy.op->o.d_bytes;
+      const NumberType type = copy.map.rank ? copy.map.type : copy.op->type;
+      for (uint32_t i = 0; i < bytes; i += each)
+        add_atomically(type, each, reinterpret_cast<std::byte*>(address) + i, from + i);
+    };
+    if (!copy.map.rank) return put(copy.to.address, copy.data.data(), copy.bytes);
+    for (uint32_t r = 0; r < copy.map.rows(); ++r) {
+      const TensorRow row = row_of(copy.map, copy.corner, r);
+      if (!row.bytes) continue;
+      check_tensor_row(copy, row);
+      put(row.address, &copy.data[size_t{r} * copy.map.row_bytes() + row.skipped], row.bytes);
+    }
+    return;
+  }
+  Block& owner = *copy.to.block;
+  const auto found = copy.mbarrier.block->mbarriers_.find(uint32_t(copy.mbarrier.address));
+  if (found == copy.mbarrier.block->mbarriers_.end())
+    report(*copy.warp, copy.lane, *copy.op, "the mbarrier was invalidated before the copy was complete",
+           Fault::launch_failure);
+  Mbarrier& m = found->second;
+  const uint32_t actor = cluster_.blocks() * cluster_.warps_per_block() + owner.rank_;
+  const uint32_t time = clocks_.event(actor, m.arriving);
+  for (uint32_t at = 0; at < copy.bytes; at += 16)
+    std::memcpy(owner.shared_.data() + copy.swizzle()(uint32_t(copy.to.address) + at), &copy.data[at], 16);
+  for (uint32_t w = 0; w < copy.bytes / 4; ++w)
+    owner.shared_.end_async_write(uint32_t(copy.to.address / 4) + w, actor, copy.pc, time);
+  m.tx_count -= copy.bytes;
+  m.advance();
+}
+
+/// A bulk copy that an mbarrier of `block` at `address` waits for lands, if there is one; which, is random.
+bool Cluster::land_for(const Block& block, uint32_t address) {
+  return land_one(
+      [&](const BulkCopy& copy) { return copy.mbarrier.block == &block && copy.mbarrier.address == address; });
+}
+
+bool Cluster::land_any() {
+  return land_one([](const BulkCopy& copy) { return copy.mbarrier.block != nullptr; });
+}
+
+template <class Which>
+bool Cluster::land_one(const Which& which) {
+  const auto count = std::count_if(pending_.begin(), pending_.end(), which);
+  if (!count) return false;
+  auto skip = random_() % uint64_t(count);
+  auto copy = std::find_if(pending_.begin(), pending_.end(), which);
+  for (; skip; --skip) copy = std::find_if(copy + 1, pending_.end(), which);
+  Block& issuer = *copy->warp->block;
+  issuer.read_source(*copy);
+  issuer.write_destination(*copy);
+  pending_.erase(copy);
+  progress();
+  return true;
+}
+
+/// cp.async.bulk.commit_group and .wait_group, of each thread (PTX ISA 9.7.9.27.3). wait_group.read is content when the
+/// sources have been read.
+void Block::bulk_group(Warp& warp, const Op& op, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    if (op.sub == 0) {
+      ++warp.bulk_groups[l];
+      continue;
+    }
+    const auto awaited = [&](const BulkCopy& copy) {
+      return !copy.mbarrier.block && copy.warp == &warp && copy.lane == l &&
+             copy.group + op.o.immediate < warp.bulk_groups[l];
+    };
+    for (BulkCopy& copy : cluster_.pending_) {
+      if (!awaited(copy)) continue;
+      read_source(copy);
+      if (op.sub == 1) write_destination(copy);
+    }
+    if (op.sub == 1) std::erase_if(cluster_.pending_, awaited);
+  }
+}
+
+/// A block's shared memory goes with it; nothing may still be copied from or to it.
+void Block::check_pending() const {
+  for (const BulkCopy& copy : cluster_.pending_) {
+    if (copy.from.block == this && !copy.was_read)
+      report(*copy.warp, copy.lane, *copy.op,
+             "the block ends while this bulk copy may still read its shared memory: nobody has waited for it",
+             Fault::launch_failure);
+    if (copy.to.block == this)
+      report(*copy.warp, copy.lane, *copy.op,
+             "the block ends while this bulk copy into its shared memory is under way: nobody has waited for it",
+             Fault::launch_failure);
+  }
+}
+
+/// The kernel's end is the last moment for what is still on its way to global memory.
+void Cluster::finish() {
+  for (BulkCopy& copy : pending_) copy.warp->block->write_destination(copy);
+  pending_.clear();
+}
+
+}  // namespace sim

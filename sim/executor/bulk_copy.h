@@ -1,0 +1,40 @@
+// Bulk copies that have been issued and have not landed (PTX ISA 9.7.9.27, "Data Movement and Conversion Instructions: Bulk
+// copy"). They land as late as they may: a copy that an mbarrier tells of, when a warp spins on that mbarrier; one of a
+// bulk group, when its thread waits for the group, or with the cluster's end. What they copy they read only then.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/executor/tensor_map.h"
+
+namespace sim {
+
+class Block;
+struct Warp;
+
+struct BulkCopy {
+  /// One end: global memory where `block` is null, else that block's shared memory.
+  struct End {
+    Block* block = nullptr;
+    uint64_t address = 0;
+  };
+
+  const Op* op = nullptr;
+  uint32_t pc = 0;
+  Warp* warp = nullptr;  ///< that issued it, and which of its lanes
+  int lane = 0;
+  End from, to;
+  uint32_t bytes = 0;
+  TensorMap map;  ///< of the global end; rank 0: none, plain bytes
+  std::array<int32_t, 5> corner{};
+  End mbarrier;           ///< that it tells; no block: it belongs to a bulk group
+  uint32_t group = 0;     ///< of its thread
+  bool was_read = false;  ///< its bytes are in `data`
+  std::vector<std::byte> data;
+
+  Swizzle swizzle() const { return {map.swizzle}; }
+};
+
+}  // namespace sim

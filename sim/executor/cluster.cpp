@@ -1,0 +1,205 @@
+// Whose turn it is among the warps of a cluster, the cluster's barrier, and deadlock.
+#include "sim/executor/cluster.h"
+
+#include <fmt/format.h>
+
+namespace sim {
+namespace {
+
+constexpr uint32_t param_alignment = 128;  ///< of a tensor map among the parameters; cuTensorMapEncode asks for 64
+
+/// How often a warp looks at an mbarrier in vain, while nothing at all happens, before that is a deadlock. More than one
+/// time, since its lanes may be in different loops.
+constexpr uint32_t patience = 64;
+
+}  // namespace
+
+Cluster::Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch,
+                 const DeviceMemory& memory, Headway& headway, size_t worker)
+    : program(program),
+      module(module),
+      launch(launch),
+      memory(memory),
+      clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * (warps_per_block() + 1)),
+      counts_(program.ops.size()),
+      patterns_(program.ops.size()),
+      ranges_(program.ops.size()),
+      param_bytes_(launch.params.size() + param_alignment),
+      headway_(headway),
+      worker_(worker) {
+  const uint64_t begin = reinterpret_cast<uint64_t>(param_bytes_.data());
+  param_ = param_bytes_.data() + (param_alignment - begin % param_alignment) % param_alignment;
+  std::copy(launch.params.begin(), launch.params.end(), param_);
+  const uint64_t count = (launch.cooperative ? launch.grid : launch.cluster).count();
+  for (uint32_t rank = 0; rank < count; ++rank) blocks_.push_back(std::make_unique<Block>(*this, rank));
+  for (const auto& block : blocks_)
+    for (Warp& warp : block->warps()) warps_.push_back(&warp);
+}
+
+void Cluster::start(uint64_t index) {
+  index_ = index;
+  random_.seed(launch.seed * 0x9e3779b97f4a7c15 + index);
+  clocks.reset();
+  progress_ = 0;
+  pending_.clear();
+  phase_ = 0;
+  arriving_.clear();
+  arrived_.clear();
+  const Extent& size = launch.cooperative ? launch.grid : launch.cluster;
+  const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
+  const Extent first{uint32_t(index % nx) * size.x, uint32_t(index / nx % ny) * size.y,
+                     uint32_t(index / nx / ny) * size.z};
+  for (uint32_t rank = 0; rank < blocks_.size(); ++rank)
+    blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y, first.z + rank / size.x / size.y});
+}
+
+void Cluster::run(uint64_t index) {
+  start(index);
+  while (Warp* const warp = next()) {
+    warp->block->run_warp(*warp);
+    look_at(*warp);
+    if (warp->state != Warp::done) continue;
+    warp->block->warp_ended();
+    check_barrier();
+  }
+  finish();
+}
+
+bool Cluster::has_patience(const Warp& warp) const {
+  return warp.poll.progress != progress_ || warp.poll.times < patience;
+}
+
+/// A turn has ended. One that ended while the warp span may have changed nothing at all: if that is so of every warp that
+/// does not wait, on all workers, it stays so.
+void Cluster::look_at(Warp& warp) {
+  if (warp.state == Warp::polling) return;  // that has its own patience
+  if (warp.state != Warp::ready || !warp.spun) {
+    ++events_;
+    return;
+  }
+  Spin& spin = warp.spin;
+  const uint64_t state = warp.block->state_of(warp);
+  if (state != spin.state) ++events_;
+  spin.same = spin.events == events_ ? spin.same + 1 : 0;
+  spin.state = state;
+  spin.events = events_;
+  for (const Warp* const w : warps_) {
+    const bool may_go_on = w->state == Warp::ready     ? w->spin.events != events_ || w->spin.same < 2
+                           : w->state == Warp::polling ? has_patience(*w)
+                                                       : false;
+    if (may_go_on) return headway_.busy(worker_);
+  }
+  switch (headway_.spins(worker_)) {
+    case Headway::Verdict::go_on:
+      return;
+    case Headway::Verdict::livelock:
+      livelock(warp);
+    case Headway::Verdict::stop:
+      throw Stopped{};
+  }
+}
+
+/// A warp that can run; null where all have ended. Those that spin on an mbarrier come rarely, or when nobody else can.
+Warp* Cluster::next() {
+  ready_.clear();
+  polling_.clear();
+  bool all_done = true;
+  for (Warp* const warp : warps_) {
+    if (warp->state == Warp::ready) ready_.push_back(warp);
+    if (warp->state == Warp::polling) polling_.push_back(warp);
+    all_done = all_done && warp->state == Warp::done;
+  }
+  if (all_done) return nullptr;
+  if (!ready_.empty() && (polling_.empty() || random_() % 8)) return ready_[random_() % ready_.size()];
+  if (polling_.empty()) deadlock();
+  if (ready_.empty()) {
+    bool hope = false;
+    for (const Warp* const warp : polling_) hope = hope || has_patience(*warp);
+    if (!hope && !land_any()) deadlock();
+  }
+  Warp* const warp = polling_[random_() % polling_.size()];
+  if (ready_.empty() || random_() % 2) land_for(*warp->block, warp->poll.address);
+  return warp;
+}
+
+// --- barrier.cluster (PTX ISA 9.7.13.3) --------------------------------------------------------------------------------------
+
+void Cluster::arrive(Warp& warp, const Op& op) {
+  if (warp.cluster_arrived)
+    warp.block->report(warp, 0, op, "the warp arrives at the cluster's barrier a second time without waiting there",
+                       Fault::launch_failure);
+  warp.cluster_arrived = true;
+  warp.cluster_phase = phase_;
+  if (op.strong) clocks.arrive(warp.actor, arriving_);
+  check_barrier();
+}
+
+bool Cluster::wait(Warp& warp, const Op& op) {
+  if (!warp.cluster_arrived)
+    warp.block->report(warp, 0, op, "the warp waits at the cluster's barrier without having arrived there",
+                       Fault::launch_failure);
+  if (warp.cluster_phase == phase_) return false;
+  warp.cluster_arrived = false;
+  clocks.leave(warp.actor, arrived_);
+  return true;
+}
+
+/// Complete when all warps that have not ended have arrived. A warp that has not yet waited for the last phase cannot have
+/// arrived in this one, so one phase's knowledge is enough.
+void Cluster::check_barrier() {
+  bool any = false;
+  for (const Warp* const warp : warps_) {
+    if (warp->state == Warp::done) continue;
+    if (!warp->cluster_arrived || warp->cluster_phase != phase_) return;
+    any = true;
+  }
+  if (!any) return;
+  ++phase_;
+  std::swap(arrived_, arriving_);
+  arriving_.clear();
+  for (Warp* const warp : warps_)
+    if (warp->state == Warp::waiting && program.ops[warp->waits_at].kind == Kind::cluster_barrier)
+      warp->state = Warp::ready;
+}
+
+// --- reports -----------------------------------------------------------------------------------------------------------------
+
+std::string Cluster::name_of(uint32_t actor, const Block& block) const {
+  const uint32_t warps = blocks() * warps_per_block();
+  const bool copy = actor >= warps;
+  const Block& owner = *blocks_[copy ? actor - warps : actor / warps_per_block()];
+  std::string name = copy ? "a bulk copy" : fmt::format("warp {}", actor % warps_per_block());
+  const Extent at = owner.index();
+  if (&owner != &block) name += fmt::format("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
+  return name;
+}
+
+void Cluster::livelock(const Warp& warp) {
+  std::string text =
+      "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks "
+      "that "
+      "wait for one another need a cooperative launch)";
+  for (const Warp* const w : warps_) text += fmt::format("\n  warp {} {}", w->index, w->block->waits_for(*w));
+  int lane = 0;
+  while (!(warp.live >> lane & 1)) ++lane;
+  warp.block->report(warp, lane, program.ops[warp.pc[lane]], text, Fault::launch_failure);
+}
+
+void Cluster::deadlock() {
+  std::string text = "deadlock: every warp waits, or has ended";
+  const Warp* one = nullptr;
+  for (const Warp* const warp : warps_) {
+    if (warp->state != Warp::done) one = warp;
+    text += "\n  ";
+    if (blocks() > 1) {
+      const Extent at = warp->block->index();
+      text += fmt::format("block ({}, {}, {}), ", at.x, at.y, at.z);
+    }
+    text += fmt::format("warp {} {}", warp->index, warp->block->waits_for(*warp));
+  }
+  int lane = 0;
+  while (!(one->live >> lane & 1)) ++lane;
+  one->block->report(*one, lane, program.ops[one->waits_at], text, Fault::launch_failure);
+}
+
+}  // namespace sim

@@ -1,0 +1,97 @@
+// The blocks that run interleaved on one CPU thread: a thread block cluster, of one block where the launch has none, or all
+// blocks of a cooperative launch. Their warps take turns in one seeded random order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/executor/block.h"
+#include "sim/executor/clocks.h"
+#include "sim/executor/headway.h"
+
+namespace sim {
+
+/// An address of shared::cluster: what mapa gives out holds the block's rank + 1 above the offset in its shared memory; the
+/// window shared::cta lies in it as rank + 1 = 0, the executing block's own (PTX ISA 5.1.6; 9.7.9.25, mapa).
+constexpr int cluster_rank_shift = 24;
+constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cluster_rank_shift) - 1); }
+
+class Cluster {
+ public:
+  /// One of the launch's workers.
+  Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory,
+          Headway& headway, size_t worker);
+
+  /// Thrown where a fault elsewhere has ended the launch.
+  struct Stopped {};
+
+  /// Runs unit `index` of the grid to its end.
+  void run(uint64_t index);
+
+  const std::vector<OpCount>& counts() const { return counts_; }
+
+  // What its blocks share.
+  const Program& program;
+  const ptx::Module& module;
+  const LaunchParams& launch;
+  const DeviceMemory& memory;
+  Clocks clocks;
+  uint32_t blocks() const { return uint32_t(blocks_.size()); }
+  Block& block(uint32_t rank) { return *blocks_[rank]; }
+  uint32_t threads() const { return uint32_t(launch.block.count()); }
+  uint32_t warps_per_block() const { return (threads() + warp_size - 1) / warp_size; }
+  uint64_t random() { return random_(); }
+  std::byte* param() const { return param_; }
+  uint64_t index() const { return index_; }
+
+  /// barrier.cluster.arrive and .wait of a warp; wait: whether the barrier is complete.
+  void arrive(Warp& warp, const Op& op);
+  bool wait(Warp& warp, const Op& op);
+
+  bool land_for(const Block& block, uint32_t address);
+  bool land_any();
+
+  /// Something happened that a polling warp may be waiting for.
+  void progress() { ++progress_; }
+
+  /// Of an actor of the clocks, as seen from `block`.
+  std::string name_of(uint32_t actor, const Block& block) const;
+
+ private:
+  friend class Block;
+
+  void start(uint64_t index);
+  Warp* next();
+  template <class Which>
+  bool land_one(const Which& which);
+  void finish();
+  void check_barrier();
+  void look_at(Warp& warp);
+  bool has_patience(const Warp& warp) const;
+  [[noreturn]] void deadlock();
+  [[noreturn]] void livelock(const Warp& warp);
+
+  std::vector<OpCount> counts_;
+  std::vector<std::vector<Pattern>> patterns_;
+  std::vector<std::pair<uint64_t, uint64_t>> ranges_;
+  std::vector<std::byte> param_bytes_;
+  std::byte* param_ = nullptr;  ///< aligned as a tensor map wants it
+  uint64_t index_ = 0;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Warp*> warps_, ready_, polling_;  ///< all; those that can run
+  std::vector<BulkCopy> pending_;
+  uint64_t progress_ = 0;
+  uint64_t events_ = 0;  ///< turns after which a warp was not where it had been before
+  Headway& headway_;
+  size_t worker_;
+  std::mt19937_64 random_;
+
+  // barrier.cluster
+  uint64_t phase_ = 0;
+  Knowledge arriving_, arrived_;  ///< of the phase that goes on, of the one that is complete
+};
+
+}  // namespace sim

@@ -1,0 +1,142 @@
+// Matrices between memory and registers: wmma.load and wmma.store (PTX ISA 9.7.14.4), ldmatrix, stmatrix and movmatrix
+// (9.7.14.5).
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "sim/executor/block.h"
+#include "sim/executor/cluster.h"
+#include "sim/executor/matrix.h"
+
+namespace sim {
+namespace {
+
+/// Eight rows of eight 16-bit elements. In a register, lane l has elements 2 (l % 4) and the next of row l / 4: the 32
+/// lanes' words, one behind the other, are the matrix row by row.
+using Matrix = std::array<std::array<uint16_t, 8>, 8>;
+static_assert(sizeof(Matrix) == 4 * warp_size);
+
+Matrix transposed(const Matrix& m) {
+  Matrix result;
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; ++j) result[i][j] = m[j][i];
+  return result;
+}
+
+}  // namespace
+
+void Block::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  if (mask != all_lanes)
+    report(warp, std::countr_zero(~mask), op,
+           fmt::format("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
+                       warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
+           Fault::launch_failure);
+  switch (op.kind) {
+    case Kind::matrix_multiply:
+      op.multiply(warp.registers, op);
+      break;
+    case Kind::matrix_transpose: {
+      Matrix m;
+      std::memcpy(&m, warp.registers + op.elements[1].offset, sizeof m);
+      m = transposed(m);
+      std::memcpy(warp.registers + op.elements[0].offset, &m, sizeof m);
+      break;
+    }
+    case Kind::matrix_load:
+    case Kind::matrix_store:
+      move_matrices(warp, op, pc);
+      break;
+    default:
+      move_fragment(warp, op, pc);
+  }
+}
+
+/// The addresses of `op`, which are to be of this block's shared memory, as offsets in it.
+Block::Addresses Block::shared_addresses(const Warp& warp, const Op& op, Mask mask) {
+  Addresses address = addresses(warp, op);
+  if (op.space == Space::shared) return address;
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    if (!in_shared_window(address[l]) || &owner_of(warp, l, op, address[l]) != this)
+      report(warp, l, op, fmt::format("{:#x} is no address of the block's shared memory", address[l]),
+             Fault::illegal_address);
+    address[l] = shared_offset(address[l] - shared_window);
+  }
+  return address;
+}
+
+/// Lanes 8 i to 8 i + 7 hold the addresses of the rows of matrix i.
+void Block::move_matrices(Warp& warp, const Op& op, uint32_t pc) {
+  const size_t count = op.elements.size();
+  const Mask rows = all_lanes >> (warp_size - 8 * count);
+  const Addresses address = shared_addresses(warp, op, rows);
+  check_aligned(warp, op, rows, address, op.bytes);
+  check_shared(warp, op, pc, rows, *this, address, op.bytes);
+  for (size_t i = 0; i < count; ++i) {
+    Matrix m;
+    std::byte* const registers = warp.registers + op.elements[i].offset;
+    if (op.kind == Kind::matrix_load) {
+      for (int row = 0; row < 8; ++row) std::memcpy(&m[row], shared_.data() + address[8 * i + row], sizeof m[row]);
+      if (op.sub) m = transposed(m);
+      std::memcpy(registers, &m, sizeof m);
+    } else {
+      std::memcpy(&m, registers, sizeof m);
+      if (op.sub) m = transposed(m);
+      for (int row = 0; row < 8; ++row) std::memcpy(shared_.data() + address[8 * i + row], &m[row], sizeof m[row]);
+    }
+  }
+}
+
+void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
+  const Fragment& f = *op.fragment;
+  Addresses base = addresses(warp, op);
+  Space space = op.space;
+  if (space == Space::generic) {
+    space = in_shared_window(base[0]) ? Space::shared : Space::global;
+    if (space == Space::shared) base = shared_addresses(warp, op, all_lanes);
+  }
+  const uint32_t* stride = reinterpret_cast<const uint32_t*>(warp.registers + op.o.b);
+  const int elements = int(f.position[0].size()), registers = elements / f.each;
+  const uint32_t alignment = std::min(32U, uint32_t(op.elements.size()) * op.elements[0].bytes);
+  for (int l = 1; l < warp_size; ++l)
+    if (base[l] != base[0] || stride[l] != stride[0])
+      report(warp, l, op, "an address or a stride that is not the same in all lanes", Fault::launch_failure);
+  const uint64_t step = uint64_t{stride[0]} * f.element_bytes;
+  check_aligned(warp, op, 1, base, alignment);
+  if (const uint64_t unit = std::min(16, f.line_bytes); step % unit)
+    report(warp, 0, op, fmt::format("a stride of {} bytes: it must be a multiple of {}", step, unit),
+           Fault::misaligned);
+
+  const bool is_load = op.kind == Kind::fragment_load;
+  std::byte tile[32][128];
+  const auto each_element = [&](auto move) {
+    for (size_t r = 0; r < op.elements.size(); ++r)
+      for (int l = 0; l < warp_size; ++l)
+        for (int j = 0; j < f.each; ++j) {
+          const Position p = f.position[l][int(r) % registers * f.each + j];
+          const int line = f.by_rows ? p.row : p.column, index = f.by_rows ? p.column : p.row;
+          move(&tile[line][index * f.element_bytes],
+               warp.registers + op.elements[r].offset + l * op.elements[r].bytes + j * f.element_bytes);
+        }
+  };
+  if (!is_load) each_element([&](std::byte* element, std::byte* lane) { std::memcpy(element, lane, f.element_bytes); });
+  for (uint32_t part = 0; part < f.accesses.size(); ++part) {
+    const Fragment::Access& access = f.accesses[part];
+    Addresses address;
+    for (int l = 0; l < warp_size; ++l) address[l] = base[0] + access.line[l] * step + access.byte[l];
+    if (space == Space::shared)
+      check_shared(warp, op, pc, all_lanes, *this, address, access.bytes, part);
+    else
+      check_global(warp, op, pc, all_lanes, address, access.bytes, part);
+    for (int l = 0; l < warp_size; ++l) {
+      std::byte* const memory =
+          space == Space::shared ? shared_.data() + address[l] : reinterpret_cast<std::byte*>(address[l]);
+      std::byte* const element = &tile[access.line[l]][access.byte[l]];
+      std::memcpy(is_load ? element : memory, is_load ? memory : element, access.bytes);
+    }
+  }
+  if (is_load) each_element([&](std::byte* element, std::byte* lane) { std::memcpy(lane, element, f.element_bytes); });
+}
+
+}  // namespace sim

@@ -1,0 +1,49 @@
+// Memory barrier objects (PTX ISA 9.7.13.15, "mbarrier"): a phase is complete when no arrival is pending and the bytes that
+// it expects have come. The 64 bits in shared memory are opaque; what they stand for is kept beside.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "sim/executor/clocks.h"
+
+namespace sim {
+
+struct Mbarrier {
+  static constexpr int64_t max_count = (1 << 20) - 1;  ///< of arrivals, and of bytes either way
+
+  uint64_t phase = 0;     ///< how many are complete
+  uint32_t expected = 0;  ///< arrivals of the phases to come
+  uint32_t pending = 0;   ///< arrivals that this phase lacks
+  int64_t tx_count = 0;   ///< bytes that this phase lacks; below 0 where a copy was faster than its expect_tx
+  uint32_t made_by = 0;   ///< the actor of mbarrier.init, and when
+  uint32_t made_at = 0;
+  bool fenced = false;  ///< fence.mbarrier_init made it known to the asynchronous proxy
+  Knowledge arriving;   ///< of those that arrived in this phase
+  Knowledge arrived;    ///< of all in the complete ones
+
+  /// Whether the phase that `parity` stands for is complete: the one before the current phase, or the current one.
+  bool complete(uint32_t parity) const { return (phase & 1) != parity; }
+
+  /// Ends the phase if nothing is missing.
+  bool advance();
+
+  std::string describe() const;
+};
+
+/// By address in the block's shared memory.
+using Mbarriers = std::map<uint32_t, Mbarrier>;
+
+/// The state that mbarrier.arrive gives out: the phase that it belongs to, and the arrivals pending before it.
+constexpr uint64_t mbarrier_state(uint64_t phase, uint32_t pending) { return phase << 20 | pending; }
+
+/// What a warp found incomplete: the mbarrier at `address` of its block.
+struct Poll {
+  uint32_t address = 0;
+  uint64_t phase = 0;     ///< that it waits for
+  uint64_t progress = 0;  ///< the cluster's, when it last looked
+  uint32_t times = 0;     ///< how often it has looked since
+};
+
+}  // namespace sim

@@ -1,0 +1,51 @@
+#include "sim/executor/tensor_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sim {
+
+uint32_t TensorMap::rows() const {
+  uint32_t rows = 1;
+  for (int d = 1; d < rank; ++d) rows *= box[d];
+  return rows;
+}
+
+/// CUDA Driver API, cuTensorMapEncodeTiled, with interleave NONE.
+std::string TensorMap::check() const {
+  if (rank < 1 || rank > 5) return fmt::format("rank {}: 1 to 5 can be", rank);
+  if (!base || base % 16) return fmt::format("the tensor's address {:#x} is no multiple of 16", base);
+  for (int d = 0; d < rank; ++d) {
+    if (size[d] == 0 || size[d] > uint64_t{1} << 32) return fmt::format("a size of {} in dimension {}", size[d], d);
+    if (box[d] == 0 || box[d] > 256) return fmt::format("a box of {} in dimension {}: 1 to 256 can be", box[d], d);
+    if (step[d] == 0 || step[d] > 8) return fmt::format("an element stride of {} in dimension {}", step[d], d);
+  }
+  for (int d = 1; d < rank; ++d)
+    if (stride[d - 1] % 16 || stride[d - 1] >= uint64_t{1} << 40)
+      return fmt::format("a stride of {} bytes in dimension {}: multiples of 16 below 2^40 can be", stride[d - 1], d);
+  if (row_bytes() % 16) return fmt::format("a box {} bytes wide: multiples of 16 can be", row_bytes());
+  if (swizzle && row_bytes() > swizzle)
+    return fmt::format("a box {} bytes wide is wider than its swizzle's {}", row_bytes(), swizzle);
+  return "";
+}
+
+TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uint32_t row) {
+  TensorRow found;
+  uint64_t address = map.base;
+  for (int d = 1; d < map.rank; ++d) {
+    const int64_t at = int64_t{corner[d]} + row % map.box[d];
+    row /= map.box[d];
+    if (at < 0 || at >= int64_t(map.size[d])) return found;
+    address += uint64_t(at) * map.stride[d - 1];
+  }
+  const int64_t begin = std::max<int64_t>(corner[0], 0);
+  const int64_t end = std::min<int64_t>(int64_t{corner[0]} + map.box[0], int64_t(map.size[0]));
+  if (begin >= end) return found;
+  found.address = address + uint64_t(begin) * map.element_bytes;
+  found.skipped = uint32_t(begin - corner[0]) * map.element_bytes;
+  found.bytes = uint32_t(end - begin) * map.element_bytes;
+  return found;
+}
+
+}  // namespace sim

@@ -1,0 +1,59 @@
+// Tensor maps: what cuTensorMapEncodeTiled makes, opaque to programs, and what a tensor copy does with one (CUDA Driver API,
+// "Tensor Map Object Management"; PTX ISA 5.5, "Tensors").
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "sim/executor/program.h"
+
+namespace sim {
+
+/// How 16-byte units are moved about in shared memory (PTX ISA 5.5.6, "Swizzling Modes"), as the span in bytes that they
+/// stay within: 0, 32, 64 or 128.
+struct Swizzle {
+  uint32_t span = 0;
+
+  /// Of a byte's address in shared memory: from bit 4 on, log2(span / 16) bits are XORed with those from bit 7 on.
+  constexpr uint32_t operator()(uint32_t address) const {
+    return span ? address ^ ((address >> 3) & (span - 16)) : address;
+  }
+};
+
+/// Our own layout of the 128 bytes of a CUtensorMap.
+struct TensorMap {
+  static constexpr uint32_t valid = 0x70616d54;
+
+  uint32_t magic = 0;
+  uint8_t rank = 0;
+  uint8_t element_bytes = 0;
+  uint8_t swizzle = 0;  ///< span
+  NumberType type = NumberType::unsigned_;
+  uint64_t base = 0;
+  std::array<uint64_t, 5> size{};    ///< elements; the innermost dimension first
+  std::array<uint64_t, 4> stride{};  ///< bytes, of the dimensions from 1 on
+  std::array<uint16_t, 5> box{};     ///< elements
+  std::array<uint8_t, 5> step{};     ///< every how many-th element of the tensor
+  uint8_t fill_nan = 0;              ///< what stands for elements outside of the tensor: else zeros
+
+  uint32_t row_bytes() const { return box[0] * element_bytes; }
+  uint32_t rows() const;
+  uint32_t box_bytes() const { return rows() * row_bytes(); }
+
+  /// What the driver would not accept: an explanation; "" where it is fine.
+  std::string check() const;
+};
+static_assert(sizeof(TensorMap) <= 128, "a CUtensorMap");
+
+/// One row of the box: what of it lies in the tensor.
+struct TensorRow {
+  uint64_t address = 0;             ///< of its first byte in the tensor
+  uint32_t skipped = 0, bytes = 0;  ///< bytes before it, and of it; the rest of the row is outside
+};
+
+/// Row `row` of the box at `corner`.
+TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uint32_t row);
+
+}  // namespace sim

@@ -1,0 +1,73 @@
+// wgmma under way (PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix Instructions"). The four warps of a warpgroup issue
+// an operation each for itself; it is carried out once all have, when the first of them waits for it: operands in shared
+// memory are read as late as they may be. Until then the accumulators' registers hold NaNs, and their values are kept here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "sim/executor/clocks.h"
+#include "sim/executor/program.h"
+
+namespace sim {
+
+constexpr uint32_t warpgroup_warps = 4;
+
+/// What a matrix descriptor says of an operand in shared memory (PTX ISA 9.7.15.5.1.2, "Matrix Descriptor Format").
+struct MatrixDescriptor {
+  uint32_t start, leading, stride;  ///< bytes
+  uint32_t base_offset;
+  uint32_t swizzle;  ///< span in bytes
+
+  explicit MatrixDescriptor(uint64_t bits);
+
+  /// Where the 16 bytes lie that hold, where K is contiguous, row `i` and the `j`-th 16 bytes of K; where M or N is, the
+  /// `i`-th 16 bytes of M or N and row `j` of K.
+  uint32_t address(bool k_contiguous, uint32_t i, uint32_t j) const;
+};
+
+/// Shape and layout of one instruction, in Op::o.immediate.
+struct WgmmaShape {
+  uint32_t n;
+  bool a_in_registers, negate_a, negate_b, a_k_contiguous, b_k_contiguous;
+
+  uint32_t pack() const {
+    return n << 8 | a_in_registers | negate_a << 1 | negate_b << 2 | a_k_contiguous << 3 | b_k_contiguous << 4;
+  }
+  static WgmmaShape unpack(uint32_t bits) {
+    return {bits >> 8, bool(bits & 1), bool(bits & 2), bool(bits & 4), bool(bits & 8), bool(bits & 16)};
+  }
+};
+
+/// One operation that not all warps have waited for.
+struct Wgmma {
+  const Op* op = nullptr;
+  uint32_t pc = 0;
+  uint64_t a = 0, b = 0;                    ///< descriptors
+  uint32_t reader = 0, time = 0;            ///< the actor that issued it first, and when
+  std::array<bool, warpgroup_warps> add{};  ///< D = A * B + D, not A * B
+  std::vector<uint32_t> words;              ///< of shared memory, that it reads
+};
+
+/// The accumulators of one warp, from an operation's issue to the end of the last one on the same registers.
+struct Accumulators {
+  std::vector<uint32_t> values;  ///< register by register, 32 lanes each
+  uint32_t users = 0;
+};
+
+struct Warpgroup {
+  std::deque<Wgmma> queue;                         ///< operations that not all warps have waited for
+  uint64_t first = 0;                              ///< the number of the queue's first
+  uint64_t executed = 0;                           ///< operations before this one have been
+  std::array<uint64_t, warpgroup_warps> waited{};  ///< by each warp: for the operations before this one
+  std::array<uint64_t, warpgroup_warps> issued{};
+  std::array<std::vector<uint64_t>, warpgroup_warps> committed;  ///< of each group: `issued` at its commit
+  std::array<bool, warpgroup_warps> fenced{};
+  std::array<std::map<uint32_t, Accumulators>, warpgroup_warps> accumulators;  ///< by the first one's register
+  Knowledge known;                                                             ///< of the warps that have issued
+};
+
+}  // namespace sim

@@ -1,0 +1,98 @@
+"""What the simulator counted: the derived numbers, the figure, and the report of a machine without a GPU."""
+
+import itertools
+
+import pytest
+import synthetic
+from synthetic import counted as row
+from synthetic import write_simulation
+from test_figures import drawn_texts
+from test_report import Page, report
+
+from plots import counters, documents, style
+from plots.__main__ import main
+from plots.data import load, load_simulation
+from plots.units import Shape, digits
+
+SIZE = Shape(512, 512, 512)
+
+
+@pytest.fixture
+def simulated(tmp_path):
+    return write_simulation(tmp_path / "simulated")
+
+
+@pytest.fixture
+def table(simulated):
+    return counters.counted(load_simulation(simulated))[-1]
+
+
+def test_counters_are_told_for_each_fma(table):
+    assert table.shape == SIZE and list(table.rows) == list(synthetic.RATIOS)
+    assert table.instructions_an_fma("01_naive") == pytest.approx(8)
+    assert table.an_fma(table.loaded("01_naive")) == pytest.approx(10)
+    assert table.for_four_fmas(table.rows["05_float4"].sim_shared_ideal) == pytest.approx(1)
+    assert table.for_four_fmas(table.excess("05_float4")) == pytest.approx(0.5)
+    assert table.excess("06_bank_conflict_free") == 0
+
+
+def test_rows_that_are_not_right_are_not_counted(tmp_path):
+    rows = [row("01_naive", SIZE), row("02_smem_tiling", SIZE, status="wrong", reason="1 element wrong")]
+    (table,) = counters.counted(load_simulation(write_simulation(tmp_path, rows)))
+    assert list(table.rows) == ["01_naive"]
+
+
+def test_the_figure_shows_the_numbers_and_no_text_touches_another(table, monkeypatch):
+    fig = counters.draw(table)
+    found, canvas = drawn_texts(fig, monkeypatch), fig.bbox
+    texts = [text for text, _ in found]
+    for kernel in synthetic.RATIOS:
+        assert kernel in texts
+        assert digits(table.instructions_an_fma(kernel)) in texts
+    assert digits(1.5) in texts, "ideal and conflicts of 05 together"
+    for text, box in found:
+        assert canvas.x0 <= box.x0 and box.x1 <= canvas.x1, f"'{text}' leaves the picture sideways"
+        assert canvas.y0 <= box.y0 and box.y1 <= canvas.y1, f"'{text}' leaves the picture"
+    for (one, a), (other, b) in itertools.combinations(found, 2):
+        wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert wide <= 0.5 or high <= 0.5, f"'{one}' and '{other}' overlap by {wide:.0f}×{high:.0f} pixels"
+    assert style.svg(counters.draw(table)) == style.svg(counters.draw(table))
+
+
+def test_the_report_shows_counters_first_and_what_a_gpu_did_below(simulated, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "recorded", lambda root: load(folder))
+    html, summary = report(simulated, tmp_path / "out")
+    assert "There was no GPU." in html
+    label = f"measured on {synthetic.GPU} on 2001-02-03, not on the machine"
+    for text in (html, summary):
+        assert "10 rungs: 30 of 30 products are right. Counted, not timed." in text
+        assert text.index("Counted, f32, at 512³") < text.index(label) < text.index("The ladder, f32, at 4096³")
+    page = Page(html)
+    assert page.open == [] and page.requests == [] and len(page.ids) == len(set(page.ids))
+    assert html.count("<svg") == 2 + 4
+    counts = [cells[4:6] for cells in page.rows if len(cells) == 10 and cells[0] == "05_float4"]
+    assert counts == [["196,608", "65,536"], ["1,572,864", "524,288"]]
+    assert ["host cpu", "Synthetic CPU"] in page.rows
+
+
+def test_the_report_without_recorded_results(simulated, tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "recorded", lambda root: None)
+    html, summary = report(simulated, tmp_path / "out")
+    assert "Recorded" not in html + summary and "Counted, f32, at 256³" in html
+    assert Page(html).open == []
+
+
+def test_a_wrong_rung_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "recorded", lambda root: None)
+    rows = [row("01_naive", SIZE), row("02_smem_tiling", SIZE, status="failed", reason="race on shared memory")]
+    html, _ = report(write_simulation(tmp_path / "simulated", rows), tmp_path / "out")
+    assert "2 rungs: 11 of 12 products are right." in html
+    assert ["failed", "f32 512 × 512 × 512", "02", "race on shared memory"] in Page(html).rows
+
+
+def test_the_counters_have_a_command(simulated, folder, tmp_path, capsys):
+    assert main(["counters", "--results", str(simulated), "--out", str(tmp_path / "out")]) == 0
+    names = {f"counters_f32_{n}x{n}x{n}.{kind}" for n in (256, 512) for kind in ("svg", "png")}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+    assert main(["counters", "--results", str(folder), "--out", str(tmp_path / "out")]) == 2
+    assert "no counts.csv of the simulator" in capsys.readouterr().err

@@ -1,0 +1,206 @@
+// Bulk copies, wgmma and setmaxnreg: what they hide from one another, and that misuse is reported. That they compute what
+// the hardware computes is shown by tests/sim/programs/tma.cu and wgmma.cu.
+#include <bit>
+#include <cmath>
+
+#include "tests/sim/hopper.h"
+
+namespace {
+
+using namespace sim;
+using namespace sim::test;
+
+/// 4096 words, each its own index.
+std::vector<uint32_t> numbered() {
+  std::vector<uint32_t> words(HopperRun::words);
+  for (uint32_t i = 0; i < words.size(); ++i) words[i] = i;
+  return words;
+}
+
+/// Thread 0 makes an mbarrier of one arrival at 8192, in %r10, and one at 8200.
+const std::string make_mbarriers =
+    "mov.u32 %r10, 8192; setp.eq.s32 %p7, %t, 0; @%p7 mbarrier.init.shared.b64 [%r10], 1; "
+    "@%p7 mbarrier.init.shared.b64 [%r10+8], 1; @%p7 fence.mbarrier_init.release.cluster; bar.sync 0;";
+const std::string expect_256 = "@%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 256;";
+const std::string copy_256 =
+    "@%p7 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [1024], [%out], 256, [%r10];";
+const std::string wait = "WAIT: mbarrier.try_wait.parity.shared.b64 %p6, [%r10], 0; @!%p6 bra WAIT;";
+const std::string take = "mad.lo.s32 %r2, %t, 4, 1024; ld.shared.u32 %r3, [%r2]; st.global.u32 [%mine+4096], %r3;";
+
+TEST(BulkCopy, LandsWithItsMbarrier) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const HopperRun run({make_mbarriers, expect_256, copy_256, wait, take},
+                        {.threads = 64, .seed = seed, .in = numbered()});
+    for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[1024 + t], t);
+    EXPECT_EQ(run.counters.total.global_load_bytes, 256U);
+    EXPECT_EQ(run.counters.total.global_load_sectors, 8U);
+  }
+}
+
+TEST(BulkCopy, ReadsItsSourceOnlyWhenItMust) {
+  // The source changes after the copy was issued, and before anybody waits: the copy brings the new value.
+  const HopperRun run({make_mbarriers, expect_256, copy_256, "@%p7 st.global.u32 [%out], 77;", wait, take},
+                      {.threads = 32, .in = numbered()});
+  EXPECT_EQ(run.out[1024], 77U);
+}
+
+TEST(BulkCopy, StoresAndAdds) {
+  const HopperRun run(
+      {"mad.lo.s32 %r2, %t, 4, 1024; st.shared.u32 [%r2], %t; fence.proxy.async.shared::cta; bar.sync 0;",
+       "setp.eq.s32 %p1, %t, 0; @!%p1 bra END;",
+       "cp.async.bulk.global.shared::cta.bulk_group [%out], [1024], 256; cp.async.bulk.commit_group; "
+       "cp.async.bulk.wait_group 0;",
+       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out], [1024], 256; "
+       "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;",
+       "END:"},
+      {.threads = 64});
+  for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(run.out[t], 2 * t);
+}
+
+TEST(BulkCopyChecks, MissingExpectTx) {
+  expect_report({make_mbarriers, "@%p7 mbarrier.arrive.shared.b64 _, [%r10];", copy_256, wait, take}, {.threads = 32},
+                {"a read of shared memory at 0x400 while the asynchronous copy into it", "test.cu:103", "test.cu:105"});
+}
+TEST(BulkCopyChecks, NobodyWaits) {
+  expect_report({make_mbarriers, expect_256, copy_256, take}, {.threads = 32},
+                {"while the asynchronous copy into it", "test.cu:103", "test.cu:104"});
+  expect_report({make_mbarriers, expect_256, copy_256}, {.threads = 32},
+                {"the block ends while this bulk copy into its shared memory is under way", "test.cu:103"});
+}
+TEST(BulkCopyChecks, TooFewBytes) {
+  expect_report({make_mbarriers, "@%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 512;", copy_256, wait, take},
+                {.threads = 32}, {"deadlock", "256 bytes missing", "test.cu:104"});
+}
+TEST(BulkCopyChecks, BufferReusedBeforeItWasReleased) {
+  // The other warp still reads what the first copy brought when the second one is issued.
+  expect_report(
+      {make_mbarriers, expect_256, copy_256, wait,
+       "setp.lt.u32 %p1, %t, 32; @!%p1 bra READ; @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10+8], 256;",
+       "@%p7 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [1024], [%out], 256, [%r10+8]; "
+       "AGAIN: mbarrier.try_wait.parity.shared.b64 %p6, [%r10+8], 0; @!%p6 bra AGAIN; bra.uni END;",
+       "READ: ld.shared.u32 %r3, [1024];", "END:"},
+      {.threads = 64}, {"shared memory at 0x400", "test.cu:106", "test.cu:107"});
+}
+TEST(BulkCopyChecks, MisalignedAndOutOfBounds) {
+  expect_report({make_mbarriers,
+                 "@%p7 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [1032], [%out], "
+                 "256, [%r10];"},
+                {}, {"misaligned address 0x408", "test.cu:102"});
+  expect_report({make_mbarriers,
+                 "@%p7 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [1024], "
+                 "[%out+16368], 256, [%r10];"},
+                {}, {"outside of every allocation", "test.cu:102"});
+}
+TEST(BulkCopyChecks, NoProxyFence) {
+  expect_report({"mad.lo.s32 %r2, %t, 4, 1024; st.shared.u32 [%r2], %t; bar.sync 0; setp.eq.s32 %p1, %t, 0;",
+                 "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [1024], 256;"},
+                {.threads = 64}, {"no fence.proxy.async between", "test.cu:102"});
+  expect_report(
+      {"setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 8192; @%p7 mbarrier.init.shared.b64 [%r10], 1;", expect_256, copy_256},
+      {}, {"neither fence.mbarrier_init nor fence.proxy.async", "test.cu:103"});
+}
+TEST(BulkCopyChecks, SourceReusedTooEarly) {
+  expect_report({"mad.lo.s32 %r2, %t, 4, 1024; st.shared.u32 [%r2], %t; fence.proxy.async; bar.sync 0; "
+                 "setp.eq.s32 %p1, %t, 0;",
+                 "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [1024], 256;",
+                 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 1; bar.sync 0;", "st.shared.u32 [%r2], 1;"},
+                {.threads = 64}, {"an asynchronous operation still reads it", "test.cu:102", "test.cu:104"});
+}
+TEST(BulkCopyChecks, NoTensorMap) {
+  expect_report({make_mbarriers,
+                 "@%p7 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[1024], [%out, {0}], [%r10];"},
+                {}, {"no tensor map at", "test.cu:102"});
+}
+
+// --- wgmma -------------------------------------------------------------------------------------------------------------------
+
+/// A of 64 x 16 ones at 1024, B of 8 x 16 ones behind it, in bf16 without a swizzle: every element of D becomes 16. The
+/// accumulators are %f0 to %f3.
+const std::string ones =
+    "mov.u32 %r2, 1024; mad.lo.s32 %r2, %t, 16, %r2; mov.u32 %r3, 0x3f803f80; st.shared.v4.b32 [%r2], {%r3, %r3, %r3, "
+    "%r3}; "
+    "setp.lt.u32 %p1, %t, 16; @%p1 st.shared.v4.b32 [%r2+2048], {%r3, %r3, %r3, %r3}; fence.proxy.async; bar.sync 0; "
+    "mov.f32 %f0, 0f3F800000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0; "
+    // start 64 (1024 bytes), leading 64 (A) or 8 (B), stride 8, in units of 16 bytes
+    "mov.b64 %d1, 0x0000000800400040; mov.b64 %d2, 0x00000008000800c0; setp.eq.s32 %p2, 0, 0; mov.u32 %r3, 1;";
+const std::string fence = "wgmma.fence.sync.aligned;";
+const std::string multiply =
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p2, 1, 1, 0, 0;";
+const std::string commit = "wgmma.commit_group.sync.aligned;", wait_all = "wgmma.wait_group.sync.aligned 0;";
+
+TEST(Wgmma, AccumulatorsGetTheirValueAtTheWait) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const HopperRun run({ones, fence, multiply, multiply, commit, "st.global.f32 [%mine], %f3;", wait_all,
+                         "st.global.f32 [%mine+4096], %f3;"},
+                        {.threads = 128, .seed = seed});
+    for (uint32_t t = 0; t < 128; ++t) {
+      EXPECT_TRUE(std::isnan(std::bit_cast<float>(run.out[t]))) << "in flight";
+      ASSERT_EQ(std::bit_cast<float>(run.out[1024 + t]), 33.0F);
+    }
+    EXPECT_EQ(run.counters.total.flops[3], 2ULL * 2 * 64 * 8 * 16);
+  }
+}
+TEST(Wgmma, AWaitLeavesTheLastGroupsAlone) {
+  const HopperRun run(
+      {ones, fence, multiply, commit,
+       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f4, %f5, %f6, %f7}, %d1, %d2, 0, 1, -1, 0, 0;", commit,
+       "wgmma.wait_group.sync.aligned 1;", "st.global.f32 [%mine], %f0; st.global.f32 [%mine+4096], %f4;", wait_all,
+       "st.global.f32 [%mine+8192], %f4;"},
+      {.threads = 128});
+  for (uint32_t t = 0; t < 128; ++t) {
+    ASSERT_EQ(std::bit_cast<float>(run.out[t]), 17.0F);
+    ASSERT_TRUE(std::isnan(std::bit_cast<float>(run.out[1024 + t])));
+    ASSERT_EQ(std::bit_cast<float>(run.out[2048 + t]), -16.0F);
+  }
+}
+TEST(WgmmaChecks, OperandsOverwrittenTooEarly) {
+  expect_report({ones, fence, multiply, commit, "st.shared.u32 [%r2], 0;", wait_all}, {.threads = 128},
+                {"an asynchronous operation still reads it", "test.cu:103", "test.cu:105"});
+}
+TEST(WgmmaChecks, NoFence) {
+  expect_report({ones, multiply}, {.threads = 128}, {"without wgmma.fence", "test.cu:102"});
+}
+TEST(WgmmaChecks, NoProxyFence) {
+  std::string without = ones;
+  without.replace(without.find("fence.proxy.async;"), 18, "");
+  expect_report({without, fence, multiply}, {.threads = 128}, {"no fence.proxy.async between", "test.cu:103"});
+}
+TEST(WgmmaChecks, OutOfBounds) {
+  expect_report({ones, fence, "mov.b64 %d1, 0x0000000800401000;", multiply}, {.threads = 128},
+                {"the matrix descriptor 0x0000000800401000 reaches 0x10000", "test.cu:104"});
+}
+TEST(WgmmaChecks, HalfAWarpgroup) { expect_report({fence}, {.threads = 64}, {"four whole warps", "test.cu:101"}); }
+TEST(WgmmaChecks, OneWarpDoesNotTakePart) {
+  expect_report({ones, "setp.ge.u32 %p3, %t, 96; @%p3 bra END;", fence, multiply, commit, wait_all, "END:"},
+                {.threads = 128},
+                {"deadlock", "warp 0 waits for wgmma that other warps", "warp 3 has ended", "test.cu:106"});
+}
+
+// --- setmaxnreg --------------------------------------------------------------------------------------------------------------
+
+/// Warps 0 to 3 give up registers, warps 4 to 11 take `more`.
+std::vector<std::string> redistribute(const std::string& less, const std::string& more) {
+  return {"setp.lt.u32 %p1, %t, 128; @%p1 bra LESS;", "setmaxnreg.inc.sync.aligned.u32 " + more + "; bra.uni END;",
+          "LESS: setmaxnreg.dec.sync.aligned.u32 " + less + ";", "END: st.global.u32 [%mine], 1;"};
+}
+
+TEST(RegisterPool, MovesBetweenWarps) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const HopperRun run(redistribute("40", "232"), {.threads = 384, .seed = seed, .directives = ".maxntid 384, 1, 1"});
+    for (uint32_t t = 0; t < 384; ++t) ASSERT_EQ(run.out[t], 1U);
+  }
+}
+TEST(RegisterPool, MoreThanThereAre) {
+  expect_report(redistribute("40", "240"), {.threads = 384, .directives = ".maxntid 384, 1, 1"},
+                {"deadlock", "waits for 240 registers a thread, of which it has 168", "test.cu:102"});
+}
+TEST(RegisterPool, TheWrongWay) {
+  expect_report(redistribute("176", "232"), {.threads = 384, .directives = ".maxntid 384, 1, 1"},
+                {"setmaxnreg to 176 registers, but the warp has 168", "test.cu:103"});
+}
+TEST(RegisterPool, NumberAtTheStartNotKnown) {
+  expect_report(redistribute("40", "232"), {.threads = 384}, {"it needs .maxnreg, or .maxntid"});
+}
+
+}  // namespace

@@ -1,0 +1,216 @@
+// What the chapters say of traffic and conflicts, asserted from what the simulator counts of the very rungs, and beside
+// what Nsight Compute measured on an H200 (bench/recorded/nvidia-h200/profile.csv).
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/sim/nvcc.h"
+
+namespace {
+
+constexpr uint64_t n = 256;                ///< M, N and K: whole tiles of every rung
+constexpr uint64_t fmas = n * n * n / 32;  ///< of warps
+
+using Row = std::map<std::string, std::string>;
+
+std::vector<Row> read_csv(std::istream& file) {
+  const auto cells = [](const std::string& line) {
+    std::vector<std::string> list;
+    std::istringstream text(line);
+    for (std::string cell; std::getline(text, cell, ',');) list.push_back(cell);
+    return list;
+  };
+  std::string line;
+  std::getline(file, line);
+  const auto names = cells(line);
+  std::vector<Row> rows;
+  while (std::getline(file, line)) {
+    Row row;
+    const auto values = cells(line);
+    for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) row[names[i]] = values[i];
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+/// The counts of one rung at 256 x 256 x 256; each rung runs once.
+struct Counted {
+  std::vector<Row> lines;
+  Row total;
+
+  uint64_t operator[](const std::string& column) const { return std::stoull(total.at(column)); }
+  uint64_t load_requests() const { return (*this)["global_loads"]; }
+  uint64_t load_sectors() const { return (*this)["global_load_sectors"]; }
+  uint64_t store_requests() const { return (*this)["global_stores"]; }
+  uint64_t store_sectors() const { return (*this)["global_store_sectors"]; }
+  uint64_t wavefronts() const { return (*this)["shared_load_wavefronts"] + (*this)["shared_store_wavefronts"]; }
+  uint64_t ideal() const { return (*this)["shared_load_ideal"] + (*this)["shared_store_ideal"]; }
+};
+
+const Counted& counted(const std::string& rung) {
+  static std::map<std::string, Counted> known;
+  if (const auto found = known.find(rung); found != known.end()) return found->second;
+  const sim::test::TemporaryDirectory directory;
+  const std::string file = (directory.path / "counts.csv").string(), size = " " + std::to_string(n);
+  const std::string command = "GEMM_LADDER_SIM_COUNTS=" + file +
+                              " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_LAUNCH " " + rung + size + size + size;
+  if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
+  std::ifstream stream(file);
+  Counted result{read_csv(stream), {}};
+  for (const Row& row : result.lines)
+    if (row.at("line") == "0" && row.at("file").empty()) result.total = row;
+  return known[rung] = result;
+}
+
+/// Of the recorded profile, at 4096 x 4096 x 4096.
+uint64_t measured(const std::string& rung, const std::string& group, const std::string& metric) {
+  std::ifstream file(GEMM_LADDER_SOURCE "/bench/recorded/nvidia-h200/profile.csv");
+  for (const Row& row : read_csv(file))
+    if (row.at("kernel") == rung && row.at("group") == group && row.at("metric") == metric)
+      return std::stoull(row.at("value"));
+  throw std::runtime_error("no " + metric + " of " + rung);
+}
+
+// From 256 to 4096: 16 times as far in each direction. What happens for each k grows with all three, a store of C with two.
+constexpr uint64_t per_k = 16 * 16 * 16, per_element = 16 * 16;
+
+class Profile : public testing::TestWithParam<const char*> {};
+
+/// Requests and sectors of global memory, exactly as the GPU counted them.
+TEST_P(Profile, GlobalMemoryIsThatOfTheGpu) {
+  const std::string rung = GetParam();
+  const Counted& c = counted(rung);
+  EXPECT_EQ(c.load_requests() * per_k, measured(rung, "global", "load requests"));
+  EXPECT_EQ(c.load_sectors() * per_k, measured(rung, "global", "load sectors"));
+  EXPECT_EQ(c.store_requests() * per_element, measured(rung, "global", "store requests"));
+  EXPECT_EQ(c.store_sectors() * per_element, measured(rung, "global", "store sectors"));
+}
+
+/// Wavefronts too, but for 02, 03 and 04: there the assembler makes one load of 8 or 16 bytes of two or four neighbouring
+/// ones in the PTX, and the simulator counts those of the PTX. Never fewer than the GPU, then.
+TEST_P(Profile, SharedMemoryIsThatOfTheGpu) {
+  const std::string rung = GetParam();
+  const Counted& c = counted(rung);
+  const std::string number = rung.substr(0, 3);
+  if (number == "02_" || number == "03_" || number == "04_") {
+    EXPECT_GT(c.wavefronts() * per_k, measured(rung, "shared", "wavefronts"));
+    return;
+  }
+  // Before its first tile a warp of 08 loads fragments, once: 32 wavefronts of each of two blocks' eight warps.
+  const uint64_t once = number == "08_" ? 32 * 2 * 8 : 0;
+  EXPECT_EQ((c.wavefronts() - once) * per_k + once * per_element, measured(rung, "shared", "wavefronts"));
+  EXPECT_EQ((c.ideal() - once) * per_k + once * per_element, measured(rung, "shared", "ideal wavefronts"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Claims, Profile,
+                         testing::Values("01_naive", "01b_uncoalesced", "02_smem_tiling", "03_thread_tile_1d",
+                                         "04_thread_tile_2d", "05_float4", "06_bank_conflict_free", "06b_padded",
+                                         "07_double_buffer", "08_warp_tiling"),
+                         [](const auto& rung) { return std::string(rung.param); });
+
+/// Of `what`, for each warp and each tile of a rung.
+double of_a_warp_and_tile(uint64_t what, int bm, int bn, int bk, int warps) {
+  const uint64_t tiles = n / bm * (n / bn) * (n / bk);
+  return double(what) / double(tiles * warps);
+}
+
+TEST(Chapters, EveryRungDoesTheSameMultiplications) {  // docs/00_map.md: M N K of them, always the same
+  for (const char* rung : {"01_naive", "01b_uncoalesced", "02_smem_tiling", "03_thread_tile_1d", "04_thread_tile_2d",
+                           "05_float4", "06_bank_conflict_free", "06b_padded", "07_double_buffer", "08_warp_tiling"}) {
+    const uint64_t flops = counted(rung)["flops_fp32"];
+    EXPECT_GE(flops, 2 * n * n * n + n * n) << rung << ": the product, and alpha once an element";
+    EXPECT_LE(flops, 2 * n * n * n + 4 * n * n) << rung << ": little beside them";
+  }
+}
+
+TEST(Chapters, Chapter01) {
+  const Counted &c = counted("01_naive"), &b = counted("01b_uncoalesced");
+  EXPECT_EQ(c.load_requests(), 2 * fmas) << "two loads an FMA";
+  EXPECT_EQ(b.load_requests(), 2 * fmas);
+  EXPECT_EQ(c.load_sectors(), (1 + 4) * fmas) << "A: one element for all lanes; B: 32 neighbours";
+  EXPECT_EQ(b.load_sectors(), (32 + 1) * fmas) << "A: 32 rows; B: one element for all lanes";
+  EXPECT_EQ(double(c.load_sectors()) / double(c.load_requests()), 2.5);
+  EXPECT_EQ(double(b.load_sectors()) / double(b.load_requests()), 16.5);
+  EXPECT_EQ(c.wavefronts(), 0U) << "nothing is in shared memory yet";
+}
+
+TEST(Chapters, Chapter02) {
+  const Counted &c = counted("02_smem_tiling"), &before = counted("01_naive");
+  EXPECT_EQ(c.load_requests() * 32, before.load_requests()) << "one thirty-second of the requests of 01";
+  EXPECT_EQ(c["global_load_bytes"] * 32, before["global_load_bytes"]) << "divided by the tile's side";
+  EXPECT_EQ(c["global_load_bytes"], (32 + 32) * 4 * n * (n / 32) * (n / 32)) << "256 bytes a k and block";
+  // 100 on the GPU, which loads four of A at once in 2 wavefronts.
+  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 32, 32, 64, 32), 64 + 64 + 4) << "A, B and the stores";
+  EXPECT_EQ(c.wavefronts(), c.ideal()) << "none of them a conflict";
+  EXPECT_EQ(of_a_warp_and_tile(c["barriers"], 32, 32, 64, 32), 2) << "two barriers a tile";
+}
+
+TEST(Chapters, Chapter03) {
+  const Counted& c = counted("03_thread_tile_1d");
+  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 64, 64, 8, 16), 64 + 8 + 2) << "42 on the GPU: 64 of A are 16 of 2";
+  EXPECT_EQ(c.wavefronts(), c.ideal());
+  EXPECT_EQ(c["global_load_bytes"] * 2, counted("02_smem_tiling")["global_load_bytes"])
+      << "the tile's side has doubled";
+  EXPECT_EQ(of_a_warp_and_tile(c["barriers"], 64, 64, 8, 16), 2);
+}
+
+TEST(Chapters, Chapter04) {
+  const Counted& c = counted("04_thread_tile_2d");
+  // On the GPU, where two of A and four of B are one load, 400. A load of one column of B, by 16 lanes that are 8 words
+  // apart, falls into 4 banks; one of A takes two rows that are 128 words apart, from one bank.
+  const double stores = of_a_warp_and_tile(c["shared_store_wavefronts"], 128, 128, 16, 8);
+  EXPECT_EQ(of_a_warp_and_tile(c["shared_load_wavefronts"], 128, 128, 16, 8), 16 * (8 * 2 + 8 * 4));
+  EXPECT_EQ(of_a_warp_and_tile(c["shared_load_ideal"], 128, 128, 16, 8), 16 * (8 + 8));
+  EXPECT_EQ(stores, 16) << "no conflicts";
+  EXPECT_EQ(c["global_load_bytes"] * 2, counted("03_thread_tile_1d")["global_load_bytes"]) << "half of 03's";
+}
+
+TEST(Chapters, Chapter05) {
+  const Counted &c = counted("05_float4"), &before = counted("04_thread_tile_2d");
+  EXPECT_EQ(c.load_requests() * 4, before.load_requests()) << "a quarter of the loads ...";
+  EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << "... of 16 bytes a lane";
+  EXPECT_EQ(c.load_sectors(), before.load_sectors()) << "for the same sectors";
+  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 360);
+  EXPECT_EQ(of_a_warp_and_tile(c.ideal(), 128, 128, 16, 8), 208);
+  EXPECT_EQ(of_a_warp_and_tile(c["shared_store_wavefronts"], 128, 128, 16, 8), 8 * 4 + 2 * 4) << "A's take 4 for 1";
+  EXPECT_EQ(c.store_sectors(), 32 * c.store_requests()) << "a request for C touches 32 sectors, half of each";
+}
+
+TEST(Chapters, Chapter06) {
+  const Counted &c = counted("06_bank_conflict_free"), &padded = counted("06b_padded"), &before = counted("05_float4");
+  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 208);
+  EXPECT_EQ(c.wavefronts(), c.ideal()) << "no conflicts";
+  EXPECT_EQ(before["shared_load_wavefronts"] - c["shared_load_wavefronts"], 128 * n / 128 * (n / 128) * (n / 16) * 8)
+      << "splitting the columns saves 128 a warp and tile";
+  EXPECT_EQ(of_a_warp_and_tile(before["shared_store_wavefronts"] - c["shared_store_wavefronts"], 128, 128, 16, 8), 24)
+      << "the swizzle of A saves 24";
+  EXPECT_EQ(of_a_warp_and_tile(padded.wavefronts(), 128, 128, 16, 8), 216);
+  EXPECT_EQ(of_a_warp_and_tile(padded["shared_store_wavefronts"] - padded["shared_store_ideal"], 128, 128, 16, 8), 8)
+      << "a store of A takes 2 wavefronts with padding";
+  EXPECT_EQ(c.store_sectors(), 16 * c.store_requests()) << "a request for C fills 16 sectors";
+}
+
+TEST(Chapters, Chapter07) {
+  const Counted &c = counted("07_double_buffer"), &before = counted("06_bank_conflict_free");
+  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 208) << "unchanged";
+  EXPECT_EQ(c.wavefronts(), c.ideal());
+  EXPECT_EQ(of_a_warp_and_tile(before["barriers"], 128, 128, 16, 8), 2);
+  EXPECT_EQ(c["barriers"], 4 * 8 * (n / 16 + 1)) << "one barrier a tile, and one before the first";
+  EXPECT_EQ(c.load_sectors(), before.load_sectors());
+}
+
+TEST(Chapters, Chapter08) {
+  const Counted& c = counted("08_warp_tiling");
+  EXPECT_EQ(c.wavefronts(), 2 * 8 * (n / 8 * (160 + 12) + 32)) << "172 a tile, and the first fragments before it";
+  EXPECT_EQ(c.wavefronts(), c.ideal()) << "none is a conflict";
+  EXPECT_EQ(c["global_load_bytes"], (128 + 256) * 4 * n * (n / 128) * (n / 256)) << "(128 + 256) * 4 bytes a k";
+  EXPECT_EQ(c["barriers"], 2 * 8 * (n / 8 + 1)) << "one a tile, and one before the first";
+}
+
+}  // namespace

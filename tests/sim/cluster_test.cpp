@@ -1,0 +1,211 @@
+// Clusters: who is who, the cluster's barrier, other blocks' shared memory, mbarriers; and that misuse is reported.
+#include "tests/sim/hopper.h"
+
+namespace {
+
+using namespace sim;
+using namespace sim::test;
+
+/// The address of `tile` + 4 * thread in %r2, and in %r3 that of the neighbour, rank ^ 1.
+const std::string neighbour =
+    "mov.u32 %r2, tile; mad.lo.s32 %r2, %t, 4, %r2; xor.b32 %r4, %rank, 1; mapa.shared::cluster.u32 %r3, %r2, %r4;";
+const std::string cluster_sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
+
+TEST(Cluster, SpecialRegisters) {
+  const HopperRun run({"mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctarank; mov.u32 %r4, %clusterid.x; "
+                       "mov.u32 %r5, %nclusterid.x; mov.u32 %r6, %cluster_ctaid.x;",
+                       "mad.lo.s32 %r2, %r3, 10, %r2; mad.lo.s32 %r2, %r4, 100, %r2; mad.lo.s32 %r2, %r5, 1000, %r2; "
+                       "mad.lo.s32 %r2, %r6, 10000, %r2; mov.pred %p1, %is_explicit_cluster; "
+                       "@%p1 add.s32 %r2, %r2, 100000; st.global.u32 [%mine], %r2;"},
+                      {.threads = 32, .blocks = 12, .cluster = 4});
+  for (uint32_t b = 0; b < 12; ++b)
+    EXPECT_EQ(run.out[b * 32], b % 4 + 10 * 4 + 100 * (b / 4) + 1000 * 3 + 10000 * (b % 4) + 100000) << b;
+}
+
+TEST(Cluster, BlocksExchangeThroughSharedMemory) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const HopperRun run({neighbour, "st.shared.u32 [%r2], %w;", cluster_sync, "ld.shared::cluster.u32 %r5, [%r3];",
+                         cluster_sync, "st.global.u32 [%mine], %r5;"},
+                        {.threads = 64, .blocks = 8, .cluster = 2, .seed = seed});
+    for (uint32_t i = 0; i < 512; ++i) ASSERT_EQ(run.out[i], i ^ 64);
+  }
+}
+
+TEST(Cluster, GenericAddressesAndAtomics) {
+  const HopperRun run(
+      {"mov.u64 %d0, tile; cvta.shared.u64 %d1, %d0; mapa.u64 %d2, %d1, 0; getctarank.u64 %r5, %d2; "
+       "setp.eq.s32 %p1, %rank, 0; setp.eq.s32 %p2, %t, 0; and.pred %p1, %p1, %p2; @%p1 st.shared.u32 [%d0], 0;",
+       cluster_sync,
+       "atom.relaxed.cluster.add.u32 %r6, [%d2], 1; mapa.shared::cluster.u32 %r10, 0, 0; "
+       "red.relaxed.cluster.shared::cluster.add.u32 [%r10], 1;",
+       cluster_sync,
+       "@%p1 ld.u32 %r7, [%d2]; @%p1 st.global.u32 [%out], %r7; isspacep.shared::cta %p3, %d2; "
+       "isspacep.shared::cluster %p4, %d2; selp.b32 %r8, 1, 0, %p3; selp.b32 %r9, 2, %r5, %p4; add.s32 %r8, %r8, %r9; "
+       "setp.gt.u32 %p5, %w, 0; @%p5 st.global.u32 [%mine], %r8;"},
+      {.threads = 32, .blocks = 4, .cluster = 4});
+  EXPECT_EQ(run.out[0], 256U);
+  for (uint32_t i = 1; i < 128; ++i) EXPECT_EQ(run.out[i], i < 32 ? 3U : 2U);
+}
+
+TEST(ClusterChecks, NoBarrierBeforeARemoteAccess) {
+  expect_report({neighbour, "st.shared::cluster.u32 [%r3], %w;", cluster_sync}, {.blocks = 2, .cluster = 2},
+                {"which may not have started: no cluster barrier", "test.cu:102"});
+}
+TEST(ClusterChecks, ARemoteRace) {
+  expect_report(
+      {neighbour, cluster_sync, "st.shared.u32 [%r2], %w;", "st.shared::cluster.u32 [%r3], %w;", cluster_sync},
+      {.blocks = 2, .cluster = 2}, {"a race in shared memory", "of block (", "test.cu:103", "test.cu:104"});
+}
+TEST(ClusterChecks, ABlockThatEndedTooEarly) {
+  // Block 1 may end before block 0 has read: with one seed or another it does.
+  std::string report;
+  for (uint64_t seed = 0; seed < 20 && report.empty(); ++seed) {
+    try {
+      HopperRun({neighbour, "st.shared.u32 [%r2], %w;", cluster_sync, "ld.shared::cluster.u32 %r5, [%r3];"},
+                {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
+    } catch (const Error& error) {
+      report = error.what();
+    }
+  }
+  EXPECT_NE(report.find("which has ended"), std::string::npos) << report;
+}
+TEST(ClusterChecks, AnArrivalThatIsNotWaitedFor) {
+  expect_report({"barrier.cluster.arrive.aligned;", "barrier.cluster.arrive.aligned;"}, {.blocks = 2, .cluster = 2},
+                {"a second time", "test.cu:102"});
+}
+TEST(ClusterChecks, ARankThatIsNotThere) {
+  expect_report({"mov.u32 %r2, tile; mapa.shared::cluster.u32 %r3, %r2, 2;"}, {.blocks = 2, .cluster = 2},
+                {"there is no block 2 in a cluster of 2", "test.cu:101"});
+}
+TEST(ClusterChecks, Deadlock) {
+  expect_report(
+      {"setp.eq.s32 %p1, %rank, 1; @%p1 bra OTHER;", cluster_sync + " bra.uni END;", "OTHER: bar.sync 1, 64;", "END:"},
+      {.blocks = 2, .cluster = 2},
+      {"deadlock", "block (0, 0, 0), warp 0 waits at the cluster's barrier: test.cu:102",
+       "block (1, 0, 0), warp 0 waits at barrier 1 (1 of 2"});
+}
+
+// --- mbarriers ---------------------------------------------------------------------------------------------------------------
+
+/// Thread 0 of each block makes an mbarrier of `count` arrivals at tile + 4096 + 8 * i, i below 4; the block waits for it.
+std::string mbarriers(int count) {
+  std::string text = "mov.u32 %r10, tile; add.s32 %r10, %r10, 4096; setp.eq.s32 %p7, %t, 0;";
+  for (int i = 0; i < 4; ++i)
+    text += "@%p7 mbarrier.init.shared::cta.b64 [%r10+" + std::to_string(8 * i) + "], " + std::to_string(count) + ";";
+  return text + "@%p7 fence.mbarrier_init.release.cluster; bar.sync 0;";
+}
+/// Spins until the phase of parity `register` of the mbarrier at [`address`] is complete.
+std::string wait(const std::string& address, const std::string& parity, const std::string& label) {
+  return label + ": mbarrier.try_wait.parity.shared::cta.b64 %p6, [" + address + "], " + parity + "; @!%p6 bra " +
+         label + ";";
+}
+
+TEST(Mbarrier, StateAndPendingCount) {
+  const HopperRun run({mbarriers(32), "mbarrier.arrive.shared.b64 %d1, [%r10]; mbarrier.pending_count.b64 %r2, %d1;",
+                       "LOOP: mbarrier.test_wait.shared.b64 %p1, [%r10], %d1; @!%p1 bra LOOP;",
+                       "st.global.u32 [%mine], %r2;"});
+  for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], 32 - t);
+}
+
+/// Two stages: warp 0 fills a buffer of 32 words and warp 1 takes it, 10 times, through `full` and `empty` mbarriers.
+std::vector<std::string> pipeline() {
+  return {mbarriers(32),
+          "mov.u32 %r2, 0; mov.u32 %r11, tile; mad.lo.s32 %r11, %t, 4, %r11; mov.u32 %r20, 0;"
+          "and.b32 %r12, %t, 31; setp.ge.u32 %p1, %t, 32; @%p1 bra CONSUMER;",
+          "PRODUCER: and.b32 %r3, %r2, 1; shr.u32 %r4, %r2, 1; and.b32 %r4, %r4, 1; xor.b32 %r5, %r4, 1; "
+          "mad.lo.s32 %r6, %r3, 8, %r10; mad.lo.s32 %r7, %r3, 128, %r11;",
+          wait("%r6+16", "%r5", "EMPTY"),
+          "mad.lo.s32 %r8, %r2, 100, %t; st.shared.u32 [%r7], %r8;",
+          "mbarrier.arrive.shared::cta.b64 _, [%r6];",
+          "add.s32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 10; @%p2 bra PRODUCER; ret;",
+          "CONSUMER: xor.b32 %r9, %r12, 31; mov.u32 %r11, tile; mad.lo.s32 %r11, %r9, 4, %r11;",
+          "LOOP: and.b32 %r3, %r2, 1; shr.u32 %r4, %r2, 1; and.b32 %r4, %r4, 1; mad.lo.s32 %r6, %r3, 8, %r10; "
+          "mad.lo.s32 %r7, %r3, 128, %r11;",
+          wait("%r6", "%r4", "FULL"),
+          "ld.shared.u32 %r8, [%r7]; mad.lo.s32 %r20, %r20, 3, %r8;",
+          "mbarrier.arrive.shared::cta.b64 _, [%r6+16];",
+          "add.s32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 10; @%p2 bra LOOP; st.global.u32 [%mine], %r20;"};
+}
+
+TEST(Mbarrier, PipelineOfTwoStages) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const HopperRun run(pipeline(), {.threads = 64, .seed = seed});
+    for (uint32_t t = 0; t < 32; ++t) {
+      uint32_t expected = 0;
+      for (uint32_t i = 0; i < 10; ++i) expected = expected * 3 + 100 * i + (t ^ 31);
+      ASSERT_EQ(run.out[32 + t], expected);
+    }
+  }
+}
+
+TEST(Mbarrier, RemoteArrivals) {
+  // Both blocks arrive at each other's mbarrier, and read what the other wrote into their memory before.
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const HopperRun run(
+        {mbarriers(32), cluster_sync, neighbour, "st.shared::cluster.u32 [%r3], %w;",
+         "mapa.shared::cluster.u32 %r11, %r10, %r4; "
+         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];",
+         "LOOP: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p6, [%r10], 0; @!%p6 bra LOOP;",
+         "ld.shared.u32 %r5, [%r2]; st.global.u32 [%mine], %r5;", cluster_sync},
+        {.blocks = 2, .cluster = 2, .seed = seed});
+    for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(run.out[i], i ^ 32);
+  }
+}
+
+TEST(Mbarrier, DroppedArrivalsAndNoComplete) {
+  const HopperRun run(
+      {mbarriers(32), "setp.lt.u32 %p1, %t, 8; @%p1 bra DROP;", "mbarrier.arrive.shared.b64 _, [%r10]; bra.uni JOIN;",
+       "DROP: mbarrier.arrive_drop.shared.b64 _, [%r10]; bra.uni JOIN;",
+       "JOIN: bar.warp.sync -1; mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0;",
+       "setp.eq.s32 %p3, %t, 0; @%p3 mbarrier.arrive.noComplete.shared.b64 %d1, [%r10], 23;",
+       "@%p3 mbarrier.pending_count.b64 %r2, %d1; @%p3 mbarrier.arrive.shared.b64 _, [%r10]; bar.warp.sync -1;",
+       "mbarrier.test_wait.parity.shared.b64 %p4, [%r10], 1; selp.b32 %r3, 100, 0, %p2; "
+       "selp.b32 %r4, 1000, 0, %p4; add.s32 %r3, %r3, %r4; @%p3 add.s32 %r3, %r3, %r2; "
+       "st.global.u32 [%mine], %r3;"});
+  for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], t ? 1100U : 1124U);
+}
+
+TEST(MbarrierChecks, WrongParity) {
+  std::vector<std::string> body = pipeline();
+  body[2].replace(body[2].find("xor.b32 %r5, %r4, 1"), 19,
+                  "xor.b32 %r5, %r4, 0");  // the first wait for an empty buffer
+  expect_report(body, {.threads = 64},
+                {"deadlock",
+                 "warp 0 waits for the end of phase 0 of the mbarrier at 0x1010 (in phase 0, 32 of 32 arrivals "
+                 "pending): test.cu:104",
+                 "warp 1 waits for the end of phase 0 of the mbarrier at 0x1000"});
+}
+TEST(MbarrierChecks, BufferReusedBeforeItWasReleased) {
+  std::vector<std::string> body = pipeline();
+  body[3] = "";
+  // What is reported depends on the order: a buffer written while it is read, an arrival too many, or, where the producer
+  // was done before the consumer began, phases that the consumer has missed.
+  int races = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    try {
+      HopperRun(body, {.threads = 64, .seed = seed});
+      ADD_FAILURE() << "no report";
+    } catch (const Error& error) {
+      races += std::string(error.what()).find("a race in shared memory") != std::string::npos;
+    }
+  }
+  EXPECT_GT(races, 0);
+}
+TEST(MbarrierChecks, NotInitialised) {
+  expect_report({"mbarrier.arrive.shared.b64 _, [64];"}, {},
+                {"no mbarrier has been initialised at 0x40", "test.cu:101"});
+}
+TEST(MbarrierChecks, NoBarrierAfterItsInitialisation) {
+  expect_report({"setp.eq.s32 %p1, %t, 0;", "@%p1 mbarrier.init.shared.b64 [64], 64; bar.warp.sync -1;",
+                 "setp.ge.u32 %p2, %t, 32; @%p2 mbarrier.arrive.shared.b64 _, [64];"},
+                {.threads = 64}, {"64", "mbarrier", "test.cu:103"});
+}
+TEST(MbarrierChecks, MoreArrivalsThanExpected) {
+  expect_report({mbarriers(31), "mbarrier.arrive.shared.b64 _, [%r10], 2;"}, {},
+                {"2 arrivals at an mbarrier that waits for 1 of 31", "test.cu:102"});
+}
+TEST(MbarrierChecks, InitialisedTwice) {
+  expect_report({"mbarrier.init.shared.b64 [64], 1;"}, {}, {"a second time", "test.cu:101"});
+}
+
+}  // namespace

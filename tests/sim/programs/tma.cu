@@ -1,0 +1,252 @@
+// Tensor copies: every swizzle, boxes that hang over each edge of the tensor, one to five dimensions; stores that are
+// clipped, and that add; a multicast to a cluster of two; plain bulk copies.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "check.h"
+
+__device__ uint32_t address_of(const void* shared) { return static_cast<uint32_t>(__cvta_generic_to_shared(shared)); }
+
+__device__ void init(uint64_t* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address_of(barrier)), "r"(arrivals) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ void expect(uint64_t* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address_of(barrier)), "r"(bytes)
+               : "memory");
+}
+__device__ void wait(uint64_t* barrier, int parity) {
+  asm volatile(
+      "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN;\n}" ::"r"(
+          address_of(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+/// Copies the box at (x, y) as it lies in shared memory to `out`.
+__global__ void load(const __grid_constant__ CUtensorMap map, int x, int y, int bytes, uint32_t* out) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  __shared__ uint64_t barrier;
+  if (threadIdx.x == 0) init(&barrier, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    expect(&barrier, bytes);
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+        "[%4];" ::"r"(address_of(tile)),
+        "l"(&map), "r"(x), "r"(y), "r"(address_of(&barrier))
+        : "memory");
+  }
+  wait(&barrier, 0);
+  for (int i = threadIdx.x; i < bytes / 4; i += blockDim.x) out[i] = reinterpret_cast<uint32_t*>(tile)[i];
+}
+
+/// The box, in which each 32-bit word holds its place, to (x, y) of the tensor.
+__global__ void store(const __grid_constant__ CUtensorMap map, int x, int y, int bytes, bool add) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  for (int i = threadIdx.x; i < bytes / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(tile)[i] = 1000 + i;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (add)
+      asm volatile(
+          "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
+          "r"(x), "r"(y), "r"(address_of(tile))
+          : "memory");
+    else
+      asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
+                   "r"(x), "r"(y), "r"(address_of(tile))
+                   : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  }
+}
+
+__global__ void load_3d(const __grid_constant__ CUtensorMap map, uint32_t* out) {
+  __shared__ __align__(1024) uint32_t tile[4 * 3 * 8];
+  __shared__ uint64_t barrier;
+  if (threadIdx.x == 0) {
+    init(&barrier, 1);
+    expect(&barrier, sizeof tile);
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+            "r"(address_of(tile)),
+        "l"(&map), "r"(4), "r"(-1), "r"(1), "r"(address_of(&barrier))
+        : "memory");
+  }
+  __syncthreads();
+  wait(&barrier, 0);
+  if (threadIdx.x < 4 * 3 * 8) out[threadIdx.x] = tile[threadIdx.x];
+}
+
+/// Each block of the cluster loads one half of 1 KiB, for both.
+__global__ void __cluster_dims__(2, 1, 1) multicast(const __grid_constant__ CUtensorMap map, uint32_t* out) {
+  __shared__ __align__(1024) uint32_t tile[256];
+  __shared__ uint64_t barrier;
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  if (threadIdx.x == 0) init(&barrier, 1);
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  if (threadIdx.x == 0) {
+    expect(&barrier, sizeof tile);
+    asm volatile(
+        "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%2}], "
+        "[%3], %4;" ::"r"(address_of(tile + 128 * rank)),
+        "l"(&map), "r"(rank * 128), "r"(address_of(&barrier)), "h"(uint16_t{3})
+        : "memory");
+  }
+  wait(&barrier, 0);
+  out[blockIdx.x * 256 + threadIdx.x] = tile[threadIdx.x];
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/// Global to shared, to the other block's shared memory, and back to global memory.
+__global__ void __cluster_dims__(2, 1, 1) bytes(const uint32_t* in, uint32_t* out) {
+  __shared__ __align__(16) uint32_t mine[64], theirs[64];
+  __shared__ uint64_t barrier;
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  if (threadIdx.x == 0) init(&barrier, 1);
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  if (threadIdx.x == 0) {
+    expect(&barrier, sizeof mine);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     address_of(mine)),
+                 "l"(in + rank * 64), "r"(256), "r"(address_of(&barrier))
+                 : "memory");
+    wait(&barrier, 0);
+    expect(&barrier, sizeof theirs);
+    asm volatile(
+        "{\n.reg .b32 to, there;\nmapa.shared::cluster.u32 to, %0, %4;\nmapa.shared::cluster.u32 there, %3, %4;\n"
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [to], [%1], %2, [there];\n}" ::"r"(
+            address_of(theirs)),
+        "r"(address_of(mine)), "r"(256), "r"(address_of(&barrier)), "r"(rank ^ 1)
+        : "memory");
+    wait(&barrier, 1);
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + rank * 64),
+                 "r"(address_of(theirs)), "r"(256)
+                 : "memory");
+    asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
+  }
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
+                            const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
+                            CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+Encode encode() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &result));
+  return reinterpret_cast<Encode>(function);
+}
+
+CUresult make(CUtensorMap* map, void* address, std::vector<cuuint64_t> size, std::vector<cuuint64_t> strides,
+              std::vector<cuuint32_t> box, CUtensorMapSwizzle swizzle) {
+  const std::vector<cuuint32_t> ones(size.size(), 1);
+  return encode()(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, static_cast<cuuint32_t>(size.size()), address, size.data(),
+                  strides.data(), box.data(), ones.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                  CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+void must(CUresult result) {
+  if (result == CUDA_SUCCESS) return;
+  std::printf("cuTensorMapEncodeTiled: %d\n", static_cast<int>(result));
+  std::exit(1);
+}
+
+constexpr int width = 40, height = 21, pitch = 44;  // of the tensor, in words
+
+/// Where word `i` of the box lies in shared memory (PTX ISA, "Swizzling Modes").
+uint32_t swizzled(uint32_t i, CUtensorMapSwizzle mode) {
+  const uint32_t unit = i / 4, row = i / 32;  // of 16 bytes; of 128 bytes
+  const uint32_t different = mode == CU_TENSOR_MAP_SWIZZLE_32B    ? 2
+                             : mode == CU_TENSOR_MAP_SWIZZLE_64B  ? 4
+                             : mode == CU_TENSOR_MAP_SWIZZLE_128B ? 8
+                                                                  : 1;
+  const uint32_t bits = row % different;
+  return (unit ^ bits) * 4 + i % 4;
+}
+
+int main() {
+  uint32_t *tensor, *out;
+  CHECK(cudaMalloc(&tensor, height * pitch * 4));
+  CHECK(cudaMalloc(&out, 64 * 1024));
+  std::vector<uint32_t> words(height * pitch), got(16 * 1024);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint32_t>(7 * i + 1);
+  CHECK(cudaMemcpy(tensor, words.data(), words.size() * 4, cudaMemcpyHostToDevice));
+  CUtensorMap map;
+
+  const struct {
+    CUtensorMapSwizzle mode;
+    int box;  // its width in words
+  } cases[] = {{CU_TENSOR_MAP_SWIZZLE_NONE, 8},  {CU_TENSOR_MAP_SWIZZLE_NONE, 32}, {CU_TENSOR_MAP_SWIZZLE_32B, 8},
+               {CU_TENSOR_MAP_SWIZZLE_64B, 16},  {CU_TENSOR_MAP_SWIZZLE_64B, 8},   {CU_TENSOR_MAP_SWIZZLE_128B, 32},
+               {CU_TENSOR_MAP_SWIZZLE_128B, 16}, {CU_TENSOR_MAP_SWIZZLE_128B, 8}};
+  const int corners[][2] = {{0, 0}, {4, 3}, {-5, 2}, {30, 17}, {3, -4}, {100, 0}};
+  for (const auto& [mode, box] : cases) {
+    must(make(&map, tensor, {width, height}, {pitch * 4}, {cuuint32_t(box), 16}, mode));
+    for (const auto& [x, y] : corners) {
+      const int bytes = box * 16 * 4;
+      load<<<1, 64, bytes>>>(map, x, y, bytes, out);
+      CHECK(cudaGetLastError());
+      CHECK(cudaMemcpy(got.data(), out, bytes, cudaMemcpyDeviceToHost));
+      for (int i = 0; i < box * 16; ++i) {
+        const int column = x + i % box, row = y + i / box;
+        const bool inside = column >= 0 && column < width && row >= 0 && row < height;
+        expect_equal(i, got[swizzled(i, mode)], inside ? words[row * pitch + column] : 0U);
+      }
+    }
+    for (const bool add : {false, true}) {
+      store<<<1, 64, box * 64>>>(map, 30, 17, box * 64, add);
+      CHECK(cudaGetLastError());
+      std::vector<uint32_t> after(words.size());
+      CHECK(cudaMemcpy(after.data(), tensor, words.size() * 4, cudaMemcpyDeviceToHost));
+      for (int i = 0; i < box * 16; ++i) {
+        const int column = 30 + i % box, row = 17 + i / box;
+        if (column >= width || row >= height) continue;
+        uint32_t& word = words[row * pitch + column];
+        word = (add ? word : 0) + 1000 + swizzled(i, mode);
+      }
+      for (size_t i = 0; i < words.size(); ++i) expect_equal(i, after[i], words[i]);
+    }
+  }
+
+  // 10 x 3 x 2 words.
+  must(make(&map, tensor, {10, 3, 2}, {64, 256}, {4, 3, 8}, CU_TENSOR_MAP_SWIZZLE_NONE));
+  load_3d<<<1, 96>>>(map, out);
+  CHECK(cudaMemcpy(got.data(), out, 384, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 96; ++i) {
+    const int x = 4 + i % 4, y = i / 4 % 3 - 1, z = 1 + i / 12;
+    expect_equal(i, got[i], y >= 0 && z < 2 ? words[z * 64 + y * 16 + x] : 0U);
+  }
+
+  must(make(&map, tensor, {256}, {}, {128}, CU_TENSOR_MAP_SWIZZLE_NONE));
+  multicast<<<2, 256>>>(map, out);
+  CHECK(cudaMemcpy(got.data(), out, 2048, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 512; ++i) expect_equal(i, got[i], words[i % 256]);
+
+  bytes<<<2, 32>>>(tensor, out);
+  CHECK(cudaMemcpy(got.data(), out, 512, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 128; ++i) expect_equal(i, got[i], words[i ^ 64]);
+
+  // What cannot be.
+  const CUtensorMapSwizzle none = CU_TENSOR_MAP_SWIZZLE_NONE;
+  const CUresult refused[] = {
+      make(&map, tensor + 1, {width, height}, {pitch * 4}, {8, 8}, none),
+      make(&map, tensor, {width, height}, {pitch * 4 + 4}, {8, 8}, none),
+      make(&map, tensor, {width, height}, {pitch * 4}, {8, 257}, none),
+      make(&map, tensor, {width, height}, {pitch * 4}, {0, 8}, none),
+      make(&map, tensor, {width, height}, {pitch * 4}, {3, 8}, none),
+      make(&map, tensor, {width, height}, {pitch * 4}, {16, 8}, CU_TENSOR_MAP_SWIZZLE_32B),
+      make(&map, tensor, {0, height}, {pitch * 4}, {8, 8}, none),
+  };
+  for (size_t i = 0; i < std::size(refused); ++i)
+    expect_equal(i, static_cast<int>(refused[i]), static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+  return passed();
+}

@@ -1,0 +1,93 @@
+// What shared memory knows of asynchronous accesses: nobody touches what is under way, and what has ended is an access of
+// whoever waited for it.
+#include <gtest/gtest.h>
+
+#include "sim/executor/shared_memory.h"
+
+namespace sim {
+namespace {
+
+using Found = SharedMemory::Found;
+constexpr unsigned whole = 0xf;
+
+struct SharedMemoryTest : testing::Test {
+  Clocks clocks{2};
+  SharedMemory shared{64, clocks};
+  SharedMemoryTest() {
+    clocks.reset();
+    shared.reset();
+  }
+  Found read(uint32_t word, uint32_t warp) { return shared.read(word, whole, warp, 100 + warp, false).found; }
+  Found write(uint32_t word, uint32_t warp) { return shared.write(word, whole, warp, 200 + warp, false).found; }
+  void barrier() {
+    Knowledge known;
+    for (uint32_t w = 0; w < 2; ++w) clocks.arrive(w, known);
+    for (uint32_t w = 0; w < 2; ++w) clocks.leave(w, known);
+  }
+};
+
+TEST_F(SharedMemoryTest, NobodyTouchesWhatIsBeingWritten) {
+  ASSERT_EQ(shared.begin_async_write(3, 0, 7).found, Found::nothing);
+  const SharedMemory::Verdict own = shared.read(3, 1, 0, 100, false);
+  EXPECT_EQ(own.found, Found::write_under_way) << "not even the warp that issued it";
+  EXPECT_EQ(own.warp, 0U);
+  EXPECT_EQ(own.op, 7U);
+  EXPECT_EQ(write(3, 0), Found::write_under_way);
+  EXPECT_EQ(shared.begin_async_write(3, 1, 8).found, Found::write_under_way);
+  EXPECT_EQ(shared.begin_async_read(3, 1, 8).found, Found::write_under_way);
+  barrier();
+  EXPECT_EQ(read(3, 1), Found::write_under_way) << "a barrier is no wait";
+  EXPECT_EQ(write(2, 0), Found::nothing) << "the word before is free";
+}
+
+TEST_F(SharedMemoryTest, OthersNeedABarrierAfterTheWait) {
+  ASSERT_EQ(shared.begin_async_write(3, 0, 7).found, Found::nothing);
+  barrier();
+  shared.end_async_write(3, 0, 7, clocks.now(0));
+  EXPECT_EQ(read(3, 0), Found::nothing);
+  const SharedMemory::Verdict other = shared.read(3, whole, 1, 101, false);
+  EXPECT_EQ(other.found, Found::race_with_write);
+  EXPECT_EQ(other.op, 7U);
+  barrier();
+  EXPECT_EQ(read(3, 1), Found::nothing);
+}
+
+TEST_F(SharedMemoryTest, AnAsynchronousWriteRacesWhenItIsIssued) {
+  ASSERT_EQ(write(3, 1), Found::nothing);
+  EXPECT_EQ(shared.begin_async_write(3, 0, 7).found, Found::race_with_write);
+  barrier();
+  ASSERT_EQ(read(3, 1), Found::nothing);
+  EXPECT_EQ(shared.begin_async_write(3, 0, 7).found, Found::race_with_read);
+  barrier();
+  EXPECT_EQ(shared.begin_async_write(3, 0, 7).found, Found::nothing);
+}
+
+TEST_F(SharedMemoryTest, NobodyWritesWhatIsBeingRead) {
+  EXPECT_EQ(shared.begin_async_read(3, 0, 7).found, Found::uninitialised);
+  ASSERT_EQ(write(3, 0), Found::nothing);
+  EXPECT_EQ(shared.begin_async_read(3, 1, 7).found, Found::race_with_write);
+  barrier();
+  ASSERT_EQ(shared.begin_async_read(3, 0, 7).found, Found::nothing);
+  ASSERT_EQ(shared.begin_async_read(3, 1, 8).found, Found::nothing) << "several may read";
+  EXPECT_EQ(read(3, 0), Found::nothing);
+  EXPECT_EQ(write(3, 0), Found::read_under_way);
+  shared.end_async_read(3, 0, 7, clocks.now(0));
+  EXPECT_EQ(shared.begin_async_write(3, 0, 9).found, Found::read_under_way) << "one is left";
+  shared.end_async_read(3, 1, 8, clocks.now(1));
+  EXPECT_EQ(write(3, 0), Found::race_with_read) << "warp 0 does not know that warp 1's has ended";
+  barrier();
+  EXPECT_EQ(write(3, 0), Found::nothing);
+}
+
+TEST_F(SharedMemoryTest, ANewBlockStartsAfresh) {
+  ASSERT_EQ(shared.begin_async_write(3, 0, 7).found, Found::nothing);
+  ASSERT_EQ(write(4, 0), Found::nothing);
+  ASSERT_EQ(shared.begin_async_read(4, 0, 7).found, Found::nothing);
+  shared.reset();
+  EXPECT_EQ(read(3, 0), Found::uninitialised);
+  EXPECT_EQ(write(3, 0), Found::nothing);
+  EXPECT_EQ(write(4, 0), Found::nothing);
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,101 @@
+"""The simulator's own words in docs/sim.md, between markers, as it says them now.
+
+usage: python3 -m tools.sim_chapter [--write]     without --write: exit status 1 where the chapter is stale
+
+    <!-- simulator: mistakes race -->       what build/sim/programs/mistakes prints
+    <!-- simulator: shared 05_float4 -->    the lines of a rung that use shared memory, at 256 x 256 x 256
+    <!-- simulator: total 05_float4 06_bank_conflict_free -->    some totals of rungs side by side
+    <!-- /simulator -->
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.counts import Kernel, code, read, source_lines
+
+CHAPTER = Path("docs/sim.md")
+LIBRARY, PROGRAMS, LAUNCH = Path("build/sim"), Path("build/sim/programs"), Path("build/bin/sim_launch")
+SIZE = "256"
+
+
+def simulated(command: list[str], **environment: str) -> str:
+    """Output and reports of a program on the simulator; files are named from the root of the project."""
+    variables = {**os.environ, "LD_LIBRARY_PATH": str(LIBRARY), "GEMM_LADDER_SIM_SEED": "0", **environment}
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout.replace(f"{Path.cwd()}/", "")
+
+
+def counted(rung: str) -> Kernel:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "counts.csv"
+        output = simulated([str(LAUNCH), rung, SIZE, SIZE, SIZE], GEMM_LADDER_SIM_COUNTS=str(file))
+        if not file.exists():
+            raise RuntimeError(f"{LAUNCH} {rung}: {output}")
+        return read(file)[0]
+
+
+def mistake(kind: str) -> str:
+    # What another compiler or another run changes is left out: lines of PTX, addresses of global memory.
+    text = simulated([str(PROGRAMS / "mistakes"), kind])
+    text = re.sub(r", PTX line \d+|PTX line \d+, ", "", text)
+    return "```text\n" + re.sub(r"0x[0-9a-f]{6,}", "0x…", text) + "```\n"
+
+
+def shared(rung: str) -> str:
+    rows = ["| line | source | warp instructions | wavefronts | ideal |", "|---:|---|---:|---:|---:|"]
+    for (file, line), counts in counted(rung).lines.items():
+        wavefronts, ideal = counts.both("shared_", "_wavefronts"), counts.both("shared_", "_ideal")
+        if not wavefronts:
+            continue
+        source = code(source_lines(file), line).strip().replace("|", "\\|")
+        accesses = counts["shared_loads"] + counts["shared_stores"]
+        rows.append(f"| {line} | `{source}` | {accesses:,} | {wavefronts:,} | {ideal:,} |")
+    return "\n".join(rows) + "\n"
+
+
+def total(*rungs: str) -> str:
+    rows = [f"| | {' | '.join(rungs)} |", "|---|" + "---:|" * len(rungs)]
+    counts = [counted(rung).total for rung in rungs]
+
+    def row(name: str, of) -> None:
+        rows.append(f"| {name} | " + " | ".join(f"{of(count):,}" for count in counts) + " |")
+
+    row("FLOP", lambda c: c.flops)
+    row("global load requests", lambda c: c["global_loads"])
+    row("global load sectors", lambda c: c["global_load_sectors"])
+    row("global store requests", lambda c: c["global_stores"])
+    row("global store sectors", lambda c: c["global_store_sectors"])
+    row("shared wavefronts", lambda c: c.both("shared_", "_wavefronts"))
+    row("of them ideal", lambda c: c.both("shared_", "_ideal"))
+    row("warps arriving at barriers", lambda c: c["barriers"])
+    return "\n".join(rows) + "\n"
+
+
+def filled(text: str) -> str:
+    """The chapter with what the simulator says now."""
+    kinds = {"mistakes": mistake, "shared": shared, "total": total}
+
+    def fill(match: re.Match) -> str:
+        kind, *arguments = match[1].split()
+        return f"<!-- simulator: {match[1]} -->\n{kinds[kind](*arguments)}<!-- /simulator -->"
+
+    return re.sub(r"<!-- simulator: (.*?) -->\n.*?<!-- /simulator -->", fill, text, flags=re.DOTALL)
+
+
+def main(arguments: list[str]) -> int:
+    text = CHAPTER.read_text()
+    now = filled(text)
+    if arguments == ["--write"]:
+        CHAPTER.write_text(now)
+    elif now != text:
+        print(f"{CHAPTER} is stale: python3 -m tools.sim_chapter --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
