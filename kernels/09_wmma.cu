@@ -4,9 +4,9 @@
 //                   the operands, as fragments; which lane holds what is the library's business.
 // Changed from 08   nothing is shared between warps: one warp makes 16 x 16 of C and reads its operands from global
 //                   memory, through L1. B is N x K now: a row of it is a column of the product.
-// Expect            16 KFLOP for each 1 KB that a warp loads through L1, in eight loads from 8 rows each: 64 wavefronts
-//                   for 8192 FMA. That is a few per cent of what the tensor cores do; cuBLAS is twenty times as fast
-// Limiter now       L1: a load of 8 x 16 bytes takes 8 wavefronts, and every operand is loaded for one mma only
+// Expect            a warp's fragments of 16 x 32 bytes are eight loads, from 8 lines of L1 each: 64 wavefronts for two
+//                   HMMA, which take the SM's tensor cores 3 clocks. At most 1/21 of their rate: about 0.04 of cuBLAS
+// Limiter now       L1: 8 wavefronts a load, and what was loaded is multiplied once or twice
 // New instructions  wmma.load, wmma.mma m16n16k16 (BF16, FP16) and m16n16k8 (TF32), wmma.store
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09 4096 4096 4096 --type bf16

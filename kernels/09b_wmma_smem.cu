@@ -4,11 +4,11 @@
 //                   than 16 x 16: each fragment of A is multiplied by four of B, each of B by four of A.
 // Changed from 09   128 x 128 tiles of A and B, 128 bytes deep, staged in 16-byte pieces with zeros past K, so nothing
 //                   but the epilogue knows an edge; a skew of 16 bytes a row; C leaves by way of shared memory
-// Expect            a load for each mma rather than four, from shared memory without conflicts rather than from 8 lines
-//                   of L1: a k step of 32 bytes costs a warp 32 wavefronts for 32 mma, where 09 needs 64 for 2. Ten times
-//                   as fast, were it not for the copies, during which nobody multiplies
-// Limiter now       BF16 and TF32: instructions, for every word of a fragment is a load of its own (FP16: see chapter)
-// New instructions  none in PTX; for FP16 ptxas makes ldmatrix of wmma.load from shared memory
+// Expect            one load for each HMMA rather than four, without conflicts rather than from 8 lines: one wavefront
+//                   where 09 has 32, two with the copies. 16 times as fast by that count, ten with the waiting
+// Limiter now       shared memory and L1: 256 wavefronts a warp and k tile, a third more clocks than its 128 HMMA take;
+//                   and nobody multiplies while the block waits for global memory
+// New instructions  none in PTX; ptxas makes LDSM (ldmatrix) of FP16's wmma.load from shared memory, not of the others'
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09b 4096 4096 4096 --type bf16
 // Read              docs/09_wmma.md

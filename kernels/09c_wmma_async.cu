@@ -5,8 +5,9 @@
 //                   SM and takes one tile of C after another, so that the stream of copies never ends between them.
 // Changed from 09b  two stages of A and B; the next k tile, be it of the next tile of C, is copied while this one is
 //                   multiplied; C leaves through memory of its own; TF32 is rounded in the fragments, as in 09
-// Expect            09b stands still for two trips to global memory a tile; with those hidden, a third faster
-// Limiter now       as in 09b, instructions: loads of fragments word by word (FP16: four words at once)
+// Expect            09b stands still for a trip to global memory each k tile and at the end of each tile of C; with those
+//                   hidden, a third faster
+// Limiter now       shared memory: fragments are loaded as in 09b
 // New instructions  cp.async.cg, cp.async.commit_group, cp.async.wait_group, all by way of <cuda/pipeline>
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09c 4096 4096 4096 --type bf16
@@ -77,8 +78,8 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_AN_SM)
 
   // [copy]
   // 2. set up. What is copied next: a stream of k tiles that runs through all tiles of C of this block.
-  const int last_k_tile =
-      (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; may be ragged, and comes first
+  // In bytes; the last k tile, which may be ragged, comes first.
+  const int last_k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
   int next_tile = blockIdx.x, next_k_tile = last_k_tile;
   cuda::pipeline<cuda::thread_scope_thread> pipeline = cuda::make_pipeline();
   const auto copy_next = [&](unsigned char* stage) {

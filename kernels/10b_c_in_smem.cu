@@ -3,9 +3,9 @@
 // Idea              a counter-example. C is a matrix, so a first version keeps the block's tile of it as a matrix, beside
 //                   those of A and B, and each k tile adds to it: load, multiply, store.
 // Changed from 10   float sC[128][136]; acc lives for one k tile only
-// Expect            a warp and k tile: 128 wavefronts for fragments of A and B as in 10, 128 more to load its 64 x 64
-//                   floats and 128 to store them. Three times the shared traffic for the same 128 mma: about half as fast
-// Limiter now       shared memory, and a store and a load of 64 instructions each between one tile's mma and the next's
+// Expect            a warp and k tile: 256 wavefronts as in 10, half of them for fragments; and 128 to load its 64 x 64
+//                   floats and 128 to store them. Twice the wavefronts for the same 128 mma: half as fast
+// Limiter now       shared memory; the mma of one tile wait for the stores of the last
 // New instructions  none
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 10b 4096 4096 4096 --type bf16
