@@ -150,6 +150,12 @@ inline constexpr SharedTile tile_05{.BK = 16, .padding = 0, .swizzled = false, .
 inline constexpr SharedTile tile_06{.BK = 16, .padding = 0, .swizzled = true, .halves = true};
 inline constexpr SharedTile tile_06b{.BK = 16, .padding = 4, .swizzled = false, .halves = true};
 
+// --- tiles of rows of 128 bytes (12) ---------------------------------------------------------------------------------
+
+/// Byte of a tile at which chunk `chunk` (of 16 bytes along k) of row `row` lies. The XOR with the row's number sends the same
+/// chunk of eight neighbouring rows to the eight different 16-byte columns of shared memory.
+constexpr LADDER_HOST_DEVICE int swizzled(int row, int chunk) { return row * 128 + (chunk ^ row % 8) * 16; }
+
 // --- fragments of mma.sync (PTX ISA, "Matrix Fragments for mma.m16n8k16"; 10) -----------------------------------------
 //
 // The registers of a fragment are 32-bit words: two 16-bit elements, or one TF32. In words the maps are the same for all
