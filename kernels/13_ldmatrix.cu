@@ -21,12 +21,6 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BM + BN) * ROW;
   static constexpr int SMEM_BYTES = 2 * STAGE_BYTES;
   static_assert(ROWS % 8 == 0, "a thread's rows are alike for the swizzle");
-
-  // [place]
-  // Byte of a tile at which chunk `chunk` (16 bytes along k) of row `row` lies: XOR with the row's number sends the same
-  // chunk of eight neighbouring rows to the eight different 16-byte columns of shared memory.
-  static constexpr __host__ __device__ int place(int row, int chunk) { return row * ROW + (chunk ^ row % 8) * 16; }
-  // [/place]
 };
 
 template <Type type, class TC>
@@ -57,7 +51,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   float acc[WM / 16][WN / 8][4] = {};
 
   // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
-  const uint32_t s_copy = shared_address(smem) + Tile::place(copy_row, copy_chunk);  // ROWS rows on: the same chunk
+  const uint32_t s_copy = shared_address(smem) + swizzled(copy_row, copy_chunk);  // ROWS rows on: the same chunk
   const auto copy_tile = [&](int stage, int left) {
     const int bytes = min(max(left, 0), 16);
 #pragma unroll
@@ -71,8 +65,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   copy_tile(0, K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16);
   // The rows that this lane names to ldmatrix, at k = 0: four 8 x 16-byte matrices each of A (two down, two along k) and
   // of B (two along k, two across). A step along k flips bits of the chunk, so it is an XOR here, too.
-  const uint32_t s_a = shared_address(smem) + Tile::place(warp_row + lane % 16, lane / 16);
-  const uint32_t s_b = shared_address(smem) + BM * ROW + Tile::place(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  const uint32_t s_a = shared_address(smem) + swizzled(warp_row + lane % 16, lane / 16);
+  const uint32_t s_b = shared_address(smem) + BM * ROW + swizzled(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
   int stage = 0;
 
   // [main-loop]
