@@ -127,7 +127,8 @@ TEST(RowMajor, ThreadTilesOf03CoverTheBlockOnce) {
   EXPECT_TRUE(c.once());
 }
 
-WarpAccess access(int width, int (*word)(int lane)) {
+template <class Word>
+WarpAccess access(int width, const Word& word) {
   WarpAccess result{width, {}};
   for (int lane = 0; lane < 32; ++lane) result.word[lane] = word(lane);
   return result;
@@ -159,6 +160,41 @@ TEST(Wavefronts, NamesTheWavefrontOfEachLane) {
 TEST(Wavefronts, FragmentsOf04) {
   EXPECT_EQ(wavefronts(access(4, [](int lane) { return lane % 16 * 8; })).count, 8);
   EXPECT_EQ(wavefronts(access(2, [](int lane) { return lane / 16 * 8 * 16; })).count, 2);
+}
+
+TEST(MmaFragments, HoldEveryElementOnce) {
+  Cover a(16, 8), b(8, 8), c(16, 8);  // words, words, floats
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int r = 0; r < 4; ++r) a.take(mma_a(lane, r)), c.take(mma_c(lane, r));
+    for (int r = 0; r < 2; ++r) b.take(mma_b(lane, r));
+  }
+  EXPECT_TRUE(a.once());
+  EXPECT_TRUE(b.once());
+  EXPECT_TRUE(c.once());
+}
+
+// PTX ISA, "Matrix Fragments for mma.m16n8k16", at a few places. A word of A or B holds elements 2 w and 2 w + 1.
+TEST(MmaFragments, AreThoseOfThePtxIsa) {
+  const auto is = [](Coord at, int row, int col) { return at.row == row && at.col == col; };
+  EXPECT_TRUE(is(mma_a(0, 0), 0, 0) && is(mma_a(0, 1), 8, 0) && is(mma_a(0, 2), 0, 4) && is(mma_a(0, 3), 8, 4));
+  EXPECT_TRUE(is(mma_a(31, 0), 7, 3) && is(mma_a(5, 1), 9, 1));
+  EXPECT_TRUE(is(mma_b(0, 1), 0, 4) && is(mma_b(6, 0), 1, 2) && is(mma_b(31, 1), 7, 7));
+  EXPECT_TRUE(is(mma_c(0, 1), 0, 1) && is(mma_c(0, 2), 8, 0) && is(mma_c(7, 0), 1, 6) && is(mma_c(31, 3), 15, 7));
+}
+
+// 09b to 11: rows of 128 bytes and a skew of 16, 36 words. 10b: rows of C of 136 floats.
+TEST(MmaFragments, AreLoadedFromSkewedRowsWithoutConflicts) {
+  for (int r = 0; r < 4; ++r) {
+    const auto a = [&](int pitch) {
+      return wavefronts(access(1, [&](int lane) { return mma_a(lane, r).row * pitch + mma_a(lane, r).col; })).count;
+    };
+    EXPECT_EQ(a(36), 1);
+    EXPECT_EQ(a(32), 8) << "without the skew";
+  }
+  for (int r = 0; r < 2; ++r)
+    EXPECT_EQ(wavefronts(access(1, [&](int lane) { return mma_b(lane, r).row * 36 + mma_b(lane, r).col; })).count, 1);
+  for (int r = 0; r < 4; r += 2)
+    EXPECT_EQ(wavefronts(access(2, [&](int lane) { return mma_c(lane, r).row * 136 + mma_c(lane, r).col; })).count, 2);
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ CLAIMS = {
     # Barriers: one before the loop, one a tile.
     "07": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 64, longest=1160)),
     "08": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 48, longest=1120)),
+    "09": Claim(present=("HMMA",), absent=("BAR", "LDGSTS", *WIDE_GLOBAL)),
+    "09b": Claim(present=("HMMA", r"LDG\.E\.128", r"STS\.128"), absent=("LDGSTS",), barriers=2),
+    "09c": Claim(present=("HMMA", r"LDGSTS\.E\.BYPASS\.128"), barriers=1),
+    "10": Claim(present=("HMMA", "LDS", r"LDG\.E\.128", r"STS\.128"), absent=("LDSM", "LDGSTS"), barriers=2),
+    "10b": Claim(present=("HMMA", r"LDS\.64", r"STS\.64"), absent=("LDSM", "LDGSTS"), barriers=2),
 }
 # In every rung of Part I: FP32 on the CUDA cores, nothing in local memory.
 PART_ONE = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", r"LDL", r"STL"))
@@ -83,8 +88,7 @@ def machine_code(tmp_path_factory):
 
 def compile_rung(source: Path, result: Path) -> None:
     architectures = [
-        f"--generate-code=arch={arch.replace('sm', 'compute')},code=[{arch.replace('sm', 'compute')},{arch}]"
-        for arch in ARCHS
+        f"--generate-code=arch={arch.replace('sm', 'compute')},code=[{arch.replace('sm', 'compute')},{arch}]" for arch in ARCHS
     ]
     warnings = ["-Xcompiler=-Wall,-Wextra,-Werror", "-Werror=all-warnings", "-Xptxas=--warn-on-spills"]
     command = [nvcc(), "-std=c++20", "-O3", *architectures, *warnings, f"-I{ROOT}", "-c", source, "-o", result]
@@ -150,6 +154,32 @@ def test_main_loop_is_what_the_chapter_claims(source, arch, machine_code):
     (loop,) = (loop for loop in kernel.loops if kernel.count("FFMA", loop))
     assert (kernel.count("FFMA", loop), kernel.count(r"LDS\.128", loop)) == (claim.ffma, claim.wide_shared_loads)
     assert len(loop) <= claim.longest
+
+
+# Operand types as their enumerators are mangled into the name of a kernel (common/problem.h).
+MANGLED = {"tf32": "4TypeE1", "bf16": "4TypeE2", "f16": "4TypeE3"}
+# By rung and type: what the loop of a k tile of 128 bytes multiplies and loads, in chapters 09 and 10.
+FRAGMENTS = {
+    ("09b", "bf16"): {r"HMMA\.16816": 128, r"LD\.E": 128},
+    ("09b", "f16"): {r"HMMA\.16816": 128, r"LDSM\.16\.M88\.4": 32},
+    ("09b", "tf32"): {r"HMMA\.1684": 256, r"LD\.E": 128},
+    ("10", "bf16"): {r"HMMA\.16816": 128, r"LDS": 128},
+    ("10", "f16"): {r"HMMA\.16816": 128, r"LDS": 128},
+    ("10", "tf32"): {r"HMMA\.1688": 128, r"LDS": 128},
+    ("10b", "bf16"): {r"HMMA\.16816": 128, r"LDS": 128 + 64, r"LDS\.64": 64, r"STS\.64": 64},
+}
+
+
+@pytest.mark.parametrize(("number", "operand"), FRAGMENTS)
+def test_fragments_are_loaded_as_the_chapter_claims(number, operand, machine_code):
+    if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
+        pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
+    (source,) = (source for source in RUNGS if source.stem.startswith(f"{number}_"))
+    found = [k for k in machine_code(source) if k.arch == "sm_90a" and MANGLED[operand] in k.symbol]
+    assert found
+    for kernel in found:
+        (loop,) = (loop for loop in kernel.loops if kernel.count("HMMA", loop))
+        assert {pattern: kernel.count(pattern, loop) for pattern in FRAGMENTS[number, operand]} == FRAGMENTS[number, operand]
 
 
 def test_every_claim_is_about_a_rung():

@@ -213,4 +213,52 @@ TEST(Chapters, Chapter08) {
   EXPECT_EQ(c["barriers"], 2 * 8 * (n / 8 + 1)) << "one a tile, and one before the first";
 }
 
+// Part II is counted in BF16. A warp's tile is 64 x 64, 64 deep; instructions of the tensor cores are those of the PTX.
+constexpr uint64_t tensor_tiles = n / 128 * (n / 128) * (n / 64) * 4;  ///< warps times k tiles
+constexpr uint64_t results = n * n;
+
+TEST(Chapters, TensorCoresDoAllTheMultiplications) {
+  for (const char* rung : {"09_wmma", "09b_wmma_smem", "09c_wmma_async", "10_mma_ptx", "10b_c_in_smem"}) {
+    EXPECT_EQ(counted(rung)["flops_tensor"], 2 * n * n * n) << rung;
+    EXPECT_LE(counted(rung)["flops_fp32"], 2 * results) << rung << ": alpha alone";
+  }
+}
+
+TEST(Chapters, Chapter09) {
+  const Counted &c = counted("09_wmma"), &b = counted("09b_wmma_smem"), &async = counted("09c_wmma_async");
+  const uint64_t steps = n / 16 * (n / 16) * (n / 16);
+  EXPECT_EQ(c.load_requests(), 8 * steps) << "eight loads a step";
+  EXPECT_EQ(c.load_sectors(), 8 * c.load_requests()) << "from 8 rows each";
+  EXPECT_EQ(c["global_load_bytes"] * 2, c.load_sectors() * 32) << "half of a sector belongs to the next load";
+  EXPECT_EQ(c.wavefronts(), 0U) << "inside, nothing is in shared memory";
+
+  // Fragments 128 (of 4 bytes a lane: one wavefront each), stores of A and B 16 x 4; C by way of shared memory, once.
+  const uint64_t of_c = results * 4 / 128;
+  EXPECT_EQ(b["shared_load_wavefronts"], 128 * tensor_tiles + of_c);
+  EXPECT_EQ(b["shared_store_wavefronts"], 64 * tensor_tiles + of_c);
+  EXPECT_EQ(b.load_requests(), 16 * tensor_tiles) << "16 bytes a lane";
+  EXPECT_EQ(b["global_load_bytes"], (128 + 128) * 2 * n * (n / 128) * (n / 128));
+  EXPECT_EQ(b["barriers"], 2 * tensor_tiles);
+
+  EXPECT_EQ(async["barriers"], tensor_tiles) << "one a k tile";
+  EXPECT_EQ(async.wavefronts(), b.wavefronts()) << "the copies write shared memory all the same";
+  for (const Counted* skewed : {&b, &async}) EXPECT_EQ(skewed->wavefronts(), skewed->ideal()) << "no conflicts";
+}
+
+TEST(Chapters, Chapter10) {
+  const Counted &c = counted("10_mma_ptx"), &b = counted("10b_c_in_smem");
+  EXPECT_EQ(c["shared_load_wavefronts"], 128 * tensor_tiles) << "as many as 09b's";
+  EXPECT_EQ(c["shared_store_wavefronts"], 64 * tensor_tiles);
+  EXPECT_EQ(c.wavefronts(), c.ideal()) << "no conflicts";
+  EXPECT_EQ(c["barriers"], 2 * tensor_tiles);
+  EXPECT_EQ(c.load_sectors(), counted("09b_wmma_smem").load_sectors());
+
+  // 10b: 64 x 64 floats in and out a k tile, zeros before the first and the results after the last.
+  const uint64_t of_c = results * 4 / 128;
+  EXPECT_EQ(b["shared_load_wavefronts"], (128 + 128) * tensor_tiles + of_c);
+  // In PTX one of the 64 stores is two of 4 bytes, of which ptxas makes one again: 2 wavefronts more than the GPU needs.
+  EXPECT_EQ(b["shared_store_ideal"], (64 + 128) * tensor_tiles + of_c);
+  EXPECT_LE(b["shared_store_wavefronts"], b["shared_store_ideal"] + 2 * tensor_tiles);
+}
+
 }  // namespace
