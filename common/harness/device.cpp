@@ -70,6 +70,7 @@ Device open_device(int index) {
   device.name = properties.name;
   device.sm = properties.major * 10 + properties.minor;
   device.sm_count = properties.multiProcessorCount;
+  device.smem_block_bytes = properties.sharedMemPerBlockOptin;
   device.l2_bytes = properties.l2CacheSize;
   device.memory_bytes = properties.totalGlobalMem;
   device.cuda = cuda_version(runtime);

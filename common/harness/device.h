@@ -12,6 +12,7 @@ struct Device {
   std::string name;        ///< "NVIDIA H200"
   int sm = 0;              ///< compute capability, 90 for sm_90
   int sm_count = 0;
+  size_t smem_block_bytes = 0;  ///< shared memory that a block may ask for
   size_t l2_bytes = 0;
   size_t memory_bytes = 0;
   std::string pci_bus_id;

@@ -224,6 +224,11 @@ std::string Driver::reason_to_waive(const Cell& cell) const {
   }
   if (device_.sm < rung.min_sm) return fmt::format("needs sm_{}, this is sm_{}", rung.min_sm, device_.sm);
   const OperandSpec spec = operand_spec(cell);
+  const int smem_bytes =
+      rung.resources({.m = spec.shape.m, .n = spec.shape.n, .k = spec.shape.k, .type = cell.type, .out = options_.out})
+          .dynamic_smem_bytes;
+  if (static_cast<size_t>(smem_bytes) > device_.smem_block_bytes)
+    return fmt::format("needs {} bytes of shared memory a block, this GPU has {}", smem_bytes, device_.smem_block_bytes);
   const size_t operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
   const std::tuple<const char*, int, size_t> rows[] = {
       {"lda", spec.lda(), operand}, {"ldb", spec.ldb(), operand}, {"ldc", spec.ldc(), result}};

@@ -220,7 +220,7 @@ def test_a_rung_is_waived_with_the_reason(tmp_path):
 
 def test_wrong_rungs_are_found_and_a_fault_does_not_end_the_run(tmp_path):
     rows = simulate(tmp_path, "67", "70", "41", program=BROKEN, status=WRONG)
-    right, edge, barrier, nan, nowhere, after = rows
+    right, edge, barrier, nan, nowhere, after, large = rows
     assert right["status"] == after["status"] == "ok"
     assert edge["status"] == nan["status"] == "wrong"
     assert "first at row 0, column 69: got nan" in edge["reason"]
@@ -228,6 +228,8 @@ def test_wrong_rungs_are_found_and_a_fault_does_not_end_the_run(tmp_path):
     assert barrier["status"] == nowhere["status"] == "failed"
     assert "shared memory" in barrier["reason"] and "broken.cu:" in barrier["reason"]
     assert "rungs.cu:" in nowhere["reason"]
+    assert large["status"] == "waived"
+    assert large["reason"] == "needs 1048576 bytes of shared memory a block, this GPU has 232448"
 
 
 def test_readme_shows_what_a_newcomer_sees():

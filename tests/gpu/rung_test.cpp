@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <utility>
 
 #include "common/harness/blas.h"
 #include "common/harness/check.h"
@@ -38,6 +39,16 @@ std::vector<Case> cases(const Rung& rung) {
   return result;
 }
 
+/// Every type of operands, each with every type of result.
+std::vector<std::pair<Type, Out>> types(const Rung& rung) {
+  std::vector<std::pair<Type, Out>> result;
+  for (const Type type : rung.types) {
+    result.emplace_back(type, Out::f32);
+    if (result_bytes(type, Out::same) != result_bytes(type, Out::f32)) result.emplace_back(type, Out::same);
+  }
+  return result;
+}
+
 class EveryRung : public GpuTest, public testing::WithParamInterface<size_t> {};
 
 TEST_P(EveryRung, IsRightOverOddShapes) {
@@ -48,18 +59,18 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
   const std::vector<Shape> shapes =
       parse_shapes(fmt::format("{}/tests/shapes/{}.txt", GEMM_LADDER_SOURCE, device_->simulated ? "small" : "odd"));
   for (const Shape& shape : shapes)
-    for (const Type type : rung.types)
+    for (const auto& [type, out] : types(rung))
       for (const Case& c : cases(rung)) {
         if (device_->simulated && turn++ % 4 != 0) continue;
-        const OperandSpec spec{shape, type, Out::f32, rung.layout_b, c.ld_pad, c.init, ++seed};
+        const OperandSpec spec{shape, type, out, rung.layout_b, c.ld_pad, c.init, ++seed};
         const bool aligned = (spec.lda() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
                              (spec.ldb() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
-                             (spec.ldc() * result_bytes(type, Out::f32)) % rung.row_align_bytes == 0;
+                             (spec.ldc() * result_bytes(type, out)) % rung.row_align_bytes == 0;
         if (!aligned) continue;
         Operands operands(spec, 1);
         Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
         const CheckResult result = checker.check(rung.launch);
-        EXPECT_TRUE(result.passed) << fmt::format("{} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(), name(type),
+        EXPECT_TRUE(result.passed) << fmt::format("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(), name(type), name(out),
                                                   shape.str(), c.ld_pad, c.alpha, c.beta, name(c.init), result.message);
         ++checked;
       }

@@ -1,4 +1,5 @@
-// Rungs that fail, for the program `broken_ladder`: one right, three wrong, one that ends the GPU's context.
+// Rungs that fail, for the program `broken_ladder`: one right, three wrong, one that ends the GPU's context, one that no GPU has
+// the shared memory for.
 #include "common/rung.h"
 #include "tests/gpu/broken/broken.h"
 
@@ -19,7 +20,13 @@ void launch_into_nowhere(const Problem& p) {
   cuda_check(cudaGetLastError());
 }
 
-Rung rung(const char* number, const char* name, void (*launch)(const Problem&)) {
+template <int smem_bytes>
+Resources resources(const Problem&) {
+  return {(const void*)write_to_nowhere, 1024, smem_bytes};
+}
+
+Rung rung(const char* number, const char* name, void (*launch)(const Problem&),
+          Resources (*resources)(const Problem&) = resources<0>) {
   return {.number = number,
           .name = name,
           .idea = "fails on purpose",
@@ -28,10 +35,7 @@ Rung rung(const char* number, const char* name, void (*launch)(const Problem&)) 
           .min_sm = 70,
           .row_align_bytes = 4,
           .tile = {32, 32, 32},
-          .resources =
-              [](const Problem&) {
-                return Resources{(const void*)write_to_nowhere, 1024};
-              },
+          .resources = resources,
           .launch = launch};
 }
 
@@ -41,5 +45,6 @@ const Registration barrier(rung("92", "missing_barrier", launch<Fault::missing_b
 const Registration nan(rung("93", "one_nan", launch<Fault::one_nan>));
 const Registration nowhere(rung("94", "illegal_address", launch_into_nowhere));
 const Registration after(rung("95", "after_it", launch<Fault::none>));
+const Registration large(rung("96", "large", launch<Fault::none>, resources<1 << 20>));
 
 }  // namespace
