@@ -20,11 +20,11 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C a block
-  static constexpr int BN = 128;  // columns of C a block
-  static constexpr int WM = 64;   // rows of C a warp
-  static constexpr int WN = 64;   // columns of C a warp
-  static constexpr int ROW = 128;  // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
+  static constexpr int BM = 128;          // rows of C a block
+  static constexpr int BN = 128;          // columns of C a block
+  static constexpr int WM = 64;           // rows of C a warp
+  static constexpr int WN = 64;           // columns of C a warp
+  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
   static constexpr int PITCH = ROW + 16;  // bytes from row to row: the skew sends 8 rows to different banks
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
@@ -67,14 +67,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
 
   // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; the last tile, which may be ragged, first
+  int k_tile =
+      (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; the last tile, which may be ragged, first
   const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
 #pragma unroll
   for (int i = 0; i < BM / ROWS; ++i)
-    gA[i] = reinterpret_cast<const unsigned char*>(A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) + k_tile + copy_chunk * 16;
+    gA[i] = reinterpret_cast<const unsigned char*>(
+                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
+            k_tile + copy_chunk * 16;
 #pragma unroll
   for (int i = 0; i < BN / ROWS; ++i)
-    gB[i] = reinterpret_cast<const unsigned char*>(B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) + k_tile + copy_chunk * 16;
+    gB[i] = reinterpret_cast<const unsigned char*>(
+                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
+            k_tile + copy_chunk * 16;
   float acc[WM / 16][WN / 8][4] = {};
 
   // [main-loop]

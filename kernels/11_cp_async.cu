@@ -3,12 +3,14 @@
 // Idea              cp.async moves 16 bytes from global to shared memory without a register in between, and the thread
 //                   goes on at once. With two stages of shared memory, the next tile is on its way while this one is
 //                   multiplied; it is waited for just before it is needed.
-// Changed from 10   load16 and the 16-byte stores become cp.async; smem[2]; the first tile is copied before the loop;
-//                   rows past M or N are not read at all: zero-fill; TF32 is truncated, as the bytes meet no register
-// Expect            10 stands still for a round trip to global memory each tile; with that hidden, 1.3 times as fast
-// Limiter now       issue slots: 32 shared loads of 4 bytes for 32 mma
-// New instructions  cp.async.cg (and .ca: see Tile::copy16), cp.async.commit_group, cp.async.wait_group
-// Limits            tf32 (truncated), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
+// Changed from 10   load16 and the 16-byte stores become cp.async; two stages; the first tile, ragged or not, is copied
+//                   before the loop, zeros past K; one barrier a tile; TF32 is truncated, as the bytes meet no register
+// Expect            10 takes 256 wavefronts while its mma take 193 clocks, and waits for global memory besides. Past
+//                   L1 and the registers a copy takes 4 wavefronts, not 8: 192. 256 / 193 = 1.3 times as fast
+// Limiter now       shared memory: its wavefronts are as many as the clocks of the mma, at best
+// New instructions  cp.async.cg, cp.async.commit_group, cp.async.wait_group
+// Limits            tf32 (truncated), bf16, f16; sm_80 with 72 KB of shared memory a block; any M, N, K; rows
+//                   a multiple of 16 bytes
 // Run               ./run_all.sh run 11 4096 4096 4096 --type bf16
 // Read              docs/11_cp_async.md
 #include "common/layout.h"
@@ -22,11 +24,11 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C a block
-  static constexpr int BN = 128;  // columns of C a block
-  static constexpr int WM = 64;   // rows of C a warp
-  static constexpr int WN = 64;   // columns of C a warp
-  static constexpr int ROW = 128;  // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
+  static constexpr int BM = 128;          // rows of C a block
+  static constexpr int BN = 128;          // columns of C a block
+  static constexpr int WM = 64;           // rows of C a warp
+  static constexpr int WN = 64;           // columns of C a warp
+  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
   static constexpr int PITCH = ROW + 16;  // bytes from row to row: the skew sends 8 rows to different banks
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
@@ -51,16 +53,22 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
 
   // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; the last tile, which may be ragged, first
+  int k_tile =
+      (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; the last tile, which may be ragged, first
   const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
 #pragma unroll
   for (int i = 0; i < BM / ROWS; ++i)
-    gA[i] = reinterpret_cast<const unsigned char*>(A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) + k_tile + copy_chunk * 16;
+    gA[i] = reinterpret_cast<const unsigned char*>(
+                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
+            k_tile + copy_chunk * 16;
 #pragma unroll
   for (int i = 0; i < BN / ROWS; ++i)
-    gB[i] = reinterpret_cast<const unsigned char*>(B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) + k_tile + copy_chunk * 16;
+    gB[i] = reinterpret_cast<const unsigned char*>(
+                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
+            k_tile + copy_chunk * 16;
   float acc[WM / 16][WN / 8][4] = {};
 
+  // [copy]
   // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
   const uint32_t s_copy = shared_address(smem) + copy_row * Tile::PITCH + copy_chunk * 16;
   const auto copy_tile = [&](int stage, int left) {
@@ -74,6 +82,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
     cp_async_commit_group();
   };
   copy_tile(0, K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16);
+  // [/copy]
   int stage = 0;
 
   // [main-loop]

@@ -1,4 +1,19 @@
-// 13_ldmatrix draft
+// 13_ldmatrix · four 8 x 16-byte matrices an instruction
+//
+// Idea              ldmatrix reads matrices of 8 rows of 16 bytes, four at once, and gives each lane the word that mma
+//                   wants of it. Each lane names one row: one chunk of the swizzle. It moves words, so TF32 may have
+//                   it as well.
+// Changed from 12   32 ldmatrix a k tile for 128 loads; two addresses a thread, computed before the loop, and an XOR
+//                   for each step along k, for which shared memory is aligned to 128 bytes; swizzled() from
+//                   common/layout.h
+// Expect            the same 192 wavefronts for the same mma, so no bound moves; but 233 instructions instead of 466,
+//                   and a load brings four times as much. If half of the waiting goes with them, 1.2 times as fast
+// Limiter now       waiting: for the first fragments of each step, at the barrier, and for the tile behind it
+// New instructions  ldmatrix.sync.aligned.m8n8.x4.shared.b16
+// Limits            tf32 (truncated), bf16, f16; sm_80 with 64 KB of shared memory a block; any M, N, K; rows
+//                   a multiple of 16 bytes
+// Run               ./run_all.sh run 13 4096 4096 4096 --type bf16
+// Read              docs/13_ldmatrix.md
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async.h"
@@ -11,10 +26,10 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C a block
-  static constexpr int BN = 128;  // columns of C a block
-  static constexpr int WM = 64;   // rows of C a warp
-  static constexpr int WN = 64;   // columns of C a warp
+  static constexpr int BM = 128;   // rows of C a block
+  static constexpr int BN = 128;   // columns of C a block
+  static constexpr int WM = 64;    // rows of C a warp
+  static constexpr int WN = 64;    // columns of C a warp
   static constexpr int ROW = 128;  // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
@@ -40,14 +55,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
 
   // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; the last tile, which may be ragged, first
+  int k_tile =
+      (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; the last tile, which may be ragged, first
   const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
 #pragma unroll
   for (int i = 0; i < BM / ROWS; ++i)
-    gA[i] = reinterpret_cast<const unsigned char*>(A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) + k_tile + copy_chunk * 16;
+    gA[i] = reinterpret_cast<const unsigned char*>(
+                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
+            k_tile + copy_chunk * 16;
 #pragma unroll
   for (int i = 0; i < BN / ROWS; ++i)
-    gB[i] = reinterpret_cast<const unsigned char*>(B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) + k_tile + copy_chunk * 16;
+    gB[i] = reinterpret_cast<const unsigned char*>(
+                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
+            k_tile + copy_chunk * 16;
   float acc[WM / 16][WN / 8][4] = {};
 
   // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
@@ -63,10 +83,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
     cp_async_commit_group();
   };
   copy_tile(0, K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16);
+  // [addresses]
   // The rows that this lane names to ldmatrix, at k = 0: four 8 x 16-byte matrices each of A (two down, two along k) and
   // of B (two along k, two across). A step along k flips bits of the chunk, so it is an XOR here, too.
   const uint32_t s_a = shared_address(smem) + swizzled(warp_row + lane % 16, lane / 16);
   const uint32_t s_b = shared_address(smem) + BM * ROW + swizzled(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  // [/addresses]
   int stage = 0;
 
   // [main-loop]

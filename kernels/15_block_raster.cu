@@ -23,11 +23,11 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 256;   // rows of C a block
-  static constexpr int BN = 128;   // columns of C a block
-  static constexpr int WM = 64;    // rows of C a warp
-  static constexpr int WN = 64;    // columns of C a warp
-  static constexpr int ROW = 128;  // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
+  static constexpr int BM = 256;          // rows of C a block
+  static constexpr int BN = 128;          // columns of C a block
+  static constexpr int WM = 64;           // rows of C a warp
+  static constexpr int WN = 64;           // columns of C a warp
+  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
   static constexpr int STEPS = ROW / 32;  // of one mma along k
   static constexpr int STAGES = 3;        // tiles in shared memory: one is multiplied, the others are on their way
   static constexpr int COPY_STEPS = 3;    // the copies of a tile are spread over so many steps
@@ -37,7 +37,8 @@ struct Tile {
   static constexpr int COPIES = (BM + BN) / ROWS;    // of a thread, for a tile
   static constexpr int STAGE_BYTES = (BM + BN) * ROW;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
-  static_assert(BM % ROWS == 0 && ROWS % 8 == 0, "a copy is of A or of B, and a thread's rows are alike for the swizzle");
+  static_assert(BM % ROWS == 0 && ROWS % 8 == 0,
+                "a copy is of A or of B, and a thread's rows are alike for the swizzle");
 };
 
 /// Keeps the compiler from computing `x` anew each time: a register that a copy or an ldmatrix has just read cannot be
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [main-loop]
     // 3. main loop
 #pragma unroll 1
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    for (int k_tile = k_tiles; k_tile > 0; --k_tile) {
       const uint32_t next = stage + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : stage + Tile::STAGE_BYTES;
 #pragma unroll
       for (int k = 0; k < STEPS; ++k) {
@@ -218,8 +219,8 @@ void launch(const Problem& p) {
     cuda_check(cudaGetDevice(&device));
     cuda_check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
     const int tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
-    kernel<<<min(tiles, sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, p.beta, p.C<TC>(), p.ldc);
+    kernel<<<min(tiles, sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda,
+                                                                           p.B<T>(), p.ldb, p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }

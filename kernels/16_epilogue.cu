@@ -24,11 +24,11 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 256;   // rows of C a block
-  static constexpr int BN = 128;   // columns of C a block
-  static constexpr int WM = 64;    // rows of C a warp
-  static constexpr int WN = 64;    // columns of C a warp
-  static constexpr int ROW = 128;  // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
+  static constexpr int BM = 256;          // rows of C a block
+  static constexpr int BN = 128;          // columns of C a block
+  static constexpr int WM = 64;           // rows of C a warp
+  static constexpr int WN = 64;           // columns of C a warp
+  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
   static constexpr int STEPS = ROW / 32;  // of one mma along k
   static constexpr int STAGES = 3;        // tiles in shared memory: one is multiplied, the others are on their way
   static constexpr int COPY_STEPS = 3;    // the copies of a tile are spread over so many steps
@@ -38,7 +38,8 @@ struct Tile {
   static constexpr int COPIES = (BM + BN) / ROWS;    // of a thread, for a tile
   static constexpr int STAGE_BYTES = (BM + BN) * ROW;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
-  static_assert(BM % ROWS == 0 && ROWS % 8 == 0, "a copy is of A or of B, and a thread's rows are alike for the swizzle");
+  static_assert(BM % ROWS == 0 && ROWS % 8 == 0,
+                "a copy is of A or of B, and a thread's rows are alike for the swizzle");
 };
 
 /// Keeps the compiler from computing `x` anew each time: a register that a copy or an ldmatrix has just read cannot be
@@ -164,6 +165,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (beta != 0.0F) {  // C will be needed: a line of 128 bytes each time
       const auto [tile_row, tile_col] = raster(tile, tiles_m, tiles_n);
       constexpr int LINES = BN * sizeof(TC) / 128;
+#pragma unroll 1
       for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
         const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
         if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
@@ -173,7 +175,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [main-loop]
     // 3. main loop
 #pragma unroll 1
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    for (int k_tile = k_tiles; k_tile > 0; --k_tile) {
       const uint32_t next = stage + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : stage + Tile::STAGE_BYTES;
 #pragma unroll
       for (int k = 0; k < STEPS; ++k) {
@@ -233,7 +235,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           const float part_of_d[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
           for (int q = 0; q < 4; ++q)
-            d.element[e + q] = from_float<TC>(beta == 0.0F ? part_of_d[q] : part_of_d[q] + beta * to_float(c.element[e + q]));
+            d.element[e + q] =
+                from_float<TC>(beta == 0.0F ? part_of_d[q] : part_of_d[q] + beta * to_float(c.element[e + q]));
         }
         if (n + SIZE <= N) {
           *reinterpret_cast<uint4*>(gC) = d.bits;
@@ -266,8 +269,8 @@ void launch(const Problem& p) {
     cuda_check(cudaGetDevice(&device));
     cuda_check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
     const int tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
-    kernel<<<min(tiles, sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, p.beta, p.C<TC>(), p.ldc);
+    kernel<<<min(tiles, sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda,
+                                                                           p.B<T>(), p.ldb, p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }

@@ -70,8 +70,9 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
         Operands operands(spec, 1);
         Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
         const CheckResult result = checker.check(rung.launch);
-        EXPECT_TRUE(result.passed) << fmt::format("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(), name(type), name(out),
-                                                  shape.str(), c.ld_pad, c.alpha, c.beta, name(c.init), result.message);
+        EXPECT_TRUE(result.passed) << fmt::format("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
+                                                  name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta,
+                                                  name(c.init), result.message);
         ++checked;
       }
   EXPECT_GE(checked, device_->simulated ? shapes.size() : 40 * 6) << "too few cases were within the rung's alignment";
