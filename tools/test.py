@@ -106,7 +106,6 @@ def main() -> int:
     total += google_tests("gpu_tests")
     total += google_tests("sim_gpu_tests")
     total += google_tests("sim_tests")
-    total += google_tests("sim_rung_tests")
     total += sanitizers()
     title("pytest")
     total += with_results(["pytest", "tests", "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml")
