@@ -244,7 +244,7 @@ int main(int argc, char** argv) {
     expect_equal(i, got[i], y >= 0 && z < 2 ? words[z * 64 + y * 16 + x] : 0U);
   }
 
-  must(make(&map, tensor, {256}, {}, {128}, CU_TENSOR_MAP_SWIZZLE_NONE));
+  must(make(&map, tensor, {256}, {1024}, {128}, CU_TENSOR_MAP_SWIZZLE_NONE));
   multicast<<<2, 256>>>(map, out);
   CHECK(cudaMemcpy(got.data(), out, 2048, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 512; ++i) expect_equal(i, got[i], words[i % 256]);
