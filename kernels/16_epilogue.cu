@@ -5,8 +5,8 @@
 //                   load 16 bytes each, 128 or 256 bytes of a row together. C, where beta needs it, is asked into L2
 //                   while the tile is still being multiplied.
 // Changed from 15   the epilogue; the stage that was used up last is its scratch, so one more barrier a tile; prefetches
-// Expect            16-bit results: a quarter of the store instructions, all sectors whole
-// Limiter now       mma.sync; FP32 results: the stores themselves
+// Expect            16-bit results: a quarter of the store instructions, all sectors whole; FP32: half of them
+// Limiter now       mma.sync, as in 14; the epilogue, during which it rests
 // New instructions  prefetch.global.L2
 // Limits            as 14
 // Run               ./run_all.sh run 16 4096 4096 4096 --type bf16 --out same --beta 0.5

@@ -5,9 +5,11 @@ usage: python3 -m tools.sim_chapter [--write]     without --write: exit status 1
     <!-- simulator: mistakes race -->       what build/sim/programs/mistakes prints
     <!-- simulator: shared 05_float4 -->    the lines of a rung that use shared memory, at 256 x 256 x 256
     <!-- simulator: total 05_float4 06_bank_conflict_free -->    some totals of rungs side by side
+    <!-- simulator: hardware nvidia-h200 -->    every rung at 512 x 512 x 512, beside what Nsight Compute counted
     <!-- /simulator -->
 """
 
+import csv
 import os
 import re
 import subprocess
@@ -19,6 +21,7 @@ from tools.counts import Kernel, code, read, source_lines
 
 CHAPTER = Path("docs/sim.md")
 LIBRARY, PROGRAMS, LAUNCH = Path("build/sim"), Path("build/sim/programs"), Path("build/bin/sim_launch")
+RECORDED = Path("bench/recorded")
 SIZE = "256"
 
 
@@ -29,10 +32,10 @@ def simulated(command: list[str], **environment: str) -> str:
     return done.stdout.replace(f"{Path.cwd()}/", "")
 
 
-def counted(rung: str) -> Kernel:
+def counted(rung: str, size: str = SIZE) -> Kernel:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "counts.csv"
-        output = simulated([str(LAUNCH), rung, SIZE, SIZE, SIZE], GEMM_LADDER_SIM_COUNTS=str(file))
+        output = simulated([str(LAUNCH), rung, size, size, size], GEMM_LADDER_SIM_COUNTS=str(file))
         if not file.exists():
             raise RuntimeError(f"{LAUNCH} {rung}: {output}")
         return read(file)[0]
@@ -75,9 +78,31 @@ def total(*rungs: str) -> str:
     return "\n".join(rows) + "\n"
 
 
+def hardware(gpu: str) -> str:
+    measured: dict[str, dict[str, int]] = {}
+    with (RECORDED / gpu / "counters_512.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["group"] in ("global", "shared"):
+                metrics = measured.setdefault(row["kernel"], {})
+                metrics[f"{row['group']} {row['metric']}"] = round(float(row["value"]))
+    rows = [
+        "| rung | load sectors: H200 | simulator | store sectors: H200 | simulator | shared wavefronts: H200 | simulator |",
+        "|---|" + "---:|" * 6,
+    ]
+    for rung in sorted(measured):
+        gpu_counts, sim = measured[rung], counted(rung, "512").total
+        pairs = [
+            (gpu_counts["global load sectors"], sim["global_load_sectors"]),
+            (gpu_counts["global store sectors"], sim["global_store_sectors"]),
+            (gpu_counts["shared wavefronts"], sim.both("shared_", "_wavefronts")),
+        ]
+        rows.append(f"| {rung} | " + " | ".join(f"{number:,}" for pair in pairs for number in pair) + " |")
+    return "\n".join(rows) + "\n"
+
+
 def filled(text: str) -> str:
     """The chapter with what the simulator says now."""
-    kinds = {"mistakes": mistake, "shared": shared, "total": total}
+    kinds = {"mistakes": mistake, "shared": shared, "total": total, "hardware": hardware}
 
     def fill(match: re.Match) -> str:
         kind, *arguments = match[1].split()

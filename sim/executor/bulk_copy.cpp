@@ -105,6 +105,10 @@ void Block::issue(BulkCopy copy) {
   const auto fail = [&](const std::string& what, Fault fault) { report(warp, copy.lane, op, what, fault); };
   if (!tensor && (copy.bytes == 0 || copy.bytes % 16))
     fail(fmt::format("a bulk copy of {} bytes: only multiples of 16 can be", copy.bytes), Fault::misaligned);
+  if (tensor && copy.corner[0] * int(copy.map.element_bytes) % 16)  // an H200 calls it an illegal instruction
+    fail(fmt::format("a box that begins at element {} of its row, byte {}: only multiples of 16 bytes can be",
+                     copy.corner[0], copy.corner[0] * int(copy.map.element_bytes)),
+         Fault::illegal_instruction);
   for (const BulkCopy::End& end : {copy.from, copy.to}) {
     const uint64_t align = !tensor ? 16 : end.block ? 128 : 1;
     if (end.address % align)
@@ -119,20 +123,20 @@ void Block::issue(BulkCopy copy) {
     }
     check_reachable(warp, copy.lane, op, *end.block);
     SharedMemory& shared = end.block->shared_;
-    if (end.address >= shared.size() || copy.bytes > shared.size() - end.address)
-      fail(fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.bytes,
+    if (end.address >= shared.size() || copy.shared_bytes() > shared.size() - end.address)
+      fail(fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.shared_bytes(),
                        end.address, shared.size()),
            Fault::illegal_address);
   }
   for (uint32_t w = 0; copy.from.block && w < copy.bytes / 4; ++w) {
-    const uint32_t at = uint32_t(copy.from.address / 4) + w;
+    const uint32_t at = copy.shared_address(copy.from, 4 * w) / 4;
     SharedMemory& shared = copy.from.block->shared_;
     if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc); verdict.found != Found::nothing)
       report_shared(warp, copy.lane, op, at, "read", verdict);
     if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
   }
   for (uint32_t w = 0; copy.to.block && w < copy.bytes / 4; ++w) {
-    const uint32_t at = uint32_t(copy.to.address / 4) + w;
+    const uint32_t at = copy.shared_address(copy.to, 4 * w) / 4;
     const auto verdict = copy.to.block->shared_.begin_async_write(at, warp.actor, copy.pc);
     if (verdict.found != Found::nothing) report_shared(warp, copy.lane, op, at, "write", verdict);
   }
@@ -190,9 +194,9 @@ void Block::read_source(BulkCopy& copy) {
   if (copy.from.block) {
     SharedMemory& shared = copy.from.block->shared_;
     for (uint32_t at = 0; at < copy.bytes; at += 16)
-      std::memcpy(&copy.data[at], shared.data() + copy.swizzle()(uint32_t(copy.from.address) + at), 16);
+      std::memcpy(&copy.data[at], shared.data() + copy.shared_address(copy.from, at), 16);
     for (uint32_t w = 0; w < copy.bytes / 4; ++w)
-      shared.end_async_read(uint32_t(copy.from.address / 4) + w, copy.warp->actor, copy.pc,
+      shared.end_async_read(copy.shared_address(copy.from, 4 * w) / 4, copy.warp->actor, copy.pc,
                             clocks_.now(copy.warp->actor));
     return;
   }
@@ -240,9 +244,9 @@ void Block::write_destination(BulkCopy& copy) {
   const uint32_t actor = cluster_.blocks() * cluster_.warps_per_block() + owner.rank_;
   const uint32_t time = clocks_.event(actor, m.arriving);
   for (uint32_t at = 0; at < copy.bytes; at += 16)
-    std::memcpy(owner.shared_.data() + copy.swizzle()(uint32_t(copy.to.address) + at), &copy.data[at], 16);
+    std::memcpy(owner.shared_.data() + copy.shared_address(copy.to, at), &copy.data[at], 16);
   for (uint32_t w = 0; w < copy.bytes / 4; ++w)
-    owner.shared_.end_async_write(uint32_t(copy.to.address / 4) + w, actor, copy.pc, time);
+    owner.shared_.end_async_write(copy.shared_address(copy.to, 4 * w) / 4, actor, copy.pc, time);
   m.tx_count -= copy.bytes;
   m.advance();
 }

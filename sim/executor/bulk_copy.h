@@ -34,7 +34,15 @@ struct BulkCopy {
   bool was_read = false;  ///< its bytes are in `data`
   std::vector<std::byte> data;
 
-  Swizzle swizzle() const { return {map.swizzle}; }
+  /// Where byte `at` of the box, row behind row, lies at the shared end. A row narrower than the swizzle's span takes a whole
+  /// span (as an H200 does; tests/sim/programs/tma.cu).
+  uint32_t shared_address(const End& end, uint32_t at) const {
+    uint32_t place = at;
+    if (map.swizzle) place = at / map.row_bytes() * map.swizzle + at % map.row_bytes();
+    return Swizzle{map.swizzle}(uint32_t(end.address) + place);
+  }
+  /// From the first byte at the shared end to behind the last.
+  uint32_t shared_bytes() const { return map.swizzle ? map.rows() * map.swizzle : bytes; }
 };
 
 }  // namespace sim

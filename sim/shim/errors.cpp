@@ -53,6 +53,8 @@ cudaError_t status_of(Fault fault) {
       return cudaErrorMisalignedAddress;
     case Fault::launch_failure:
       return cudaErrorLaunchFailure;
+    case Fault::illegal_instruction:
+      return cudaErrorIllegalInstruction;
     case Fault::trap:
       return cudaErrorLaunchFailure;
     case Fault::assertion:

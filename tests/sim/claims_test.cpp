@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/sim/nvcc.h"
@@ -53,7 +54,8 @@ struct Counted {
   uint64_t ideal() const { return (*this)["shared_load_ideal"] + (*this)["shared_store_ideal"]; }
 };
 
-const Counted& counted(const std::string& rung) {
+const Counted& counted(std::string_view name) {
+  const std::string rung(name);
   static std::map<std::string, Counted> known;
   if (const auto found = known.find(rung); found != known.end()) return found->second;
   const sim::test::TemporaryDirectory directory;
@@ -92,20 +94,33 @@ TEST_P(Profile, GlobalMemoryIsThatOfTheGpu) {
   EXPECT_EQ(c.store_sectors() * per_element, measured(rung, "global", "store sectors"));
 }
 
-/// Wavefronts too, but for 02, 03 and 04: there the assembler makes one load of 8 or 16 bytes of two or four neighbouring
-/// ones in the PTX, and the simulator counts those of the PTX. Never fewer than the GPU, then.
+/// What becomes of the wavefronts of a rung's shared loads when ptxas merges neighbouring 4-byte loads into wider ones.
+/// tests/kernels/test_machine_code.py holds the widths. A wide load that all lanes of a half-warp share takes a wavefront
+/// for 8 bytes a lane: two for 16.
+struct Merged {
+  uint64_t of, are;  ///< of so many wavefronts in the PTX, so many are left
+};
+Merged merged(const std::string& number) {
+  if (number == "02_") return {4 + 4, 2 + 4};              // 4 k: A once by 16 bytes, B as before
+  if (number == "03_") return {8 * 8 + 8, 8 * 2 * 2 + 8};  // 8 k: 8 rows of A, twice 16 bytes each; B as before
+  if (number == "04_")
+    return {16 * 2 + 16 * 4, 8 * 2 + 4 * 8};  // 2 k: 8 rows of A by 8 bytes; twice 8 columns of B by 16
+  return {1, 1};
+}
+
+/// Wavefronts of shared memory, exactly as the GPU counted them; where ptxas merges loads, exactly what that explains.
 TEST_P(Profile, SharedMemoryIsThatOfTheGpu) {
   const std::string rung = GetParam();
   const Counted& c = counted(rung);
   const std::string number = rung.substr(0, 3);
-  if (number == "02_" || number == "03_" || number == "04_") {
-    EXPECT_GT(c.wavefronts() * per_k, measured(rung, "shared", "wavefronts"));
-    return;
-  }
+  const Merged share = merged(number);
+  const uint64_t loads = c["shared_load_wavefronts"] / share.of * share.are, stores = c["shared_store_wavefronts"];
   // Before its first tile a warp of 08 loads fragments, once: 32 wavefronts of each of two blocks' eight warps.
   const uint64_t once = number == "08_" ? 32 * 2 * 8 : 0;
-  EXPECT_EQ((c.wavefronts() - once) * per_k + once * per_element, measured(rung, "shared", "wavefronts"));
-  EXPECT_EQ((c.ideal() - once) * per_k + once * per_element, measured(rung, "shared", "ideal wavefronts"));
+  EXPECT_EQ((loads + stores - once) * per_k + once * per_element, measured(rung, "shared", "wavefronts"));
+  if (share.of == 1) {
+    EXPECT_EQ((c.ideal() - once) * per_k + once * per_element, measured(rung, "shared", "ideal wavefronts"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Claims, Profile,
@@ -130,7 +145,8 @@ TEST(Chapters, EveryRungDoesTheSameMultiplications) {  // docs/00_map.md: M N K 
 }
 
 TEST(Chapters, Chapter01) {
-  const Counted &c = counted("01_naive"), &b = counted("01b_uncoalesced");
+  const Counted& c = counted("01_naive");
+  const Counted& b = counted("01b_uncoalesced");
   EXPECT_EQ(c.load_requests(), 2 * fmas) << "two loads an FMA";
   EXPECT_EQ(b.load_requests(), 2 * fmas);
   EXPECT_EQ(c.load_sectors(), (1 + 4) * fmas) << "A: one element for all lanes; B: 32 neighbours";

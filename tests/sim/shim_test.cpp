@@ -87,6 +87,13 @@ INSTANTIATE_TEST_SUITE_P(Shim, ShimFault,
                                          Planted{"trap", "cudaErrorLaunchFailure", "stop"}),
                          [](const auto& fault) { return std::string(fault.param.kind); });
 
+TEST(Tma, ABoxThatBeginsInTheMiddleOf16Bytes) {  // an H200 answers the same
+  const Result result = run("tma", "unaligned");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output, testing::HasSubstr("cudaErrorIllegalInstruction"));
+  EXPECT_THAT(result.output, testing::HasSubstr("a box that begins at element 1 of its row, byte 4"));
+}
+
 /// The same lines from a kernel and from the host.
 TEST(ShimAlone, PrintfInAKernelPrintsWhatTheHostPrints) {
   const Result result = run("printf");

@@ -16,7 +16,8 @@ struct Case {
 };
 
 int main() {
-  constexpr auto none = CU_TENSOR_MAP_SWIZZLE_NONE, over32 = CU_TENSOR_MAP_SWIZZLE_32B, over64 = CU_TENSOR_MAP_SWIZZLE_64B;
+  constexpr auto none = CU_TENSOR_MAP_SWIZZLE_NONE, over32 = CU_TENSOR_MAP_SWIZZLE_32B,
+                 over64 = CU_TENSOR_MAP_SWIZZLE_64B;
   const Case cases[] = {
       {.what = "plain", .right = true},
       {.what = "FP32", .right = true, .type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32, .stride = 1024, .box_width = 32},

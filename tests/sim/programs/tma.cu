@@ -3,7 +3,9 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "check.h"
@@ -26,10 +28,12 @@ __device__ void wait(uint64_t* barrier, int parity) {
       : "memory");
 }
 
-/// Copies the box at (x, y) as it lies in shared memory to `out`.
-__global__ void load(const __grid_constant__ CUtensorMap map, int x, int y, int bytes, uint32_t* out) {
+/// Copies the box at (x, y), of `bytes` bytes, to `out`: as it lies in `smem_bytes` of shared memory, zeros in its gaps.
+__global__ void load(const __grid_constant__ CUtensorMap map, int x, int y, int bytes, int smem_bytes, uint32_t* out) {
   extern __shared__ __align__(1024) unsigned char tile[];
   __shared__ uint64_t barrier;
+  for (int i = threadIdx.x; i < smem_bytes / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(tile)[i] = 0;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   if (threadIdx.x == 0) init(&barrier, 1);
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -41,7 +45,7 @@ __global__ void load(const __grid_constant__ CUtensorMap map, int x, int y, int 
         : "memory");
   }
   wait(&barrier, 0);
-  for (int i = threadIdx.x; i < bytes / 4; i += blockDim.x) out[i] = reinterpret_cast<uint32_t*>(tile)[i];
+  for (int i = threadIdx.x; i < smem_bytes / 4; i += blockDim.x) out[i] = reinterpret_cast<uint32_t*>(tile)[i];
 }
 
 /// The box, in which each 32-bit word holds its place, to (x, y) of the tensor.
@@ -162,18 +166,28 @@ void must(CUresult result) {
 
 constexpr int width = 40, height = 21, pitch = 44;  // of the tensor, in words
 
-/// Where word `i` of the box lies in shared memory (PTX ISA, "Swizzling Modes").
-uint32_t swizzled(uint32_t i, CUtensorMapSwizzle mode) {
-  const uint32_t unit = i / 4, row = i / 32;  // of 16 bytes; of 128 bytes
+/// Bytes from row to row of a box in shared memory: a row narrower than the swizzle's span takes a whole span.
+int span(int box, CUtensorMapSwizzle mode) {
+  const int least = mode == CU_TENSOR_MAP_SWIZZLE_32B    ? 32
+                    : mode == CU_TENSOR_MAP_SWIZZLE_64B  ? 64
+                    : mode == CU_TENSOR_MAP_SWIZZLE_128B ? 128
+                                                         : 0;
+  return std::max(least, 4 * box);
+}
+
+/// Where word `i` of a box `box` words wide lies in shared memory (PTX ISA, "Swizzling Modes").
+uint32_t swizzled(int i, int box, CUtensorMapSwizzle mode) {
+  const uint32_t word = i / box * span(box, mode) / 4 + i % box;
+  const uint32_t unit = word / 4, row = word / 32;  // of 16 bytes; of 128 bytes
   const uint32_t different = mode == CU_TENSOR_MAP_SWIZZLE_32B    ? 2
                              : mode == CU_TENSOR_MAP_SWIZZLE_64B  ? 4
                              : mode == CU_TENSOR_MAP_SWIZZLE_128B ? 8
                                                                   : 1;
-  const uint32_t bits = row % different;
-  return (unit ^ bits) * 4 + i % 4;
+  return (unit ^ row % different) * 4 + word % 4;
 }
 
-int main() {
+int main(int argc, char** argv) {
+  const bool unaligned = argc > 1 && std::string_view(argv[1]) == "unaligned";
   uint32_t *tensor, *out;
   CHECK(cudaMalloc(&tensor, height * pitch * 4));
   CHECK(cudaMalloc(&out, 64 * 1024));
@@ -188,30 +202,34 @@ int main() {
   } cases[] = {{CU_TENSOR_MAP_SWIZZLE_NONE, 8},  {CU_TENSOR_MAP_SWIZZLE_NONE, 32}, {CU_TENSOR_MAP_SWIZZLE_32B, 8},
                {CU_TENSOR_MAP_SWIZZLE_64B, 16},  {CU_TENSOR_MAP_SWIZZLE_64B, 8},   {CU_TENSOR_MAP_SWIZZLE_128B, 32},
                {CU_TENSOR_MAP_SWIZZLE_128B, 16}, {CU_TENSOR_MAP_SWIZZLE_128B, 8}};
-  const int corners[][2] = {{0, 0}, {4, 3}, {-5, 2}, {30, 17}, {3, -4}, {100, 0}};
+  const int corners[][2] = {{0, 0}, {4, 3}, {-4, 2}, {36, 17}, {4, -4}, {100, 0}};  // x: multiples of 16 bytes
   for (const auto& [mode, box] : cases) {
     must(make(&map, tensor, {width, height}, {pitch * 4}, {cuuint32_t(box), 16}, mode));
+    const int smem_bytes = 16 * span(box, mode);
+    if (unaligned) {  // the box begins in the middle of 16 bytes
+      load<<<1, 64, smem_bytes>>>(map, 1, 0, box * 16 * 4, smem_bytes, out);
+      CHECK(cudaDeviceSynchronize());
+    }
     for (const auto& [x, y] : corners) {
-      const int bytes = box * 16 * 4;
-      load<<<1, 64, bytes>>>(map, x, y, bytes, out);
+      load<<<1, 64, smem_bytes>>>(map, x, y, box * 16 * 4, smem_bytes, out);
       CHECK(cudaGetLastError());
-      CHECK(cudaMemcpy(got.data(), out, bytes, cudaMemcpyDeviceToHost));
+      CHECK(cudaMemcpy(got.data(), out, smem_bytes, cudaMemcpyDeviceToHost));
       for (int i = 0; i < box * 16; ++i) {
         const int column = x + i % box, row = y + i / box;
         const bool inside = column >= 0 && column < width && row >= 0 && row < height;
-        expect_equal(i, got[swizzled(i, mode)], inside ? words[row * pitch + column] : 0U);
+        expect_equal(i, got[swizzled(i, box, mode)], inside ? words[row * pitch + column] : 0U);
       }
     }
     for (const bool add : {false, true}) {
-      store<<<1, 64, box * 64>>>(map, 30, 17, box * 64, add);
+      store<<<1, 64, smem_bytes>>>(map, 36, 17, smem_bytes, add);
       CHECK(cudaGetLastError());
       std::vector<uint32_t> after(words.size());
       CHECK(cudaMemcpy(after.data(), tensor, words.size() * 4, cudaMemcpyDeviceToHost));
       for (int i = 0; i < box * 16; ++i) {
-        const int column = 30 + i % box, row = 17 + i / box;
+        const int column = 36 + i % box, row = 17 + i / box;
         if (column >= width || row >= height) continue;
         uint32_t& word = words[row * pitch + column];
-        word = (add ? word : 0) + 1000 + swizzled(i, mode);
+        word = (add ? word : 0) + 1000 + swizzled(i, box, mode);
       }
       for (size_t i = 0; i < words.size(); ++i) expect_equal(i, after[i], words[i]);
     }
@@ -226,7 +244,7 @@ int main() {
     expect_equal(i, got[i], y >= 0 && z < 2 ? words[z * 64 + y * 16 + x] : 0U);
   }
 
-  must(make(&map, tensor, {256}, {}, {128}, CU_TENSOR_MAP_SWIZZLE_NONE));
+  must(make(&map, tensor, {256}, {1024}, {128}, CU_TENSOR_MAP_SWIZZLE_NONE));
   multicast<<<2, 256>>>(map, out);
   CHECK(cudaMemcpy(got.data(), out, 2048, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 512; ++i) expect_equal(i, got[i], words[i % 256]);
