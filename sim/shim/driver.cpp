@@ -50,7 +50,7 @@ CUresult encode_tiled(CUtensorMap* result, CUtensorMapDataType type, cuuint32_t 
     fmt::print(stderr, "simulator: cuTensorMapEncodeTiled: {}\n", what);
     return CUDA_ERROR_INVALID_VALUE;
   };
-  if (!result || !size || !box || !element_strides || (rank > 1 && !strides)) return invalid("a null pointer");
+  if (!result || !size || !strides || !box || !element_strides) return invalid("a null pointer");
   if (rank < 1 || rank > 5) return invalid(fmt::format("rank {}: 1 to 5 can be", rank));
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return unsupported("interleaved channels");
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) return unsupported("NaNs outside of the tensor");

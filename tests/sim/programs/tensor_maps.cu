@@ -13,6 +13,7 @@ struct Case {
   cuuint32_t box_width = 64, box_height = 64;
   cuuint32_t rank = 2;
   int offset = 0;  // of the address, in bytes
+  bool strides = true;
 };
 
 int main() {
@@ -46,6 +47,7 @@ int main() {
       {.what = "rank 0", .right = false, .rank = 0},
       {.what = "rank 1", .right = true, .rank = 1},
       {.what = "rank 6", .right = false, .rank = 6},
+      {.what = "rank 1, and no strides", .right = false, .rank = 1, .strides = false},
   };
 
   void* encode = nullptr;
@@ -59,8 +61,8 @@ int main() {
     const cuuint64_t size[5] = {c.width, c.height, 1, 1, 1}, stride[4] = {c.stride, c.stride, c.stride, c.stride};
     const cuuint32_t box[5] = {c.box_width, c.box_height, 1, 1, 1}, step[5] = {1, 1, 1, 1, 1};
     const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-        &map, c.type, c.rank, memory + c.offset, size, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, c.swizzle,
-        CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        &map, c.type, c.rank, memory + c.offset, size, c.strides ? stride : nullptr, box, step,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, c.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     const CUresult expected = c.right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (result == expected) continue;
     std::printf("%s: got %d, expected %d\n", c.what, int(result), int(expected));
