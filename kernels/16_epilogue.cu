@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         }
       }
       __syncwarp();
-#pragma unroll
+#pragma unroll 2  // more would not fit the registers
       for (int part = 0; part < 16 * WN / SIZE / 32; ++part) {
         const auto [row, vector] = row_major(part * 32 + lane, WN / SIZE);
         const int m = first_row + i * 16 + row, n = first_col + vector * SIZE;

@@ -228,7 +228,8 @@ std::string Driver::reason_to_waive(const Cell& cell) const {
       rung.resources({.m = spec.shape.m, .n = spec.shape.n, .k = spec.shape.k, .type = cell.type, .out = options_.out})
           .dynamic_smem_bytes;
   if (static_cast<size_t>(smem_bytes) > device_.smem_block_bytes)
-    return fmt::format("needs {} bytes of shared memory a block, this GPU has {}", smem_bytes, device_.smem_block_bytes);
+    return fmt::format("needs {} bytes of shared memory a block, this GPU has {}", smem_bytes,
+                       device_.smem_block_bytes);
   const size_t operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
   const std::tuple<const char*, int, size_t> rows[] = {
       {"lda", spec.lda(), operand}, {"ldb", spec.ldb(), operand}, {"ldc", spec.ldc(), result}};
