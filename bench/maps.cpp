@@ -4,11 +4,18 @@
 //            that a lane touches. The scalar store of the first of a lane's four elements of A, the 16-byte store of B,
 //            and the 16-byte loads of rA[0..3] and rB[0..3] at k = 0.
 //            C: the owner of each result of a block's tile of C, one line a result
-//   rung     05, 06, 06b for shared memory; 03, 04, 06 for C (05 has 04's map, 06b and 07 have 06's)
+//            row_load, row_copy: tiles of A or B in rows of 128 bytes, for Part II. What a warp touches with its load of
+//            a[0] in the second step along k, chunk 2 (4 bytes a lane; the same words as a matrix of ldmatrix), and with
+//            one cp.async (16 bytes a lane)
+//            row_place: where each chunk of 16 bytes of the first eight rows lies, one line a chunk; its number is col
+//            a, b, c: who holds which element of the fragments of an mma.sync, one line an element
+//   rung     05, 06, 06b for shared memory; 03, 04, 06 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
+//            bytes no skew, 11 (09b, 09c and 10 have it too) and 12 (13 to 16 have it too); for fragments the type, 16bit
+//            or tf32
 //   thread   in the block; the first 32 are the first warp's lanes
-//   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n)
-//   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C
-//   wavefront  in which pass through shared memory the lane is served, from 0, by the model in layout.h; empty for C
+//   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte word
+//   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register
+//   wavefront  in which pass through shared memory the lane is served, from 0, by the model in layout.h; empty for the rest
 #include "common/layout.h"
 
 #include <cstdio>
@@ -62,6 +69,56 @@ void print_results(const char* rung, int threads, int TM, int TN, Owner result) 
   }
 }
 
+/// Rows of 128 bytes along k, by `place(row, chunk)`: the byte at which 16 bytes of a row lie.
+template <class Place>
+void print_rows(const char* rung, Place place) {
+  WarpAccess load{1, {}}, copy{4, {}};
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto [row, word] = mma_a(lane, 0);
+    load.word[lane] = place(row, 2) / 4 + word;
+    const auto [copied, chunk] = row_major(lane, 8);
+    copy.word[lane] = place(copied, chunk) / 4;
+  }
+  const Coord right{0, 1};
+  print(
+      "row_load", rung, load,
+      [](int lane) {
+        const auto [row, word] = mma_a(lane, 0);
+        return Coord{row, 8 + word};
+      },
+      right);
+  print(
+      "row_copy", rung, copy,
+      [](int lane) {
+        const auto [row, chunk] = row_major(lane, 8);
+        return Coord{row, chunk * 4};
+      },
+      right);
+  for (int i = 0; i < 64; ++i) {
+    const auto [row, chunk] = row_major(i, 8);
+    const int word = place(row, chunk) / 4;
+    std::printf("row_place,%s,%d,%d,%d,%d,%d,\n", rung, i % 32, row, chunk, word, word % BANKS);
+  }
+}
+
+/// A word of A or B is `each` elements, neighbours along k.
+void print_fragments(const char* type, int each) {
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int r = 0; r < 4; ++r) {
+      const auto [row, word] = mma_a(lane, r);
+      for (int i = 0; i < each; ++i) std::printf("a,%s,%d,%d,%d,%d,,\n", type, lane, row, word * each + i, r);
+    }
+    for (int r = 0; r < 2; ++r) {
+      const auto [col, word] = mma_b(lane, r);
+      for (int i = 0; i < each; ++i) std::printf("b,%s,%d,%d,%d,%d,,\n", type, lane, word * each + i, col, r);
+    }
+    for (int r = 0; r < 4; ++r) {
+      const auto [row, col] = mma_c(lane, r);
+      std::printf("c,%s,%d,%d,%d,%d,,\n", type, lane, row, col, r);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -75,4 +132,9 @@ int main() {
   });
   print_results("04", 256, 8, 8, [](int thread, int i, int j) { return tile_05.result(thread, i, j); });
   print_results("06", 256, 8, 8, [](int thread, int i, int j) { return tile_06.result(thread, i, j); });
+  print_rows("no skew", [](int row, int chunk) { return row * 128 + chunk * 16; });
+  print_rows("11", [](int row, int chunk) { return row * (128 + 16) + chunk * 16; });
+  print_rows("12", [](int row, int chunk) { return swizzled(row, chunk); });
+  print_fragments("16bit", 2);
+  print_fragments("tf32", 1);
 }

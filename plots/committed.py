@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from plots import maps, pictures, style
+from plots import fragments, maps, pictures, rows, style
 from plots.data import load
 from plots.documents import GPU, IMAGES
 from plots.errors import InputError
@@ -41,7 +41,8 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     if printed and not printed.is_file():
         raise InputError(f"{printed}: no such file")
     text = printed.read_text(encoding="utf-8") if printed else maps.run(program)
-    drawings = maps.figures(maps.parse(text, str(printed or program))) | pictures.figures(root)
+    read = maps.parse(text, str(printed or program))
+    drawings = maps.figures(read) | fragments.figures(read) | rows.figures(read) | pictures.figures(root)
     stale = []
     for name, drawing in drawings.items():
         file = f"docs/img/{name}.svg"

@@ -158,7 +158,7 @@ def _served(drawing: Drawing, touches: list[Touch], left: float, y: float, cell:
         for key, bank, width in _runs({bank: keys[text] for bank, text in names.items()}):
             text = list(keys)[key]
             first = min(lanes[wavefront, bank])
-            fill, ink = _shade(first)
+            fill, ink = shade(first)
             drawing.rect(left + bank * cell, top, width * cell, line, fill, INK)
             drawing.text(left + (bank + width / 2) * cell, top + line / 2, text, 11, colour=ink)
 
@@ -171,7 +171,7 @@ def _named(lanes: set[int]) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _shade(lane: int) -> tuple[str, str]:
+def shade(lane: int) -> tuple[str, str]:
     """Fill and ink for a lane: light to dark blue over the warp."""
     light, dark = (0xE6, 0xF2, 0xFA), (0x00, 0x4C, 0x7A)
     mixed = [round(a + (b - a) * lane / 31) for a, b in zip(light, dark, strict=True)]

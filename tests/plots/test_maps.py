@@ -10,7 +10,7 @@ import pytest
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
-from plots import maps, pictures
+from plots import fragments, maps, pictures, rows
 from plots.__main__ import main
 from plots.errors import InputError
 
@@ -34,7 +34,7 @@ def read(printed):
 
 @pytest.fixture(scope="module")
 def drawings(read):
-    return maps.figures(read) | pictures.figures(ROOT)
+    return maps.figures(read) | fragments.figures(read) | rows.figures(read) | pictures.figures(ROOT)
 
 
 def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
@@ -91,6 +91,34 @@ def test_regions_cover_every_element_once(read):
             assert place not in covered
             covered[place] = thread
     assert covered == owner
+
+
+@pytest.mark.parametrize(("kind", "depth"), [("16bit", 16), ("tf32", 8)])
+def test_every_element_of_a_fragment_is_drawn_once(read, drawings, kind, depth):
+    for matrix, height, width in (("a", 16, depth), ("b", depth, 8), ("c", 16, 8)):
+        held = [place for places in fragments.words(read, matrix, kind).values() for place in places]
+        assert sorted(held) == sorted(itertools.product(range(height), range(width)))
+    cells = [text.text for text in drawings[f"10_fragments_{kind}"].texts if text.size == 10]
+    registers = 4 + 2 + 4  # of A, B and C, in each lane
+    assert sorted(cells) == sorted([str(lane) for lane in range(32)] * registers)
+
+
+def test_a_word_of_16_bit_types_is_two_neighbours_along_k(read):
+    for matrix, along in (("a", 1), ("b", 0)):
+        for first, second in fragments.words(read, matrix, "16bit").values():
+            assert second[along] == first[along] + 1 and first[along] % 2 == 0
+            assert second[1 - along] == first[1 - along]
+
+
+def test_rows_of_128_bytes_are_as_chapter_12_says(read):
+    """Chunk 2 of eight rows: conflicts without a skew. A warp's copy: 7 pieces of lines with it."""
+    loads = {layout: 1 + max(touch.wavefront for touch in read["row_load", layout]) for layout in rows.LAYOUTS}
+    assert loads == {"no skew": 8, "11": 1, "12": 1}
+    assert {layout: rows.lines(read, layout) for layout in rows.LAYOUTS} == {"no skew": 4, "11": 7, "12": 4}
+    for layout in rows.LAYOUTS:
+        touched = read["row_copy", layout]
+        assert 1 + max(touch.wavefront for touch in touched) == 4
+        assert len({touch.word for touch in touched}) == len(touched) == 128
 
 
 def test_sectors_that_a_warp_touches():
