@@ -40,7 +40,7 @@ std::vector<Row> read_csv(std::istream& file) {
   return rows;
 }
 
-/// The counts of one rung at 256 x 256 x 256; each rung runs once.
+/// The counts of one rung at 256 x 256 x 256, by its first type or another one; each runs once.
 struct Counted {
   std::vector<Row> lines;
   Row total;
@@ -54,14 +54,15 @@ struct Counted {
   uint64_t ideal() const { return (*this)["shared_load_ideal"] + (*this)["shared_store_ideal"]; }
 };
 
-const Counted& counted(std::string_view name) {
-  const std::string rung(name);
+const Counted& counted(std::string_view name, std::string_view type = "") {
+  const std::string rung = std::string(name) + "/" + std::string(type);
   static std::map<std::string, Counted> known;
   if (const auto found = known.find(rung); found != known.end()) return found->second;
   const sim::test::TemporaryDirectory directory;
   const std::string file = (directory.path / "counts.csv").string(), size = " " + std::to_string(n);
   const std::string command = "GEMM_LADDER_SIM_COUNTS=" + file +
-                              " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_LAUNCH " " + rung + size + size + size;
+                              " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_LAUNCH " " + std::string(name) + size + size +
+                              size + " " + std::string(type);
   if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
   std::ifstream stream(file);
   Counted result{read_csv(stream), {}};
@@ -229,12 +230,13 @@ TEST(Chapters, Chapter08) {
   EXPECT_EQ(c["barriers"], 2 * 8 * (n / 8 + 1)) << "one a tile, and one before the first";
 }
 
-// Part II is counted in BF16. A warp's tile is 64 x 64, 64 deep; instructions of the tensor cores are those of the PTX.
+// Part II is counted in BF16 where no type is named. A warp's tile is 64 x 64, 64 deep; instructions of the tensor cores are those of the PTX.
 constexpr uint64_t tensor_tiles = n / 128 * (n / 128) * (n / 64) * 4;  ///< warps times k tiles
 constexpr uint64_t results = n * n;
 
 TEST(Chapters, TensorCoresDoAllTheMultiplications) {
-  for (const char* rung : {"09_wmma", "09b_wmma_smem", "09c_wmma_async", "10_mma_ptx", "10b_c_in_smem"}) {
+  for (const char* rung : {"09_wmma", "09b_wmma_smem", "09c_wmma_async", "10_mma_ptx", "10b_c_in_smem", "11_cp_async",
+                           "12_swizzle", "13_ldmatrix"}) {
     EXPECT_EQ(counted(rung)["flops_tensor"], 2 * n * n * n) << rung;
     EXPECT_LE(counted(rung)["flops_fp32"], 2 * results) << rung << ": alpha alone";
   }
@@ -276,5 +278,61 @@ TEST(Chapters, Chapter10) {
   EXPECT_EQ(b["shared_store_ideal"], (64 + 128) * tensor_tiles + of_c);
   EXPECT_LE(b["shared_store_wavefronts"], b["shared_store_ideal"] + 2 * tensor_tiles);
 }
+
+/// Of 11 to 13, in each type. A k tile is 128 bytes deep: TF32 has twice as many for the same K, and all else by the tile is
+/// the same.
+class CopiedPastRegisters : public testing::TestWithParam<const char*> {
+ protected:
+  uint64_t tiles() const { return GetParam() == std::string_view("tf32") ? 2 * tensor_tiles : tensor_tiles; }
+};
+
+TEST_P(CopiedPastRegisters, Chapter11) {
+  const Counted& c = counted("11_cp_async", GetParam());
+  EXPECT_EQ(c.load_requests(), 16 * tiles()) << "16 copies ...";
+  EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << "... of 16 bytes a lane";
+  EXPECT_EQ(c["global_load_bytes"], tiles() / 4 * (128 + 128) * 128) << "each byte of a block's k tile once";
+  EXPECT_EQ(c.load_sectors() * 32, c["global_load_bytes"]) << "by whole sectors";
+  EXPECT_EQ(c["shared_loads"], 128 * tiles());
+  EXPECT_EQ(c["shared_load_wavefronts"], 128 * tiles());
+  EXPECT_EQ(c["shared_store_wavefronts"], 64 * tiles()) << "4 wavefronts a copy";
+  EXPECT_EQ(c.wavefronts(), c.ideal()) << "no conflicts by banks";
+  EXPECT_EQ(c["barriers"], tiles()) << "one a k tile";
+
+  const Counted& before = counted("10_mma_ptx", GetParam());
+  EXPECT_EQ(c.load_sectors(), before.load_sectors()) << "the same traffic as in 10";
+  EXPECT_EQ(c.wavefronts(), before.wavefronts()) << "10 has 64 more in L1, for its loads into registers";
+  EXPECT_EQ(before["barriers"], 2 * tiles());
+}
+
+TEST_P(CopiedPastRegisters, Chapter12) {
+  const Counted &c = counted("12_swizzle", GetParam()), &before = counted("11_cp_async", GetParam());
+  EXPECT_EQ(c["shared_load_wavefronts"], c["shared_load_ideal"]) << "no conflict in any load";
+  EXPECT_EQ(c["shared_store_wavefronts"], c["shared_store_ideal"]) << "nor in any copy";
+  EXPECT_EQ(c.wavefronts(), 192 * tiles());
+  EXPECT_EQ(c["shared_loads"], before["shared_loads"]) << "where the bytes lie is all that changes";
+  EXPECT_EQ(c.load_sectors(), before.load_sectors());
+  EXPECT_EQ(c["barriers"], before["barriers"]);
+  EXPECT_GT(c["integer_instructions"], before["integer_instructions"]) << "the XORs";
+}
+
+TEST_P(CopiedPastRegisters, Chapter13) {
+  const Counted &c = counted("13_ldmatrix", GetParam()), &before = counted("12_swizzle", GetParam());
+  EXPECT_EQ(c["shared_loads"], 32 * tiles()) << "a quarter of the loads ...";
+  EXPECT_EQ(c["shared_load_wavefronts"], 4 * c["shared_loads"]) << "... of four wavefronts each";
+  EXPECT_EQ(c.wavefronts(), 192 * tiles());
+  EXPECT_EQ(c.wavefronts(), c.ideal()) << "no conflicts";
+  EXPECT_EQ(c["shared_load_bytes"], before["shared_load_bytes"]) << "the same bytes";
+  EXPECT_EQ(c.load_sectors(), before.load_sectors());
+  EXPECT_EQ(c["barriers"], before["barriers"]);
+  EXPECT_LT(c["integer_instructions"] * 2, before["integer_instructions"]) << "and less than half of the arithmetic";
+}
+
+TEST_P(CopiedPastRegisters, AllMultiplicationsAreDone) {
+  for (const char* rung : {"11_cp_async", "12_swizzle", "13_ldmatrix"})
+    EXPECT_EQ(counted(rung, GetParam())["flops_tensor"], 2 * n * n * n) << rung;
+}
+
+INSTANTIATE_TEST_SUITE_P(Chapters, CopiedPastRegisters, testing::Values("bf16", "f16", "tf32"),
+                         [](const auto& type) { return std::string(type.param); });
 
 }  // namespace

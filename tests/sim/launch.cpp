@@ -1,8 +1,9 @@
 // Launches one rung once, alpha 1 and beta 0, on matrices that are not read back: for what is counted, not for the result.
-//   sim_launch 06_bank_conflict_free M N K
+//   sim_launch RUNG M N K [TYPE]      06_bank_conflict_free 256 256 256; the type is the rung's first one without TYPE
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <stdexcept>
 #include <string>
 
 #include "common/rung.h"
@@ -10,8 +11,15 @@
 namespace ladder {
 namespace {
 
-void launch(const Rung& rung, int m, int n, int k) {
-  Problem problem{.m = m, .n = n, .k = k, .type = rung.types.front(), .layout_b = rung.layout_b};
+Type type_of(const std::string& name) {
+  if (name == "tf32") return Type::tf32;
+  if (name == "bf16") return Type::bf16;
+  if (name == "f16") return Type::f16;
+  throw std::invalid_argument("there is no type " + name);
+}
+
+void launch(const Rung& rung, int m, int n, int k, Type type) {
+  Problem problem{.m = m, .n = n, .k = k, .type = type, .layout_b = rung.layout_b};
   const auto matrix = [](int rows, int columns) {
     const size_t bytes = static_cast<size_t>(rows) * columns * sizeof(float);
     void* data;
@@ -31,14 +39,15 @@ void launch(const Rung& rung, int m, int n, int k) {
 
 int main(int count, char** arguments) {
   using namespace ladder;
-  if (count != 5) {
-    std::fprintf(stderr, "usage: sim_launch RUNG M N K\n");
+  if (count != 5 && count != 6) {
+    std::fprintf(stderr, "usage: sim_launch RUNG M N K [TYPE]\n");
     return 2;
   }
   try {
     for (const Rung& rung : rungs())
       if (rung.stem() == arguments[1]) {
-        launch(rung, std::atoi(arguments[2]), std::atoi(arguments[3]), std::atoi(arguments[4]));
+        launch(rung, std::atoi(arguments[2]), std::atoi(arguments[3]), std::atoi(arguments[4]),
+               count == 6 ? type_of(arguments[5]) : rung.types.front());
         return 0;
       }
     std::fprintf(stderr, "sim_launch: there is no rung %s\n", arguments[1]);
