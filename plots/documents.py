@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from plots import excerpt
+from plots import accuracy, excerpt
 from plots.blocks import update
 from plots.data import Results, load
 from plots.errors import InputError
@@ -134,7 +134,9 @@ def render(root: Path, up: str, name: str) -> str:
             return measured(root, rung)
         case ["code", file, tag]:
             return excerpt.render(root, file, tag, up)
-    raise InputError(f"unknown block '{name}': expected ladder-table, measured NN, or code FILE TAG")
+        case ["accuracy", which]:
+            return accuracy.table(root, which)
+    raise InputError(f"unknown block '{name}': expected ladder-table, measured NN, code FILE TAG, or accuracy WHICH")
 
 
 def update_readme(root: Path, check: bool) -> list[str]:

@@ -1,6 +1,6 @@
 // Products of small matrices by a whole warp on the tensor cores: sm_80, PTX ISA 7.0, "Warp-level matrix instructions:
-// mma". D = A * B + C with D over C, in FP32: D is 16 x 8. A has 16 rows and B 8 columns of 32 bytes along k: 16 elements
-// of 16 bits or 8 of 32. Who holds which element is in common/layout.h.
+// mma". D = A * B + C with D over C, in FP32 where a function does not say FP16: D is 16 x 8. A has 16 rows and B 8 columns
+// of 32 bytes along k: 16 elements of 16 bits or 8 of 32. Who holds which element is in common/layout.h.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,14 @@ __device__ __forceinline__ void mma_m16n8k16_f32_f16(float (&d)[4], const uint32
       "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16: the same with the sums in FP16, in two registers: d[r] holds columns
+/// 2 t (lower half) and 2 t + 1 of row g + 8 r.
+__device__ __forceinline__ void mma_m16n8k16_f16_f16(uint32_t (&d)[2], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+               : "+r"(d[0]), "+r"(d[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: one TF32 a word, whose lowest 13 bits are not looked at.

@@ -1,0 +1,69 @@
+"""bin/accuracy on the simulator: what chapters 09 and 10 show is what it computes, and what they say of it is true."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plots import accuracy
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "build/bin/accuracy"
+
+pytestmark = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory):
+    done = subprocess.run([PROGRAM, "--sim"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path_factory.mktemp("accuracy") / "accuracy.csv"
+    file.write_text(done.stdout)
+    return accuracy.read(file)
+
+
+@pytest.fixture(scope="module")
+def value(computed):
+    def of(what, data, k, column):
+        return float(computed[what, data, k][column])
+
+    return of
+
+
+CELLS = [(data, k) for data in accuracy.DATA for k in (512, 4096)]
+
+
+def test_recorded_numbers_are_those_of_the_program(computed):
+    recorded = accuracy.read(ROOT / accuracy.FILE)
+    assert recorded.keys() == computed.keys()
+    near = 0.02 if next(iter(recorded.values()))["device"].startswith("Simulated") else 1.0
+    for key, row in recorded.items():
+        assert row["bound"] == computed[key]["bound"]
+        for column in ("rms", "largest"):
+            assert float(computed[key][column]) == pytest.approx(float(row[column]), rel=near), (key, column)
+
+
+@pytest.mark.parametrize(("data", "k"), CELLS)
+def test_cut_operands_make_results_smaller_and_rounded_ones_do_not(value, data, k):
+    assert value("tf32_cut", data, k, "shrink") == pytest.approx(0.0007, rel=0.1)
+    assert abs(value("tf32_rounded", data, k, "shrink")) < 2e-5
+    ratio = value("tf32_cut", data, k, "rms") / value("tf32_rounded", data, k, "rms")
+    assert ratio == pytest.approx(2.6, rel=0.05) if data == "normal" else ratio > 40
+    for what in ("tf32_rounded", "tf32_cut"):
+        assert value(what, data, k, "largest") < value(what, data, k, "bound") / 2
+
+
+@pytest.mark.parametrize(("data", "k"), CELLS)
+def test_fp16_sums_lose_what_fp32_sums_keep(value, data, k):
+    once = value("f32_to_f16", data, k, "rms")
+    assert once == pytest.approx(2.1e-4, rel=0.05)
+    low, high = {512: (2.9, 4.1), 4096: (7.8, 11.5)}[k]
+    assert low < value("f16", data, k, "rms") / once < high
+    assert value("f16", data, k, "largest") > value("f16", data, k, "bound"), "the check refuses them"
+    assert value("f32", data, k, "largest") < value("f32", data, k, "bound") / 20
+    assert value("f32", data, 4096, "shrink") == pytest.approx(5e-6, rel=0.15)
+
+
+def test_small_numbers_read_well():
+    assert accuracy.number("0.000294") == "2.9·10⁻⁴"
+    assert accuracy.percent("-2.9e-06") == "0.000 %"
