@@ -2,12 +2,16 @@
 #include "bench/ceilings.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <type_traits>
 
 #include "common/harness/csv.h"
 #include "common/harness/error.h"
 #include "common/harness/measure.h"
 #include "common/harness/operands.h"
+#include "common/harness/sm_clock.h"
+#include "common/operand_types.h"
 #include "common/rung.h"
 
 namespace ladder {
@@ -30,6 +34,67 @@ __global__ void __launch_bounds__(threads) fma_chain(float* out, float x, float 
 #pragma unroll
   for (int i = 0; i < fma_chains; ++i) sum += value[i];
   if (sum == 12345.0F) *out = sum;  // never, but the compiler cannot know
+}
+
+/// Calls `f` with each element of an array of arrays.
+template <class T, size_t count, class F>
+__device__ void for_each(T (&array)[count], const F& f) {
+#pragma unroll
+  for (T& element : array)
+    if constexpr (std::is_array_v<T>)
+      for_each(element, f);
+    else
+      f(element);
+}
+
+/// 4 bytes of operands from -1 to 1, other ones for each seed. What is multiplied decides the power, and so the clock.
+template <class T>
+__device__ uint32_t random_word(uint32_t seed) {
+  T values[4 / sizeof(T)];
+  for_each(values, [&](T& value) {
+    seed = (seed ^ (seed >> 16)) * 0x7feb352dU;
+    seed = (seed ^ (seed >> 15)) * 0x846ca68bU;
+    seed ^= seed >> 16;
+    value = from_float<T>(static_cast<int>(seed) * 0x1p-31F);
+  });
+  uint32_t word;
+  memcpy(&word, values, sizeof word);
+  return word;
+}
+
+/// The products of rung 14 and nothing else: a block an SM, 64 x 64 results a warp, two steps of fragments, the same
+/// order. After 256 steps, K = 4096 of 16 bits, signs change, so that sums go up and back down and keep to a GEMM's range.
+constexpr int mma_turns = 64, mma_turn_steps = 256;
+template <Type type>
+__global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  using T = typename Operand<type>::Element;
+  constexpr int mma_m = 64 / 16, mma_n = 64 / 8;
+  uint32_t rA[2][mma_m][4], rB[2][mma_n][2];
+  uint32_t seed = (blockIdx.x * threads + threadIdx.x) * (sizeof(rA) + sizeof(rB)) / 4;
+  for_each(rA, [&](uint32_t& word) { word = random_word<T>(seed++); });
+  for_each(rB, [&](uint32_t& word) { word = random_word<T>(seed++); });
+
+  float acc[mma_m][mma_n][4] = {};
+#pragma unroll 1
+  for (int turn = 0; turn < mma_turns; ++turn) {
+#pragma unroll 1
+    for (int step = 0; step < mma_turn_steps; step += 2)
+#pragma unroll
+      for (int k = 0; k < 2; ++k)
+#pragma unroll
+        for (int j = 0; j < mma_n; ++j)
+#pragma unroll
+          for (int i = 0; i < mma_m; ++i) {
+            const int snake = j % 2 ? mma_m - 1 - i : i;
+            Operand<type>::mma(acc[snake][j], rA[k][snake], rB[k][j]);
+          }
+    for_each(rA, [](uint32_t& word) { word ^= sizeof(T) == 2 ? 0x80008000U : 0x80000000U; });
+  }
+  float sum = 0.0F;
+  for_each(acc, [&](float d) { sum += d; });
+  if (sum == 12345.0F) *out = sum;
+#endif
 }
 
 __global__ void __launch_bounds__(threads)
@@ -71,26 +136,42 @@ __global__ void __launch_bounds__(threads) read_smem(float* out) {
   if (sum == 12345.5F) *out = sum;
 }
 
-/// Median milliseconds of `launch` over `repeats` runs, after one that is not counted.
+/// Medians over `repeats` runs.
+struct Run {
+  double ms;
+  double clocks;  ///< of an SM; 0 where they could not be counted
+};
+
+/// Times `launch`, after one run that is not counted.
 template <class Launch>
-double median_ms(const Launch& launch) {
+Run median(const Launch& launch) {
   cudaEvent_t start, stop;
   cuda_check(cudaEventCreate(&start));
   cuda_check(cudaEventCreate(&stop));
-  std::vector<double> times;
+  std::vector<double> times, clocks;
+  SmClock sm_clock(2);
   for (int i = 0; i <= repeats; ++i) {
+    sm_clock.mark(nullptr);
     cuda_check(cudaEventRecord(start));
     launch();
     cuda_check(cudaGetLastError());
     cuda_check(cudaEventRecord(stop));
-    cuda_check(cudaEventSynchronize(stop));
+    sm_clock.mark(nullptr);
+    cuda_check(cudaStreamSynchronize(nullptr));
     float ms = 0.0F;
     cuda_check(cudaEventElapsedTime(&ms, start, stop));
-    if (i > 0) times.push_back(ms);
+    const SmTime sm = sm_clock.finish()[0];
+    if (i == 0) continue;
+    times.push_back(ms);
+    clocks.push_back(ms * sm.mhz() * 1e3);
   }
   cudaEventDestroy(start);
   cudaEventDestroy(stop);
-  return quantile(times, 0.5);
+  return {quantile(times, 0.5), quantile(clocks, 0.5)};
+}
+
+bool holds(const std::vector<Ceiling>& ceilings, const std::string& name) {
+  return std::any_of(ceilings.begin(), ceilings.end(), [&](const Ceiling& c) { return c.name == name; });
 }
 
 double value_of(const std::vector<Ceiling>& ceilings, const std::string& name) {
@@ -101,36 +182,65 @@ double value_of(const std::vector<Ceiling>& ceilings, const std::string& name) {
 
 }  // namespace
 
+std::string compute_ceiling(Type type) {
+  switch (type) {
+    case Type::f32:
+      return "fp32_fma";
+    case Type::tf32:
+      return "mma_tf32";
+    case Type::bf16:
+      return "mma_bf16";
+    case Type::f16:
+      return "mma_f16";
+  }
+  throw std::logic_error("no such type");
+}
+
 std::vector<Ceiling> measure_ceilings(const Device& device) {
+  if (device.simulated) throw Waived("needs a GPU: on the simulator nothing can be timed");
   const int blocks = 8 * device.sm_count;
   const DeviceBuffer out(sizeof(float));
+  std::vector<Ceiling> ceilings;
+  const auto giga_per_second = [](double amount, double ms) { return amount / ms * 1e-6; };
+  const auto add_compute = [&](Type type, double flops, const Run& run) {
+    ceilings.push_back({compute_ceiling(type), giga_per_second(flops, run.ms), "GFLOP/s"});
+    if (run.clocks > 0.0)
+      ceilings.push_back({compute_ceiling(type) + "_per_clk", flops / run.clocks / device.sm_count, "FLOP/clk/SM"});
+  };
 
-  const double fma_ms = median_ms([&] { fma_chain<<<blocks, threads>>>(out.as<float>(), 0.5F, 1.0F); });
-  const double fma_flops = 2.0 * fma_chains * fma_steps * threads * blocks;
+  add_compute(Type::f32, 2.0 * fma_chains * fma_steps * threads * blocks,
+              median([&] { fma_chain<<<blocks, threads>>>(out.as<float>(), 0.5F, 1.0F); }));
+  const auto add_mma = [&]<Type type>() {
+    const double k = 32.0 / sizeof(typename Operand<type>::Element);
+    const double flops = 2.0 * 64 * 64 * k * mma_turns * mma_turn_steps * (threads / 32) * device.sm_count;
+    add_compute(type, flops, median([&] { mma_loop<type><<<device.sm_count, threads>>>(out.as<float>()); }));
+  };
+  if (device.sm >= 80) {
+    add_mma.operator()<Type::tf32>();
+    add_mma.operator()<Type::bf16>();
+    add_mma.operator()<Type::f16>();
+  }
 
   const size_t copy_bytes = std::min<size_t>(size_t{1} << 30, free_memory() / 4) / 16 * 16;
   const DeviceBuffer from(copy_bytes), to(copy_bytes);
   cuda_check(cudaMemset(from.as<void>(), 1, copy_bytes));
-  const double copy_ms =
-      median_ms([&] { copy<<<blocks, threads>>>(from.as<float4>(), to.as<float4>(), copy_bytes / 16); });
+  const Run copied = median([&] { copy<<<blocks, threads>>>(from.as<float4>(), to.as<float4>(), copy_bytes / 16); });
+  ceilings.push_back({"dram", giga_per_second(2.0 * copy_bytes, copied.ms), "GB/s"});
 
   // A quarter of the L2, so that each of its partitions can hold it.
   const size_t l2_count = std::min(device.l2_bytes / 4, copy_bytes) / 16;
-  const double l2_ms = median_ms([&] { read_l2<<<blocks, threads>>>(from.as<float4>(), l2_count, out.as<float>()); });
+  const Run l2 = median([&] { read_l2<<<blocks, threads>>>(from.as<float4>(), l2_count, out.as<float>()); });
+  ceilings.push_back({"l2", giga_per_second(16.0 * l2_count * blocks, l2.ms), "GB/s"});
 
-  const double smem_ms = median_ms([&] { read_smem<<<blocks, threads>>>(out.as<float>()); });
+  const Run smem = median([&] { read_smem<<<blocks, threads>>>(out.as<float>()); });
   const double smem_bytes = 16.0 * smem_loads * smem_steps * threads * blocks;
-
-  const auto giga_per_second = [](double amount, double ms) { return amount / ms * 1e-6; };
-  return {{"fp32_fma", giga_per_second(fma_flops, fma_ms), "GFLOP/s"},
-          {"dram", giga_per_second(2.0 * copy_bytes, copy_ms), "GB/s"},
-          {"l2", giga_per_second(16.0 * l2_count * blocks, l2_ms), "GB/s"},
-          {"smem", giga_per_second(smem_bytes, smem_ms), "GB/s"}};
+  ceilings.push_back({"smem", giga_per_second(smem_bytes, smem.ms), "GB/s"});
+  return ceilings;
 }
 
 std::vector<std::string> ceiling_columns() { return {"name", "value", "unit", "gpu", "utc", "commit"}; }
 
-std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device) {
+std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device, const std::vector<Type>& types) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) throw UsageError("--ceilings: cannot read '" + path + "'");
@@ -147,9 +257,12 @@ std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device
       throw UsageError("--ceilings: '" + path + "' has no positive number here: " + line);
     ceilings.push_back({fields[0], value, fields[2]});
   }
-  if (std::none_of(ceilings.begin(), ceilings.end(), [](const Ceiling& c) { return c.name == "fp32_fma"; }) ||
-      std::none_of(ceilings.begin(), ceilings.end(), [](const Ceiling& c) { return c.name == "dram"; }))
-    throw UsageError("--ceilings: '" + path + "' lacks fp32_fma or dram");
+  std::vector<std::string> needed = {"dram"};
+  for (const Type type : types) needed.push_back(compute_ceiling(type));
+  for (const std::string& name : needed)
+    if (!holds(ceilings, name))
+      throw UsageError("--ceilings: '" + path + "' lacks " + name +
+                       "; measure them again with build/bin/ceilings --csv");
   return ceilings;
 }
 
@@ -158,7 +271,8 @@ Floor time_floor(const std::vector<Ceiling>& ceilings, const Problem& p) {
   const double flops = 2.0 * m * n * k;
   const double bytes =
       (m * k + k * n) * operand_bytes(p.type) + m * n * result_bytes(p.type, p.out) * (p.beta == 0.0F ? 1.0 : 2.0);
-  const Floor compute{flops / value_of(ceilings, "fp32_fma") * 1e-6, "fp32_fma"};
+  const std::string unit = compute_ceiling(p.type);
+  const Floor compute{flops / value_of(ceilings, unit) * 1e-6, unit};
   const Floor memory{bytes / value_of(ceilings, "dram") * 1e-6, "dram"};
   return compute.ms >= memory.ms ? compute : memory;
 }

@@ -9,17 +9,23 @@
 
 namespace ladder {
 
+/// fp32_fma; mma_tf32, mma_bf16 and mma_f16 from sm_80 on; each of these followed by the same with `_per_clk`, which the
+/// clock, and so power, does not move; dram, l2, smem.
 struct Ceiling {
-  std::string name;  ///< fp32_fma, dram, l2, smem
+  std::string name;
   double value;
-  std::string unit;  ///< GFLOP/s or GB/s (1e9)
+  std::string unit;  ///< GFLOP/s, FLOP/clk/SM or GB/s (1e9)
 };
 
-/// Runs all ceiling kernels, about half a second. Throws CudaError.
+/// The name of the ceiling of products of this type.
+std::string compute_ceiling(Type type);
+
+/// Runs all ceiling kernels, about a second. Throws CudaError, and Waived on the simulator.
 std::vector<Ceiling> measure_ceilings(const Device& device);
 
-/// Reads the CSV that bin/ceilings writes. Throws UsageError where it is not one, or is of another GPU.
-std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device);
+/// Reads the CSV that bin/ceilings writes. Throws UsageError where it is not one, is of another GPU, or lacks what
+/// time_floor() needs for products of these types, as one from before there were mma_... does.
+std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device, const std::vector<Type>& types);
 
 /// The columns of that CSV.
 std::vector<std::string> ceiling_columns();
@@ -31,6 +37,7 @@ struct Floor {
 };
 
 /// Compares 2 M N K operations with the least bytes: A and B read once, C written once, and read once where beta != 0.
+/// The tensor cores' ceiling is that of mma.sync, which wgmma can pass; its own joins with the rungs that use it.
 Floor time_floor(const std::vector<Ceiling>& ceilings, const Problem& p);
 
 }  // namespace ladder

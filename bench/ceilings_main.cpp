@@ -11,7 +11,7 @@
 #include "common/harness/error.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures what this GPU can do at most: FP32 FMA, DRAM, L2 and shared-memory bandwidth.");
+  CLI::App app("Measures what this GPU can do at most: FP32 FMA, mma.sync, DRAM, L2 and shared-memory bandwidth.");
   int index = 0;
   std::string path;
   app.add_option("--device", index, "Number of the GPU")->check(CLI::NonNegativeNumber);
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     std::optional<ladder::CsvFile> csv;
     if (!path.empty()) csv.emplace(path, ladder::ceiling_columns());
     for (const ladder::Ceiling& ceiling : ladder::measure_ceilings(device)) {
-      fmt::print("{:10} {:10.0f} {}\n", ceiling.name, ceiling.value, ceiling.unit);
+      fmt::print("{:16} {:10.0f} {}\n", ceiling.name, ceiling.value, ceiling.unit);
       if (csv)
         csv->append({{"name", ceiling.name},
                      {"value", fmt::format("{:.1f}", ceiling.value)},

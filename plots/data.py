@@ -21,12 +21,13 @@ COUNTERS = [  # of the simulator; empty on a GPU
     *("sim_warp_instructions", "sim_flops", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
     *("sim_global_store_bytes", "sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
 ]
+LATER = [{"flop_clk_sm"}, {*COUNTERS}]  # a file that was recorded before there were these is read without
 PROVENANCE = ["gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"]
 COLUMNS = [
     *CELL,
     *("rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms"),
-    *("cublaslt_gflops", "ratio_cublas", "ratio_best", "ceiling_fraction", "ceiling", "max_error", "bound", "status"),
-    *("reason", "registers", "smem_bytes", "blocks_per_sm", "clock_mhz", "power_w", "temperature_c", "throttle"),
+    *("cublaslt_gflops", "ratio_cublas", "ratio_best", "ceiling_fraction", "ceiling", "flop_clk_sm", "max_error", "bound"),
+    *("status", "reason", "registers", "smem_bytes", "blocks_per_sm", "clock_mhz", "power_w", "temperature_c", "throttle"),
     *PROVENANCE,
     *COUNTERS,
 ]
@@ -83,7 +84,7 @@ class Results:
 
 
 def _lines(path: Path, header: list[str], notes: list[str]) -> list[tuple[int, list[str]]]:
-    """The records of a CSV file with their line numbers; the header is checked and left out. Counters may be absent."""
+    """The records of a CSV file with their line numbers; the header is checked and left out. LATER columns may be absent."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -98,18 +99,16 @@ def _lines(path: Path, header: list[str], notes: list[str]) -> list[tuple[int, l
     if not records:
         raise InputError(f"{path}: empty; expected the header {','.join(header[:4])},...")
     found = records[0][1]
-    if found != header and found != _without_counters(header):
-        raise InputError(f"{path}:1: {_header_fault(found, header)}")
+    absent = {name for names in LATER if names.isdisjoint(found) for name in names}
+    expected = [name for name in header if name not in absent]
+    if found != expected:
+        raise InputError(f"{path}:1: {_header_fault(found, expected)}")
     for number, record in records[1:]:
         if len(record) != len(found):
             raise InputError(f"{path}:{number}: {len(record)} fields, the header has {len(found)}")
-        record += [""] * (len(header) - len(found))
+        fields = dict(zip(found, record, strict=True))
+        record[:] = [fields.get(name, "") for name in header]
     return records[1:]
-
-
-def _without_counters(header: list[str]) -> list[str]:
-    """The header of a file that was recorded before there was a simulator."""
-    return [name for name in header if name not in COUNTERS]
 
 
 def _header_fault(got: list[str], want: list[str]) -> str:

@@ -11,6 +11,7 @@ from plots.grid import Grid
 from plots.ladder import gain, gain_text
 from plots.rungs import is_variant, number, order, predecessor, read_rungs
 from plots.selection import Table, tables
+from plots.summaries import PER_CLOCK, ceiling_grid, per_clock
 from plots.units import Shape, digits, kib, ratio, tflops, whole
 
 GPU = "nvidia-h200"  # whose recorded results README and the chapters show
@@ -49,7 +50,7 @@ def ladder_table(root: Path) -> str:
 def _ladder_part(table: Table, root: Path) -> str:
     shape = table.headline
     rungs = read_rungs(root)
-    head = ["rung", "idea", "chapter", "TFLOP/s", "gain", "of cuBLAS"]
+    head = ["rung", "idea", "chapter", "TFLOP/s", "gain", "of cuBLAS", *([PER_CLOCK] if table.counts_clocks else [])]
     rows = [
         [
             f"[{kernel}](kernels/{kernel}.cu)",
@@ -58,10 +59,12 @@ def _ladder_part(table: Table, root: Path) -> str:
             tflops(table.value(kernel, shape)),
             gain_text(table, kernel, shape),
             ratio(table.value(kernel, shape, "ratio_cublas")),
+            *([per_clock(table, kernel, shape)] if table.counts_clocks else []),
         ]
         for kernel in table.kernels
     ]
-    rows.append(["cuBLAS", "the vendor's library", "", tflops(table.baseline("cuBLAS", shape)), "", "1.00"])
+    library = ["cuBLAS", "the vendor's library", "", tflops(table.baseline("cuBLAS", shape)), "", "1.00"]
+    rows.append([*library, *([""] if table.counts_clocks else [])])
     title = f"{table.type} at M = N = K = {shape.m}" if shape.is_square else f"{table.type} at {shape}"
     return f"{title}; *gain* is against the rung named:\n\n" + Grid(head, rows, left=3).markdown()
 
@@ -90,6 +93,13 @@ def measured(root: Path, rung: str) -> str:
     return "\n\n".join([*(_measured_part(table, _stem(table, rung)) for table in found), source_line(results)])
 
 
+def ceilings(root: Path) -> str:
+    """What the recorded GPU was measured to do."""
+    results = recorded(root)
+    grid = ceiling_grid(results) if results else None
+    return f"{grid.markdown()}\n\n*{results.gpu}; recorded in `bench/recorded/{GPU}/ceilings.csv`.*" if grid else NOT_YET
+
+
 def _stem(table: Table, rung: str) -> str:
     """The kernel that "06" or "06b" names; empty where it has no rows."""
     return next((kernel for kernel in table.kernels if number(kernel) == rung), "")
@@ -99,16 +109,20 @@ def _measured_part(table: Table, stem: str) -> str:
     before = predecessor(stem, table.kernels)
     variants = [k for k in table.kernels if order(k)[0] == order(stem)[0] and is_variant(k) and not is_variant(stem)]
     sizes = [shape for shape in MEASURED_SIZES if shape in table.shapes] or [table.headline]
-    head = [table.type, *(f"{shape}, TFLOP/s (of cuBLAS)" for shape in sizes), "registers", "smem KiB", "blocks/SM"]
+    clocked = [shape for shape in sizes if shape == table.headline and table.counts_clocks]
+    head = [table.type, *(f"{shape}, TFLOP/s (of cuBLAS)" for shape in sizes)]
+    head += [*(f"{shape}, {PER_CLOCK}" for shape in clocked), "registers", "smem KiB", "blocks/SM"]
     rows = [
         [
             f"**{kernel}**" if kernel == stem else kernel,
             *(_rate(table, kernel, shape) for shape in sizes),
+            *(per_clock(table, kernel, shape) for shape in clocked),
             *_resources(table, kernel),
         ]
         for kernel in [*([before] if before else []), stem, *variants]
     ]
-    rows.append(["cuBLAS", *(f"{tflops(table.baseline('cuBLAS', shape))} (1.00)" for shape in sizes), "", "", ""])
+    library = [f"{tflops(table.baseline('cuBLAS', shape))} (1.00)" for shape in sizes]
+    rows.append(["cuBLAS", *library, *[""] * (len(clocked) + 3)])
     gains = [f"{digits(gain(table, stem, shape)[0])} at {shape}" for shape in sizes if before]
     said = f"\n\nGain over {before}: × {', × '.join(gains)}." if gains else ""
     return Grid(head, rows).markdown() + said
@@ -132,11 +146,13 @@ def render(root: Path, up: str, name: str) -> str:
             return ladder_table(root)
         case ["measured", rung]:
             return measured(root, rung)
+        case ["ceilings"]:
+            return ceilings(root)
         case ["code", file, tag]:
             return excerpt.render(root, file, tag, up)
         case ["accuracy", which]:
             return accuracy.table(root, which)
-    raise InputError(f"unknown block '{name}': expected ladder-table, measured NN, code FILE TAG, or accuracy WHICH")
+    raise InputError(f"unknown block '{name}': expected ladder-table, measured NN, ceilings, code FILE TAG, or accuracy WHICH")
 
 
 def update_readme(root: Path, check: bool) -> list[str]:

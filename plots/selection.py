@@ -12,6 +12,7 @@ from plots.units import Shape
 
 NAN = float("nan")
 HEADLINE = Shape(4096, 4096, 4096)
+PER_CLK = "_per_clk"  # after the name of a ceiling: the same in FLOP/clk/SM
 OPERAND_BYTES = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2}
 
 
@@ -36,10 +37,11 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A measured limit of compute; `gflops` in GFLOP/s."""
+    """A measured limit of compute: in GFLOP/s, and in FLOP a clock and SM, which power does not move; NaN where unknown."""
 
     name: str
     gflops: float
+    flop_clk_sm: float
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class Table:
         """A number of a cell that came out right; NaN for any other."""
         row = self.cells.get((kernel, shape))
         return float(getattr(row, column)) if row is not None and row.status == "ok" else NAN
+
+    @property
+    def counts_clocks(self) -> bool:
+        """True where it is known of some cell how many clocks it took."""
+        return any(row.flop_clk_sm > 0 for row in self.cells.values())
 
     def baseline(self, name: str, shape: Shape) -> float:
         """GFLOP/s of "cuBLAS" or "cuBLASLt"; NaN where not measured."""
@@ -133,7 +140,8 @@ def _ceiling(rows: pd.DataFrame, results: Results) -> Ceiling | None:
     if named.empty:
         return None
     name = named["ceiling"].mode()[0]
+    per_clock = results.ceilings.get(name + PER_CLK, (NAN, ""))[0]
     if name in results.ceilings:
-        return Ceiling(name, results.ceilings[name][0])
+        return Ceiling(name, results.ceilings[name][0], per_clock)
     implied = (named["gflops"] / named["ceiling_fraction"])[named["ceiling"] == name].median()
-    return Ceiling(name, float(implied)) if implied > 0 else None
+    return Ceiling(name, float(implied), per_clock) if implied > 0 else None

@@ -9,22 +9,31 @@ from plots.families import by_family
 from plots.grid import Grid
 from plots.ladder import gain_text
 from plots.rungs import RungFile, number
-from plots.selection import Table, select
+from plots.selection import PER_CLK, Table, select
 from plots.units import MISSING, Shape, digits, kib, quotient, ratio, tflops, whole
+
+PER_CLOCK = "FLOP/clk/SM (of ceiling)"
+
+
+def per_clock(table: Table, kernel: str, shape: Shape) -> str:
+    """FLOP a clock and SM, and their share of the bare loop's: neither moves with the clock."""
+    rate = table.value(kernel, shape, "flop_clk_sm")
+    share = rate / table.ceiling.flop_clk_sm if table.ceiling else float("nan")
+    return whole(rate) + (f" ({ratio(share)})" if share > 0 else "")
 
 
 def ladder_grid(table: Table, rungs: dict[str, RungFile]) -> Grid:
     """Every rung at the headline size, the baselines below."""
     shape = table.headline
-    head = ["rung", "idea", "TFLOP/s", "gain", "of cuBLAS", "of the best", "of ceiling", "registers", "smem KiB"]
-    head += ["blocks/SM", "clock MHz", "error, of bound"]
+    head = ["rung", "idea", "TFLOP/s", "gain", "of cuBLAS", "of the best", "of ceiling", PER_CLOCK, "registers"]
+    head += ["smem KiB", "blocks/SM", "clock MHz", "error, of bound"]
     rows = [_ladder_row(table, kernel, shape, rungs) for kernel in table.kernels]
     best = max(table.baseline(name, shape) for name in table.baselines)
     for name in table.baselines:
         rate = table.baseline(name, shape)
         of_ceiling = rate / table.ceiling.gflops if table.ceiling else float("nan")
         numbers = [ratio(quotient(rate, table.baseline("cuBLAS", shape))), ratio(quotient(rate, best)), ratio(of_ceiling)]
-        rows.append([name, "NVIDIA's library", tflops(rate), "", *numbers, *[""] * 5])
+        rows.append([name, "NVIDIA's library", tflops(rate), "", *numbers, *[""] * 6])
     return Grid(head, rows, left=2)
 
 
@@ -32,7 +41,7 @@ def _ladder_row(table: Table, kernel: str, shape: Shape, rungs: dict[str, RungFi
     idea = rungs[kernel].idea if kernel in rungs else ""
     row = table.cells.get((kernel, shape))
     if row is None or row.status != "ok":
-        return [kernel, idea, row.status if row is not None else "not run", *[""] * 9]
+        return [kernel, idea, row.status if row is not None else "not run", *[""] * 10]
     return [
         kernel,
         idea,
@@ -41,6 +50,7 @@ def _ladder_row(table: Table, kernel: str, shape: Shape, rungs: dict[str, RungFi
         ratio(row.ratio_cublas),
         ratio(row.ratio_best),
         ratio(row.ceiling_fraction),
+        per_clock(table, kernel, shape),
         whole(row.registers),
         kib(row.smem_bytes),
         whole(row.blocks_per_sm),
@@ -139,8 +149,10 @@ def steady_grid(results: Results, table: Table) -> Grid | None:
 
 def ceiling_grid(results: Results) -> Grid | None:
     """What the hardware was measured to do."""
-    lines = [[name, *_ceiling(value, unit)] for name, (value, unit) in results.ceilings.items()]
-    return Grid(["ceiling", "measured", "unit"], lines) if lines else None
+    own = {name: limit for name, limit in results.ceilings.items() if not name.endswith(PER_CLK)}
+    per_clk = {name: whole(results.ceilings[name + PER_CLK][0]) for name in own if name + PER_CLK in results.ceilings}
+    lines = [[name, *_ceiling(value, unit), per_clk.get(name, "")] for name, (value, unit) in own.items()]
+    return Grid(["ceiling", "measured", "unit", "FLOP/clk/SM"], lines) if lines else None
 
 
 def _ceiling(value: float, unit: str) -> list[str]:

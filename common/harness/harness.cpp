@@ -50,6 +50,7 @@ const std::vector<std::string> row_columns = {"kernel",
                                               "ratio_best",
                                               "ceiling_fraction",
                                               "ceiling",
+                                              "flop_clk_sm",
                                               "max_error",
                                               "bound",
                                               "status",
@@ -109,6 +110,7 @@ class Driver {
 
   void refuse_other_gpu() const;
   std::vector<Cell> cells() const;
+  std::vector<Type> timed_types(const std::vector<Cell>& cells) const;
   std::string key(const Row& row) const;
   Row describe(const Cell& cell) const;
   OperandSpec operand_spec(const Cell& cell) const;
@@ -181,6 +183,15 @@ std::vector<Cell> Driver::cells() const {
     std::stable_sort(first, first + options_.rungs.size(),
                      [&](const Cell& x, const Cell& y) { return operands(x) < operands(y); });
   return cells;
+}
+
+/// The types among `cells` that this GPU has rungs for.
+std::vector<Type> Driver::timed_types(const std::vector<Cell>& cells) const {
+  std::vector<Type> types;
+  for (const Cell& cell : cells)
+    if (std::find(types.begin(), types.end(), cell.type) == types.end() && reason_to_waive(cell).empty())
+      types.push_back(cell.type);
+  return types;
 }
 
 std::string Driver::key(const Row& row) const {
@@ -352,8 +363,11 @@ void Driver::time_cell(const Cell& cell, Row& row) {
   const Floor floor = time_floor(ceilings_, p);
   row["ceiling"] = floor.ceiling;
   row["ceiling_fraction"] = number(floor.ms / median(0));
+  if (const double mhz = measured.sm[0].mhz(); mhz > 0.0) {
+    row["clock_mhz"] = number(mhz);
+    row["flop_clk_sm"] = number(gflop * 1e6 / (median(0) * mhz * device_.sm_count));
+  }
   if (measured.gpu) {
-    row["clock_mhz"] = number(measured.gpu->clock_mhz);
     row["power_w"] = number(measured.gpu->power_w);
     row["temperature_c"] = number(measured.gpu->temperature);
     row["throttle"] = throttle_names(measured.gpu->throttle_bits);
@@ -441,9 +455,6 @@ void Driver::print_progress(size_t done, size_t total, const Row& row) {
 int Driver::run() {
   refuse_other_gpu();
   if (!options_.environment.empty()) write_environment(options_.environment, device_, options_.command);
-  if (!options_.check_only)
-    ceilings_ = options_.ceilings.empty() ? measure_ceilings(device_) : read_ceilings(options_.ceilings, device_);
-
   std::vector<std::string> known;
   if (options_.resume)
     for (const Row& row : csv_->rows())
@@ -454,6 +465,10 @@ int Driver::run() {
       all, [&](const Cell& cell) { return std::find(known.begin(), known.end(), key(describe(cell))) != known.end(); });
   if (all.size() < asked)
     fmt::print(stderr, "resuming: {} of {} cells are in {} already\n", asked - all.size(), asked, options_.csv);
+
+  if (!options_.check_only && !all.empty())
+    ceilings_ = options_.ceilings.empty() ? measure_ceilings(device_)
+                                          : read_ceilings(options_.ceilings, device_, timed_types(all));
 
   if (device_.simulated) warn_of_long_work(all);
   if (!all.empty()) print_header();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double rounds_budget_ms = 2000.0;
 constexpr double batch_budget_ms = 250.0;  // of launches queued ahead: how long Ctrl-C may have to wait
-constexpr int batch_launches = 240;        // the launch queue holds 1024 commands; a launch and two events are three
+constexpr int batch_launches = 240;  // the launch queue holds 1024 commands; a launch, two events and a mark are four
 constexpr double steady_block_ms = 333.0;
 
 /// Holds the stream until the host has queued what is to be timed.
@@ -43,15 +43,24 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+/// What passed from the first launch of a span to the end of its last.
+struct Span {
+  double ms;
+  SmTime sm;
+};
+
 /// Queues launches, each on the next set of operands, and times spans of them.
 class Clock {
  public:
   Clock(const Operands& operands, float alpha, float beta, cudaStream_t stream)
       : operands_(operands), alpha_(alpha), beta_(beta), stream_(stream) {}
 
-  /// Launches `contender` `count` times; the span's time is element `spans` of the next finish().
+  /// Launches `contender` `count` times; the next finish() has an element for it.
   void span(const Contender& contender, int count) {
-    if (queued_ == 0) wait_ns<<<1, 1, 0, stream_>>>(pause_ns_);
+    if (queued_ == 0) {
+      wait_ns<<<1, 1, 0, stream_>>>(pause_ns_);
+      sm_clock_.mark(stream_);
+    }
     while (starts_.size() <= queued_) {
       starts_.emplace_back();
       stops_.emplace_back();
@@ -62,16 +71,18 @@ class Clock {
       next_set_ = (next_set_ + 1) % operands_.sets();
     }
     stops_[queued_++].record(stream_);
+    sm_clock_.mark(stream_);
   }
 
-  /// Waits for what was queued; milliseconds of each span.
-  std::vector<double> finish() {
+  /// Waits for what was queued.
+  std::vector<Span> finish() {
     cuda_check(cudaStreamSynchronize(stream_));
-    std::vector<double> ms(queued_);
-    for (size_t i = 0; i < queued_; ++i) ms[i] = stops_[i].ms_since(starts_[i]);
+    const std::vector<SmTime> sm = sm_clock_.finish();
+    std::vector<Span> spans(queued_);
+    for (size_t i = 0; i < queued_; ++i) spans[i] = {stops_[i].ms_since(starts_[i]), sm[i]};
     queued_ = 0;
     stop_if_interrupted();
-    return ms;
+    return spans;
   }
 
   /// How long the stream is held before each batch: long enough to queue `launches` of them.
@@ -82,6 +93,7 @@ class Clock {
   float alpha_, beta_;
   cudaStream_t stream_;
   std::vector<Event> starts_, stops_;
+  SmClock sm_clock_{batch_launches + 1};
   size_t queued_ = 0;
   int next_set_ = 0;
   unsigned long long pause_ns_ = 0;
@@ -115,6 +127,7 @@ Measurement measure(const std::vector<Contender>& contenders, const Operands& op
   Clock clock(operands, alpha, beta, stream);
   Measurement result;
   result.ms.resize(count);
+  result.sm.resize(count);
 
   // Two runs of each, not counted but for how long the second takes: code is loaded, caches and clocks settle.
   clock.pause_for(1);
@@ -122,7 +135,7 @@ Measurement measure(const std::vector<Contender>& contenders, const Operands& op
   for (int run = 0; run < 2; ++run)
     for (int i = 0; i < count; ++i) {
       clock.span(contenders[i], 1);
-      estimate[i] = clock.finish()[0];
+      estimate[i] = clock.finish()[0].ms;
     }
   const double round_ms = std::accumulate(estimate.begin(), estimate.end(), 0.0);
 
@@ -134,7 +147,9 @@ Measurement measure(const std::vector<Contender>& contenders, const Operands& op
         const int launches = std::max(1, static_cast<int>(std::ceil(steady_block_ms / estimate[i])));
         clock.pause_for(std::min(launches, batch_launches));
         clock.span(contenders[i], launches);
-        result.ms[i].push_back(clock.finish()[0] / launches);
+        const Span block = clock.finish()[0];
+        result.ms[i].push_back(block.ms / launches);
+        result.sm[i] += block.sm;
       }
   } else {
     if (rounds == 0) rounds = static_cast<int>(std::clamp(rounds_budget_ms / round_ms, 5.0, 30.0));
@@ -153,8 +168,11 @@ Measurement measure(const std::vector<Contender>& contenders, const Operands& op
           queued.push_back(i);
         }
       }
-      const std::vector<double> ms = clock.finish();
-      for (size_t j = 0; j < ms.size(); ++j) result.ms[queued[j]].push_back(ms[j]);
+      const std::vector<Span> spans = clock.finish();
+      for (size_t j = 0; j < spans.size(); ++j) {
+        result.ms[queued[j]].push_back(spans[j].ms);
+        result.sm[queued[j]] += spans[j].sm;
+      }
     }
   }
   result.gpu = sampler.finish();

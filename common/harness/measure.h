@@ -8,6 +8,7 @@
 
 #include "common/harness/nvml.h"
 #include "common/harness/operands.h"
+#include "common/harness/sm_clock.h"
 
 namespace ladder {
 
@@ -24,6 +25,7 @@ struct Contender {
 
 struct Measurement {
   std::vector<std::vector<double>> ms;  ///< [contender][round]; for steady the mean of a block
+  std::vector<SmTime> sm;               ///< [contender] while it ran, and no other
   std::optional<GpuState> gpu;          ///< over the whole measurement
 };
 

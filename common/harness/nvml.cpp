@@ -71,13 +71,11 @@ Nvml::~Nvml() {
 
 std::optional<GpuState> Nvml::read() const {
   if (!device_) return std::nullopt;
-  const auto clock = query(library_, device_, "nvmlDeviceGetClockInfo", clock_sm);
   const auto power = query<unsigned>(library_, device_, "nvmlDeviceGetPowerUsage");  // milliwatts
   const auto temperature = query(library_, device_, "nvmlDeviceGetTemperature", temperature_gpu);
   const auto throttle = query<unsigned long long>(library_, device_, "nvmlDeviceGetCurrentClocksThrottleReasons");
-  if (!clock || !power || !temperature) return std::nullopt;
-  return GpuState{static_cast<double>(*clock), *power / 1000.0, static_cast<double>(*temperature),
-                  throttle.value_or(0)};
+  if (!power || !temperature) return std::nullopt;
+  return GpuState{*power / 1000.0, static_cast<double>(*temperature), throttle.value_or(0)};
 }
 
 std::string Nvml::driver_version() const {
@@ -116,15 +114,13 @@ std::optional<GpuState> GpuSampler::finish() {
   stop_ = true;
   if (thread_.joinable()) thread_.join();
   if (samples_.empty()) return std::nullopt;
-  std::vector<double> clocks, powers;
+  std::vector<double> powers;
   GpuState summary{};
   for (const GpuState& sample : samples_) {
-    clocks.push_back(sample.clock_mhz);
     powers.push_back(sample.power_w);
     summary.temperature = std::max(summary.temperature, sample.temperature);
     summary.throttle_bits |= sample.throttle_bits;
   }
-  summary.clock_mhz = median(clocks);
   summary.power_w = median(powers);
   return summary;
 }

@@ -1,4 +1,4 @@
-// Clock, power, temperature and throttle reasons, sampled while a kernel is timed. The library is opened at run time:
+// Power, temperature and throttle reasons, sampled while a kernel is timed. The library is opened at run time:
 // where it is absent everything here stays quietly empty.
 #pragma once
 
@@ -13,7 +13,6 @@ namespace ladder {
 
 /// One reading, or the summary of many.
 struct GpuState {
-  double clock_mhz;                  ///< SM clock; median
   double power_w;                    ///< median
   double temperature;                ///< degrees Celsius; highest
   unsigned long long throttle_bits;  ///< nvmlClocksThrottleReasons, all that occurred

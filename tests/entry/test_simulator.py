@@ -107,6 +107,13 @@ def test_options_that_are_about_time_are_named_once_and_have_no_effect(tmp_path)
     assert not (tmp_path / "samples.csv").exists()
 
 
+def test_on_the_simulator_there_are_no_ceilings():
+    environment = {"LD_LIBRARY_PATH": str(ROOT / "build/sim")}
+    done = subprocess.run([ROOT / "build/bin/ceilings"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 77
+    assert done.stderr == "ceilings: needs a GPU: on the simulator nothing can be timed\n"
+
+
 # ---- rows and counters -----------------------------------------------------------------------------------------------
 
 
@@ -115,7 +122,7 @@ def test_a_row_holds_the_check_and_the_counters_and_no_time(tmp_path):
     assert row["status"] == "ok" and row["protocol"] == "check" and row["gpu"] == NAME and row["sm"] == "90"
     assert 0 < float(row["max_error"]) < float(row["bound"])
     empty = ["rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublaslt_ms", "ratio_cublas", "ratio_best"]
-    empty += ["ceiling_fraction", "ceiling", "clock_mhz", "power_w", "throttle", "driver", "cublas"]
+    empty += ["ceiling_fraction", "ceiling", "flop_clk_sm", "clock_mhz", "power_w", "throttle", "driver", "cublas"]
     assert {name: row[name] for name in empty} == dict.fromkeys(empty, "")
     assert row["registers"] != "0" and row["blocks_per_sm"] != "0", "unknown is empty"
     # A warp computes 32 neighbours of a row of C: for each k it loads one sector of A and four of B.

@@ -40,9 +40,29 @@ def test_a_row_holds_what_was_measured(tmp_path):
     assert float(row["gflops"]) == pytest.approx(gflops, rel=1e-4)
     assert float(row["p10_ms"]) <= float(row["median_ms"]) <= float(row["p90_ms"])
     assert 0 < float(row["ratio_best"]) <= float(row["ratio_cublas"]) * 1.001
-    assert 0 < float(row["ceiling_fraction"]) < 1
+    assert row["ceiling"] == "fp32_fma" and 0 < float(row["ceiling_fraction"]) < 1
+    assert 100 < float(row["clock_mhz"]) < 5000
+    assert 0 < float(row["flop_clk_sm"]) < 256  # FMAs of 128 lanes
     assert 0 < float(row["max_error"]) < float(row["bound"])
     assert int(row["registers"]) > 32 and int(row["blocks_per_sm"]) >= 1
+
+
+def test_a_tensor_core_rung_is_compared_with_the_tensor_cores(tmp_path):
+    file, ceilings = tmp_path / "rows.csv", tmp_path / "ceilings.csv"
+    measured = run("--csv", ceilings, program=ROOT / "build/bin/ceilings")
+    assert measured.returncode == 0
+    limit = {row["name"]: float(row["value"]) for row in rows(ceilings)}
+    if "mma_bf16" not in limit:
+        pytest.skip("needs sm_80")
+    asked = ("2048", "2048", "2048", "--kernels", "13", "--type", "bf16", "--rounds", "7", "--csv", file)
+    assert run(*asked, "--ceilings", ceilings).returncode == 0
+    (row,) = rows(file)
+    assert row["ceiling"] == "mma_bf16" and 0 < float(row["ceiling_fraction"]) < 1
+    assert 0 < float(row["flop_clk_sm"]) < limit["mma_bf16_per_clk"]
+    assert 200 < limit["fp32_fma_per_clk"] <= 256
+    ceilings.write_text("".join(line for line in ceilings.open() if "mma_" not in line))
+    refused = run(*asked, "--ceilings", ceilings)
+    assert refused.returncode == 2 and "lacks mma_bf16" in refused.stderr
 
 
 def test_every_sample_is_kept(tmp_path):

@@ -1,8 +1,13 @@
 #include "common/harness/measure.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <fstream>
+
 #include "bench/ceilings.h"
+#include "common/harness/error.h"
 
 namespace ladder {
 namespace {
@@ -57,6 +62,60 @@ TEST(TimeFloor, NamesTheCeilingThatBinds) {
   EXPECT_NEAR(time_floor(ceilings, p).ms, 4.0 * (4096 + 4096 + 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
   p.beta = 1.0F;  // reads C too
   EXPECT_NEAR(time_floor(ceilings, p).ms, 4.0 * (4096 + 4096 + 2 * 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
+}
+
+TEST(TimeFloor, TakesTheCeilingOfTheType) {
+  const std::vector<Ceiling> ceilings = {{"fp32_fma", 60'000, "GFLOP/s"},
+                                         {"mma_tf32", 300'000, "GFLOP/s"},
+                                         {"mma_bf16", 600'000, "GFLOP/s"},
+                                         {"mma_f16", 610'000, "GFLOP/s"},
+                                         {"dram", 4'000, "GB/s"}};
+  Problem p;
+  p.m = p.n = p.k = 4096;
+  for (const auto& [type, name, tflops] :
+       {std::tuple(Type::f32, "fp32_fma", 60), std::tuple(Type::tf32, "mma_tf32", 300),
+        std::tuple(Type::bf16, "mma_bf16", 600), std::tuple(Type::f16, "mma_f16", 610)}) {
+    p.type = type;
+    EXPECT_EQ(time_floor(ceilings, p).ceiling, name);
+    EXPECT_NEAR(time_floor(ceilings, p).ms, 2 * std::pow(4096.0, 3) / tflops * 1e-9, 1e-9);
+  }
+  p.type = Type::bf16;
+  p.k = 256;  // 8.6 GFLOP take 14 us now, the 71 MB 18 us
+  EXPECT_EQ(time_floor(ceilings, p).ceiling, "dram");
+}
+
+/// What read_ceilings() says of a file with these lines below its header; empty where it takes them.
+std::string refusal(const std::string& lines, const std::vector<Type>& types) {
+  const std::string path = testing::TempDir() + "ceilings.csv";
+  std::ofstream(path) << "name,value,unit,gpu,utc,commit\n" << lines;
+  Device device;
+  device.name = "GPU";
+  try {
+    read_ceilings(path, device, types);
+    return "";
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+TEST(ReadCeilings, NeedsThoseOfTheTypesAsked) {
+  const std::string before = "fp32_fma,60000.0,GFLOP/s,GPU,,\ndram,4000.0,GB/s,GPU,,\n";  // there were mma_...
+  const std::string bf16 = before + "mma_bf16,600000.0,GFLOP/s,GPU,,\nmma_bf16_per_clk,2700.0,FLOP/clk/SM,GPU,,\n";
+  EXPECT_EQ(refusal(before, {Type::f32}), "");
+  EXPECT_EQ(refusal(bf16, {Type::f32, Type::bf16}), "");
+  EXPECT_THAT(refusal(before, {Type::f32, Type::bf16}),
+              testing::HasSubstr("lacks mma_bf16; measure them again with build/bin/ceilings --csv"));
+  EXPECT_THAT(refusal("fp32_fma,60000.0,GFLOP/s,GPU,,\n", {}), testing::HasSubstr("lacks dram"));
+  EXPECT_THAT(refusal("dram,4000.0,GB/s,Other,,\n", {}), testing::HasSubstr("is of Other, this is GPU"));
+  EXPECT_THAT(refusal("dram,fast,GB/s,GPU,,\n", {}), testing::HasSubstr("has no positive number here: dram,fast"));
+}
+
+TEST(SmTime, IsClocksOverTime) {
+  SmTime sum;
+  EXPECT_EQ(sum.mhz(), 0.0);  // nothing counted
+  sum += {1500, 1000};
+  sum += {6000, 3000};
+  EXPECT_DOUBLE_EQ(sum.mhz(), 1875.0);
 }
 
 TEST(ThrottleNames, LeaveOutIdleAndApplicationClocks) {

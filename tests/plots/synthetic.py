@@ -11,6 +11,8 @@ GPU = "Synthetic GPU 9000"
 SIMULATOR = "Simulated Synthetic GPU"
 CUBLAS = 50_000.0  # GFLOP/s at every shape of at least 2048 a side, less below
 PEAK = 65_000.0
+TENSOR_PEAK = 600_000.0
+SMS, CLOCK = 132, 1980
 RATIOS = {
     "01_naive": 0.12,
     "01b_uncoalesced": 0.011,
@@ -56,14 +58,24 @@ def row(kernel: str, shape: Shape, **changed: object) -> dict[str, object]:
     cells |= {
         "ceiling": "fp32_fma",
         "ceiling_fraction": rate / PEAK,
+        "flop_clk_sm": rate * 1e3 / (SMS * CLOCK),
         "max_error": 1.2e-7,
         "bound": 2.4e-4,
         "status": "ok",
     }
-    cells |= {"registers": 128, "smem_bytes": 16384, "blocks_per_sm": 2, "clock_mhz": 1980, "power_w": 512.5}
+    cells |= {"registers": 128, "smem_bytes": 16384, "blocks_per_sm": 2, "clock_mhz": CLOCK, "power_w": 512.5}
     cells |= {"temperature_c": 51, "throttle": "none", "gpu": GPU, "sm": "90", "driver": "1.2.3", "cuda": "13.0"}
     cells |= {"cublas": "13.1", "commit": "abc1234", "utc": "2001-02-03T04:05:06Z"}
     return cells | changed
+
+
+def tensor_row(kernel: str, factor: float, shape: Shape) -> dict[str, object]:
+    """One good row of BF16, at `factor` of the tensor cores' ceiling."""
+    rate = factor * TENSOR_PEAK
+    numbers = {"median_ms": shape.flop / rate / 1e6, "gflops": rate, "flop_clk_sm": rate * 1e3 / (SMS * CLOCK)}
+    base = {"cublas_gflops": TENSOR_PEAK * 1.2, "ratio_cublas": factor / 1.2}
+    base |= {"type": "bf16", "ceiling": "mma_bf16", "ceiling_fraction": factor}
+    return row("08_warp_tiling", shape) | numbers | base | {"kernel": kernel}
 
 
 def all_rows() -> list[dict[str, object]]:
@@ -128,11 +140,13 @@ def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> P
     write_rows(folder / "steady.csv", [r | {"protocol": "steady", "clock_mhz": 1900} for r in at_4096])
     write_rows(folder / "check.csv", [r | {"protocol": "check", "median_ms": "", "gflops": ""} for r in at_4096])
     ceilings = [("fp32_fma", PEAK, "GFLOP/s"), ("dram", 3970, "GB/s"), ("l2", 8000, "GB/s"), ("smem", 33000, "GB/s")]
+    ceilings += [("fp32_fma_per_clk", PEAK * 1e3 / (SMS * CLOCK), "FLOP/clk/SM"), ("mma_bf16", TENSOR_PEAK, "GFLOP/s")]
+    ceilings += [("mma_bf16_per_clk", TENSOR_PEAK * 1e3 / (SMS * CLOCK), "FLOP/clk/SM")]
     with (folder / "ceilings.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(CEILING_COLUMNS)
         writer.writerows([*ceiling, GPU, "2001-02-03T04:00:00Z", "abc1234"] for ceiling in ceilings)
-    environment = {"gpu": GPU, "sm": "90", "sm_count": 132, "driver": "1.2.3", "cuda": "13.0", "cublas": "13.1"}
+    environment = {"gpu": GPU, "sm": "90", "sm_count": SMS, "driver": "1.2.3", "cuda": "13.0", "cublas": "13.1"}
     environment |= {"commit": "abc1234", "utc": "2001-02-03T04:05:06Z", "command": "./run_all.sh", "l2_bytes": 52428800}
     (folder / "environment.json").write_text(json.dumps(environment), encoding="utf-8")
     return folder

@@ -54,12 +54,12 @@ def test_rows_under_other_conditions_are_counted_not_mixed(tmp_path):
     ("old", "new", "said"),
     [
         ("kernel,type", "kernel,kind", ":1: wrong header: column 2 should be 'type', is 'kind'"),
-        (",sim_barriers\n", "\n", ":1: wrong header: column 52 should be 'sim_barriers' and is missing"),
+        (",sim_barriers\n", "\n", ":1: wrong header: column 53 should be 'sim_barriers' and is missing"),
         ("f32,f32,256", "f32,f32,", ":2: m is not a positive whole number: ''"),
         ("f32,f32,256", "f31,f32,256", ":2: type is 'f31'"),
         (",ok,", ",fine,", ":2: status is 'fine'"),
         (",128,16384,", ",many,16384,", ":2: registers is not a number: 'many'"),
-        (",abc1234,", ",", ":2: 51 fields, the header has 52"),
+        (",abc1234,", ",", ":2: 52 fields, the header has 53"),
         ("01_naive,", "naive,", ":2: kernel does not start with a rung's number: 'naive'"),
     ],
 )
@@ -81,6 +81,17 @@ def test_a_file_from_before_there_were_counters_is_read(folder):
     assert len(frame) == len(synthetic.all_rows())
     assert frame[COUNTERS].isna().all(axis=None)
     assert set(frame["utc"]) == {row("01_naive", SIZE)["utc"]}
+
+
+def test_a_file_from_before_clocks_were_counted_is_read(folder):
+    path = folder / "ladder.csv"
+    place = COLUMNS.index("flop_clk_sm")
+    with path.open(newline="") as lines:
+        records = [record[:place] + record[place + 1 :] for record in csv.reader(lines)]
+    path.write_text("".join(",".join(record) + "\n" for record in records))
+    results = load(folder)
+    assert results.ladder["flop_clk_sm"].isna().all() and set(results.ladder["max_error"]) == {1.2e-7}
+    assert not tables(results)[0].counts_clocks
 
 
 def test_a_folder_of_the_simulator_is_told_from_one_of_a_gpu(folder, tmp_path):

@@ -62,7 +62,7 @@ def test_readme_gets_the_recorded_numbers(root):
     assert text.startswith("top\n") and text.endswith("bottom\n")
     line = next(line for line in text.splitlines() if line.startswith("| [06_bank_conflict_free]"))
     assert "(kernels/06_bank_conflict_free.cu)" in line and "[06](docs/06_bank_conflict_free.md)" in line
-    assert line.endswith("| split tiles | [06](docs/06_bank_conflict_free.md) | 38.9 | 1.20 × 05 | 0.78 |")
+    assert line.endswith("| split tiles | [06](docs/06_bank_conflict_free.md) | 38.9 | 1.20 × 05 | 0.78 | 149 (0.60) |")
     assert f"Measured on {synthetic.GPU}, 2001-02-03" in text
 
 
@@ -72,8 +72,19 @@ def test_a_chapter_gets_rung_predecessor_variant_and_cublas_at_three_sizes(root)
     lines = [line.split(" | ")[0].lstrip("| ") for line in text.splitlines() if line.startswith("| ")]
     assert lines == ["f32", "---", "05_float4", "**06_bank_conflict_free**", "06b_padded", "cuBLAS"]
     assert "2048³, TFLOP/s (of cuBLAS) | 4096³, TFLOP/s (of cuBLAS) | 8192³, TFLOP/s (of cuBLAS)" in text
-    assert "| **06_bank_conflict_free** | 38.6 (0.78) | 38.9 (0.78) | 39.0 (0.78) | 128 | 16 | 2 |" in text
+    assert "| 4096³, FLOP/clk/SM (of ceiling) | registers |" in text
+    assert "| **06_bank_conflict_free** | 38.6 (0.78) | 38.9 (0.78) | 39.0 (0.78) | 149 (0.60) | 128 | 16 | 2 |" in text
     assert "Gain over 05_float4: × 1.20 at 2048³, × 1.20 at 4096³, × 1.20 at 8192³." in text
+
+
+def test_the_recorded_ceilings_are_told(root):
+    page = root / "docs/methodology.md"
+    page.write_text("<!-- generated: ceilings -->\n<!-- end generated -->\n")
+    run("docs", root)
+    assert "| fp32_fma | 65.0 | TFLOP/s | 249 |\n| dram | 3.97 | TB/s |  |" in page.read_text()
+    (root / "bench/recorded" / GPU / "ceilings.csv").unlink()
+    run("docs", root)
+    assert "*No recorded results yet.*" in page.read_text()
 
 
 def test_code_is_cut_out_dedented_with_a_link_to_its_line(root):

@@ -56,13 +56,32 @@ class Page(HTMLParser):
 
 def test_the_ladder_table_holds_the_csvs_numbers(folder, tmp_path):
     html, summary = report(folder, tmp_path / "out")
-    rows = {cells[0]: cells for cells in Page(html).rows if len(cells) == 12}
+    rows = {cells[0]: cells for cells in Page(html).rows if len(cells) == 13}
     for kernel, factor in synthetic.RATIOS.items():
         written = row(kernel, SIZE)
         assert rows[kernel][2] == tflops(float(written["gflops"]))
         assert rows[kernel][4:7] == [ratio(factor), ratio(factor / 1.002), ratio(float(written["gflops"]) / 65000)]
-        assert rows[kernel][7:] == ["128", "16", "2", "1980", "0.00050"]
+        of_ceiling = float(written["gflops"]) / 65000
+        assert rows[kernel][7] == f"{of_ceiling * 65e6 / (132 * 1980):.0f} ({ratio(of_ceiling)})"
+        assert rows[kernel][8:] == ["128", "16", "2", "1980", "0.00050"]
     assert "| 08_warp_tiling |" in summary and "| 50.4 | 1.09 × 07 | 1.01 |" in summary
+
+
+def test_each_type_has_its_own_ceiling(tmp_path):
+    rows = [row("08_warp_tiling", SIZE), synthetic.tensor_row("14_multistage", 0.84, SIZE)]
+    html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
+    assert "reaches 504 TFLOP/s at 4096³, 0.70 × cuBLAS" in html
+    assert "84.0 % of the measured ceiling mma_bf16" in html and "of the measured ceiling fp32_fma" in html
+    (cells,) = (cells for cells in Page(html).rows if len(cells) == 13 and cells[0] == "14_multistage")
+    assert cells[6:8] == ["0.84", "1928 (0.84)"]
+    assert "mma_bf16 600 TFLOP/s" in html, "the roofline's"
+    assert ["mma_bf16", "600", "TFLOP/s", "2296"] in Page(html).rows
+
+
+def test_clocks_that_were_not_counted_are_left_out(tmp_path):
+    rows = [r | {"flop_clk_sm": ""} for r in synthetic.all_rows()]
+    html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
+    assert {cells[7] for cells in Page(html).rows if len(cells) == 13 and cells[0] in synthetic.RATIOS} == {"–"}
 
 
 def test_every_shape_and_rung_is_in_the_shape_table(folder, tmp_path):
@@ -149,7 +168,7 @@ def only_check_rows(rows):
 
 def nothing_known(rows):
     gone = ["clock_mhz", "power_w", "temperature_c", "throttle", "cublaslt_ms", "cublaslt_gflops", "ratio_best"]
-    return [r | dict.fromkeys([*gone, "ceiling", "ceiling_fraction", "max_error", "bound"], "") for r in rows]
+    return [r | dict.fromkeys([*gone, "ceiling", "ceiling_fraction", "flop_clk_sm", "max_error", "bound"], "") for r in rows]
 
 
 @pytest.mark.parametrize(
