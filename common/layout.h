@@ -170,4 +170,12 @@ constexpr LADDER_HOST_DEVICE Coord mma_b(int lane, int r) { return {lane / 4, la
 /// Row and column of register `r` (0 to 3) of C and D, 16 x 8 elements of FP32.
 constexpr LADDER_HOST_DEVICE Coord mma_c(int lane, int r) { return {lane / 4 + r / 2 * 8, lane % 4 * 2 + r % 2}; }
 
+/// The column of B that lies in row `row` of its tile, so that a lane's results of `size / 2` mma beside each other are
+/// `size` neighbouring columns of C (14). Of every 4 x size columns lane t of a quad gets the t-th `size`: its pair of
+/// columns of the first mma, then of the second, and so on.
+constexpr LADDER_HOST_DEVICE int dealt_column(int row, int size) {
+  const int group = row / (4 * size) * (4 * size), mma = row % (4 * size) / 8, t = row % 8 / 2;
+  return group + t * size + mma * 2 + row % 2;
+}
+
 }  // namespace ladder

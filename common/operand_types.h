@@ -63,6 +63,14 @@ __device__ TC from_float(float x) {
   return TC(x);  // rounds to nearest, ties to even
 }
 
+/// 16 bytes of neighbouring elements of C: one load or store.
+template <class TC>
+union Vector {
+  static constexpr int SIZE = 16 / sizeof(TC);
+  uint4 bits;
+  TC element[SIZE];
+};
+
 /// Two neighbouring elements of C with one instruction; `p` is a multiple of their size.
 inline __device__ void store2(float* p, const float (&x)[2]) { *reinterpret_cast<float2*>(p) = {x[0], x[1]}; }
 inline __device__ void store2(__nv_bfloat16* p, const float (&x)[2]) {

@@ -3,9 +3,10 @@
 // Idea              Two tiles are on their way while a third is multiplied; the fragments of the next step are loaded
 //                   while this one is multiplied; and a block stays on its SM and goes from one tile of C to the next,
 //                   so that even there the next tiles are on their way. Between two mma there is as little as can be.
+//                   Columns of B are dealt to the mma so that a lane's results are neighbours: 16 bytes a store.
 // Changed from 13   256 x 128 results a block, 3 stages, one block an SM that walks over tiles; rA[2], rB[2]; every
-//                   address of the loop stays in a register of its own; a second kernel for a ragged K; swizzled()
-//                   comes from common/layout.h
+//                   address of the loop stays in a register of its own; a second kernel for a ragged K; the rows of B's
+//                   tile in another order, and with that the epilogue; swizzled() comes from common/layout.h
 // Expect            a quarter fewer copies for each mma than 13, and neither a copy nor a fragment is waited for: with
 //                   barriers and the epilogue left, 6 % of the time, 1.26 times as fast
 // Limiter now       the tensor cores' mma.sync, and what interrupts them: copies, barriers, the epilogue
@@ -39,8 +40,9 @@ struct Tile {
   static constexpr int COPIES = (BM + BN) / ROWS;    // of a thread, for a tile
   static constexpr int STAGE_BYTES = (BM + BN) * ROW;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
-  static_assert(BM % ROWS == 0 && ROWS % 8 == 0,
-                "a copy is of A or of B, and a thread's rows are alike for the swizzle");
+  static_assert(BM % ROWS == 0 && BN % ROWS == 0, "a copy is of A or of B");
+  static_assert(ROWS % 32 == 0 && WN % 32 == 0, "a thread's rows are alike for swizzled() and dealt_column()");
+  static_assert(COPY_STEPS < STEPS, "all copies of a tile are committed when the next tile is waited for");
 };
 
 /// Keeps the compiler from computing `x` anew each time: a register that a copy or an ldmatrix has just read cannot be
@@ -54,7 +56,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
-  constexpr int STAGES = Tile::STAGES, STEPS = Tile::STEPS, COPIES = Tile::COPIES;
+  constexpr int STAGES = Tile::STAGES, STEPS = Tile::STEPS, COPIES = Tile::COPIES, SIZE = Vector<TC>::SIZE;
   extern __shared__ __align__(128) unsigned char smem[];
 
   // 1. who am I
@@ -82,7 +84,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // Behind the last tile the last one again, which nobody looks at; past the last row or column the last one, of
     // which nothing is stored. The last tile along k, which may be ragged, comes first.
     const int tile = min(copy_tile, tiles - 1), k = (k_tiles - 1) * ROW + copy_chunk * 16;
-    const int row = tile / tiles_n * BM + copy_row, col = tile % tiles_n * BN + copy_row;
+    const int row = tile / tiles_n * BM + copy_row, col = tile % tiles_n * BN + dealt_column(copy_row, SIZE);
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
       const T* start = i < BM / ROWS ? A + static_cast<size_t>(min(row + i * ROWS, M - 1)) * lda
@@ -128,8 +130,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   cp_async_wait_group<STAGES - 2>();
   __syncthreads();
-  uint32_t stage = 0;                                         // that is multiplied, in bytes from the first
-  uint32_t s_to = s_copy + (STAGES - 1) * Tile::STAGE_BYTES;  // where the next copies go
+  uint32_t stage = 0;  // that is multiplied, in bytes from the first
   load_fragments(stage, 0, 0);
 
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -140,6 +141,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 #pragma unroll 1
     for (int k_tile = k_tiles; k_tile > 0; --k_tile) {
       const uint32_t next = stage + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : stage + Tile::STAGE_BYTES;
+      const uint32_t s_to = s_copy + (stage == 0 ? Tile::SMEM_BYTES : stage) - Tile::STAGE_BYTES;  // of the copies
 #pragma unroll
       for (int k = 0; k < STEPS; ++k) {
         if (k == STEPS - 1) {  // the next stage is needed: my copies into it have landed, and then everyone's have
@@ -161,37 +163,47 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           }
         }
       }
-      s_to = s_copy + stage;
-      keep(s_to);
       stage = next;
     }
     // [/main-loop]
 
-    // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
-    const int block_row = tile / tiles_n * BM, block_col = tile % tiles_n * BN;
+    // 4. epilogue: of every 16 rows a lane has SIZE neighbouring results in VECTORS places, by turns in rows g and g + 8
+    // [epilogue]
+    constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C that set out together
+    const int first_row = tile / tiles_n * BM + warp_row + mma_c(lane, 0).row;
+    const int first_col = tile % tiles_n * BN + warp_col + lane % 4 * SIZE;
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i) {
+      const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
+      const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
+      const auto place = [&](int v) { return C + static_cast<size_t>(row(v)) * ldc + col(v); };
+      const auto left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // results from here on that C has room for
 #pragma unroll
-      for (int r = 0; r < 4; r += 2) {
-        const auto [row, col] = mma_c(lane, r);
-        const int m = block_row + warp_row + i * 16 + row;
-        if (m >= M) continue;
+      for (int first = 0; first < VECTORS; first += TOGETHER) {
+        Vector<TC> c[TOGETHER] = {};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
 #pragma unroll
-        for (int j = 0; j < WN / 8; ++j) {
-          const int n = block_col + warp_col + j * 8 + col;
-          TC* const gC = C + static_cast<size_t>(m) * ldc + n;
-          float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
-          if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-            if (n < N) d[0] += beta * to_float(gC[0]);
-            if (n + 1 < N) d[1] += beta * to_float(gC[1]);
+          for (int v = first; v < first + TOGETHER; ++v)
+            if (left(v) > 0) c[v - first].bits = *reinterpret_cast<const uint4*>(place(v));
+        }
+#pragma unroll
+        for (int v = first; v < first + TOGETHER; ++v) {
+          Vector<TC> d;
+#pragma unroll
+          for (int e = 0; e < SIZE; ++e) {
+            const float x = alpha * acc[i][v / 2 * SIZE / 2 + e / 2][v % 2 * 2 + e % 2];
+            d.element[e] = from_float<TC>(beta == 0.0F ? x : x + beta * to_float(c[v - first].element[e]));
           }
-          if (n + 2 <= N)
-            store2(gC, d);
-          else if (n < N)
-            *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+          if (left(v) >= SIZE) *reinterpret_cast<uint4*>(place(v)) = d.bits;
+          if (N % SIZE != 0) {  // then the last of them have to go one by one: the padding of C is not ours to write
+#pragma unroll
+            for (int e = 0; e < SIZE; ++e)
+              if (e < left(v) && left(v) < SIZE) place(v)[e] = d.element[e];
+          }
         }
       }
     }
+    // [/epilogue]
   }
 }
 

@@ -1,11 +1,12 @@
 // 16_epilogue · C through shared memory, in whole lines, with alpha and beta
 //
-// Idea              The map of mma gives a lane two neighbouring elements: 16 bytes of BF16 a row and quad, half a sector.
-//                   Each warp turns its results around in shared memory, 16 rows at a time, so that its lanes store and
-//                   load 16 bytes each, 128 or 256 bytes of a row together. C, where beta needs it, is asked into L2
-//                   while the tile is still being multiplied.
-// Changed from 15   the epilogue; the stage that was used up last is its scratch, so one more barrier a tile; prefetches
-// Expect            16-bit results: a quarter of the store instructions, all sectors whole; FP32: half of them
+// Idea              A store of 15 is 16 bytes a lane, but only 64 bytes in each of eight rows. Each warp turns its results
+//                   around in shared memory, 16 rows at a time, so that a store, and a load of C, is 128 or 256 bytes of
+//                   a row. C, where beta needs it, is asked into L2 two k tiles before the end, and its loads are on
+//                   their way while the results are turned.
+// Changed from 15   the epilogue; the stage that was used up last is its scratch, so one more barrier a tile; columns of B
+//                   dealt in fours, for the scratch is FP32; prefetches of C
+// Expect            beta = 0: whole sectors as before, so no gain, and the turn to pay; beta != 0: what C costs is hidden
 // Limiter now       mma.sync, as in 14; the epilogue, during which it rests
 // New instructions  prefetch.global.L2
 // Limits            as 14
@@ -38,8 +39,9 @@ struct Tile {
   static constexpr int COPIES = (BM + BN) / ROWS;    // of a thread, for a tile
   static constexpr int STAGE_BYTES = (BM + BN) * ROW;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
-  static_assert(BM % ROWS == 0 && ROWS % 8 == 0,
-                "a copy is of A or of B, and a thread's rows are alike for the swizzle");
+  static_assert(BM % ROWS == 0 && BN % ROWS == 0, "a copy is of A or of B");
+  static_assert(ROWS % 32 == 0 && WN % 32 == 0, "a thread's rows are alike for swizzled() and dealt_column()");
+  static_assert(COPY_STEPS < STEPS, "all copies of a tile are committed when the next tile is waited for");
 };
 
 /// Keeps the compiler from computing `x` anew each time: a register that a copy or an ldmatrix has just read cannot be
@@ -51,19 +53,12 @@ struct Scratch {
   static constexpr int ROW = Tile::WN * 4, BYTES = 16 * ROW;
   static_assert(Tile::THREADS / 32 * BYTES <= Tile::STAGE_BYTES, "one stage holds the scratch of all warps");
 
-  /// Element `col` of row `row`. The XORs keep four rows apart for the pairs that go in, and the vectors that come out.
-  static __device__ float* at(unsigned char* scratch, int row, int col) {
+  /// Columns `col` to `col` + 3 of row `row`. The XORs keep apart the two rows that eight lanes write, and the two halves
+  /// of a row that eight lanes read.
+  static __device__ float4* at(unsigned char* scratch, int row, int col) {
     const int chunk = col / 4;  // of 16 bytes
-    return reinterpret_cast<float*>(scratch + row * ROW + (chunk ^ chunk / 8 ^ row % 4 * 2) * 16) + col % 4;
+    return reinterpret_cast<float4*>(scratch + row * ROW + (chunk ^ chunk / 8 ^ row % 2 * 4) * 16);
   }
-};
-
-/// 16 bytes of results.
-template <class TC>
-union Vector {
-  static constexpr int SIZE = 16 / sizeof(TC);
-  uint4 bits;
-  TC element[SIZE];
 };
 
 // [raster]
@@ -82,7 +77,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
-  constexpr int STAGES = Tile::STAGES, STEPS = Tile::STEPS, COPIES = Tile::COPIES;
+  constexpr int STAGES = Tile::STAGES, STEPS = Tile::STEPS, COPIES = Tile::COPIES, SIZE = Vector<TC>::SIZE;
   extern __shared__ __align__(128) unsigned char smem[];
 
   // 1. who am I
@@ -110,7 +105,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // Behind the last tile the last one again, which nobody looks at; past the last row or column the last one, of
     // which nothing is stored. The last tile along k, which may be ragged, comes first.
     const auto [tile_row, tile_col] = raster(min(copy_tile, tiles - 1), tiles_m, tiles_n);
-    const int row = tile_row * BM + copy_row, col = tile_col * BN + copy_row, k = (k_tiles - 1) * ROW + copy_chunk * 16;
+    const int row = tile_row * BM + copy_row, col = tile_col * BN + dealt_column(copy_row, 4);
+    const int k = (k_tiles - 1) * ROW + copy_chunk * 16;
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
       const T* start = i < BM / ROWS ? A + static_cast<size_t>(min(row + i * ROWS, M - 1)) * lda
@@ -119,12 +115,22 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
     if (RAGGED) bytes = min(max(k_bytes - k, 0), 16);
   };
+  const auto prefetch_c = [&](int tile) {  // C will be needed soon: a line of 128 bytes each time
+    const auto [tile_row, tile_col] = raster(min(tile, tiles - 1), tiles_m, tiles_n);
+    constexpr int LINES = BN * sizeof(TC) / 128;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
+      const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
+      if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
+    }
+  };
   const auto next_tile = [&] {
     if (--k_left > 0) {
 #pragma unroll
       for (int i = 0; i < COPIES; ++i) g[i] -= ROW;
       if (RAGGED) bytes = 16;
     } else {
+      if (beta != 0.0F) prefetch_c(copy_tile);
       k_left = k_tiles;
       copy_tile += gridDim.x;
       start_tile();
@@ -156,27 +162,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   cp_async_wait_group<STAGES - 2>();
   __syncthreads();
-  uint32_t stage = 0;                                         // that is multiplied, in bytes from the first
-  uint32_t s_to = s_copy + (STAGES - 1) * Tile::STAGE_BYTES;  // where the next copies go
+  uint32_t stage = 0;  // that is multiplied, in bytes from the first
   load_fragments(stage, 0, 0);
 
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     float acc[WM / 16][WN / 8][4] = {};
-    if (beta != 0.0F) {  // C will be needed: a line of 128 bytes each time
-      const auto [tile_row, tile_col] = raster(tile, tiles_m, tiles_n);
-      constexpr int LINES = BN * sizeof(TC) / 128;
-#pragma unroll 1
-      for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
-        const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
-        if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
-      }
-    }
 
     // [main-loop]
     // 3. main loop
 #pragma unroll 1
     for (int k_tile = k_tiles; k_tile > 0; --k_tile) {
       const uint32_t next = stage + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : stage + Tile::STAGE_BYTES;
+      const uint32_t s_to = s_copy + (stage == 0 ? Tile::SMEM_BYTES : stage) - Tile::STAGE_BYTES;  // of the copies
 #pragma unroll
       for (int k = 0; k < STEPS; ++k) {
         if (k == STEPS - 1) {  // the next stage is needed: my copies into it have landed, and then everyone's have
@@ -198,52 +195,62 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           }
         }
       }
-      s_to = s_copy + stage;
-      keep(s_to);
       stage = next;
     }
     // [/main-loop]
 
-    // 4. epilogue: 16 rows of the warp's results at a time through a scratch of its own
+    // 4. epilogue: 16 rows of the warp's results at a time through a scratch of its own, the stage that was used up last
     // [epilogue]
-    constexpr int SIZE = Vector<TC>::SIZE;
+    constexpr int PARTS = 16 * WN / SIZE / 32, TOGETHER = 4;  // loads of C that set out together
     const auto [tile_row, tile_col] = raster(tile, tiles_m, tiles_n);
     const int first_row = tile_row * BM + warp_row, first_col = tile_col * BN + warp_col;
-    unsigned char* const scratch = smem + (s_to - s_copy) + warp * Scratch::BYTES;
+    const uint32_t used_up = (stage == 0 ? Tile::SMEM_BYTES : stage) - Tile::STAGE_BYTES;
+    unsigned char* const scratch = smem + used_up + warp * Scratch::BYTES;
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i) {
+      const auto in_rows = [&](int part) { return row_major(part * 32 + lane, WN / SIZE); };  // vectors of the 16 rows
+      const auto row = [&](int part) { return first_row + i * 16 + in_rows(part).row; };
+      const auto col = [&](int part) { return first_col + in_rows(part).col * SIZE; };
+      const auto place = [&](int part) { return C + static_cast<size_t>(row(part)) * ldc + col(part); };
+      const auto left = [&](int part) { return row(part) < M ? N - col(part) : 0; };  // results that C has room for
+      Vector<TC> c[TOGETHER] = {};
+      const auto load_c = [&](int first) {
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
 #pragma unroll
-      for (int j = 0; j < WN / 8; ++j) {
-#pragma unroll
-        for (int r = 0; r < 4; r += 2) {
-          const auto [row, col] = mma_c(lane, r);
-          store2(Scratch::at(scratch, row, j * 8 + col), {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]});
+          for (int part = first; part < first + TOGETHER; ++part)
+            if (left(part) > 0) c[part - first].bits = *reinterpret_cast<const uint4*>(place(part));
         }
+      };
+      load_c(0);
+#pragma unroll
+      for (int j = 0; j < WN / 8; j += 2) {
+#pragma unroll
+        for (int r = 0; r < 4; r += 2)  // four neighbouring columns, of two mma
+          *Scratch::at(scratch, mma_c(lane, r).row, j * 8 + lane % 4 * 4) = {
+              alpha * acc[i][j][r], alpha * acc[i][j][r + 1], alpha * acc[i][j + 1][r], alpha * acc[i][j + 1][r + 1]};
       }
       __syncwarp();
-#pragma unroll 2  // more would not fit the registers
-      for (int part = 0; part < 16 * WN / SIZE / 32; ++part) {
-        const auto [row, vector] = row_major(part * 32 + lane, WN / SIZE);
-        const int m = first_row + i * 16 + row, n = first_col + vector * SIZE;
-        if (m >= M || n >= N) continue;
-        TC* const gC = C + static_cast<size_t>(m) * ldc + n;
-        Vector<TC> d, c;
-        if (beta != 0.0F) c.bits = *reinterpret_cast<const uint4*>(gC);  // beta = 0 must not read C: it may hold NaN
+#pragma unroll 1  // twice for FP32: more would not fit the registers
+      for (int first = 0; first < PARTS; first += TOGETHER) {
+        if (first > 0) load_c(first);
 #pragma unroll
-        for (int e = 0; e < SIZE; e += 4) {
-          const float4 x = *reinterpret_cast<const float4*>(Scratch::at(scratch, row, vector * SIZE + e));
-          const float part_of_d[4] = {x.x, x.y, x.z, x.w};
+        for (int part = first; part < first + TOGETHER; ++part) {
+          Vector<TC> d;
 #pragma unroll
-          for (int q = 0; q < 4; ++q)
-            d.element[e + q] =
-                from_float<TC>(beta == 0.0F ? part_of_d[q] : part_of_d[q] + beta * to_float(c.element[e + q]));
-        }
-        if (n + SIZE <= N) {
-          *reinterpret_cast<uint4*>(gC) = d.bits;
-        } else {  // the padding of C is not ours to write
+          for (int e = 0; e < SIZE; e += 4) {
+            const float4 x4 = *Scratch::at(scratch, in_rows(part).row, in_rows(part).col * SIZE + e);
+            const float x[4] = {x4.x, x4.y, x4.z, x4.w};
 #pragma unroll
-          for (int e = 0; e < SIZE; ++e)
-            if (n + e < N) gC[e] = d.element[e];
+            for (int q = 0; q < 4; ++q)
+              d.element[e + q] =
+                  from_float<TC>(beta == 0.0F ? x[q] : x[q] + beta * to_float(c[part - first].element[e + q]));
+          }
+          if (left(part) >= SIZE) *reinterpret_cast<uint4*>(place(part)) = d.bits;
+          if (N % SIZE != 0) {  // then the last of them have to go one by one: the padding of C is not ours to write
+#pragma unroll
+            for (int e = 0; e < SIZE; ++e)
+              if (e < left(part) && left(part) < SIZE) place(part)[e] = d.element[e];
+          }
         }
       }
       __syncwarp();
