@@ -31,8 +31,6 @@ def tile(bm: int = 256, bn: int = 128, wm: int = 64, wn: int = 64, stages: int =
     rows = bm // wm * (bn // wn) * 4  # that the block copies at once
     if rows % 32:  # then dealing the columns out anew is not a shift by `rows` of them, where results have 16 bits
         changes += [(" + dealt_column(copy_row, SIZE)", ""), (OF_B, f"dealt_column({OF_B} + copy_row, SIZE)")]
-    if wn < 64:  # then a lane has two vectors of such results, not four
-        changes += [("TOGETHER = 4;", "TOGETHER = VECTORS < 4 ? VECTORS : 4;")]
     return changes
 
 
