@@ -7,7 +7,7 @@
 #   sanitize  every rung under compute-sanitizer                sanitizer.txt
 #   profile   every rung under Nsight Compute, 4096 cubed       profile.csv
 #   counters  the same at 512 cubed, beside the simulator's     counters_512.csv
-#   sweep     variants of rung 08                               sweep_08.csv
+#   sweep     variants of rungs 08 and 14                       sweep_08.csv sweep_14.csv
 #
 # README and the chapters draw their numbers from there: python3 -m plots readme; python3 -m plots docs;
 # python3 -m plots recorded.
@@ -71,8 +71,11 @@ profile() { profile_all 4096 "$to/profile.csv"; }
 counters() { profile_all 512 "$to/counters_512.csv"; }
 
 sweep() {
-  python3 bench/sweep_08.py
-  cp build/sweep_08/ladder.csv "$to/sweep_08.csv"
+  local rung
+  for rung in 08 14; do
+    python3 "bench/sweep_$rung.py"
+    cp "build/sweep_$rung/ladder.csv" "$to/sweep_$rung.csv"
+  done
 }
 
 for step in "${steps[@]}"; do

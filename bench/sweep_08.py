@@ -8,18 +8,12 @@ checks and times them in one process beside cuBLAS. Equal-looking variants diffe
 orders and colours each of them anew: compare the machine code, too, before a difference is given a reason.
 """
 
-import argparse
-import csv
-import os
-import shutil
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "kernels/08_warp_tiling.cu"
-FOLDER = ROOT / "build/sweep_08"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
+
+from bench.sweep import ROOT, Change, Sweep
 
 LANES = "const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, LANE_ROWS);"
 NO_CARRY = 'static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzle()");'
@@ -31,7 +25,7 @@ SPLIT = [("split(i, BM)", ROWS), ("split(j, BN)", "spread(0, j, LANE_COLS)")]  #
 CARRY = [(f"row + swizzle(k, {ROWS}, BK)", f"swizzle(k, row + {ROWS}, BK)"), (NO_CARRY, "")]  # for tiles where it can
 
 
-def lanes(row: str, col: str) -> tuple[str, str]:
+def lanes(row: str, col: str) -> Change:
     return LANES, f"int lane_row = {row}, lane_col = {col}; {OPAQUE}"
 
 
@@ -40,7 +34,7 @@ def epilogue(stem: str) -> str:
     return text[text.index("  // 4. epilogue") : text.index("void launch")]
 
 
-VARIANTS: dict[str, list[tuple[str, str]]] = {
+VARIANTS: dict[str, list[Change]] = {
     "as_written": [],
     # the map of lanes to the 4 x 8 thread tiles of a warp
     "lanes_by_column": [lanes("threadIdx.x % 4", "threadIdx.x % 32 / 4")],
@@ -68,67 +62,10 @@ VARIANTS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def varied(name: str) -> str:
-    text = SOURCE.read_text()
-    for old, new in [*VARIANTS[name], ('.name = "warp_tiling"', f'.name = "{name}"')]:
-        if old not in text:
-            sys.exit(f"sweep_08: {name} replaces a line that {SOURCE.name} does not have: {old}")
-        text = text.replace(old, new)
-    return text
-
-
-def compiled(nvcc: str, arch: str, name: str) -> str | None:
-    """Why this variant cannot run; None where it can."""
-    source = FOLDER / f"{name}.cu"
-    source.write_text(varied(name))
-    options = ["-std=c++20", "-O3", f"-arch={arch}", f"-I{ROOT}", "-Xptxas=-v"]
-    done = subprocess.run([nvcc, *options, "-c", source, "-o", source.with_suffix(".o")], capture_output=True, text=True)
-    if done.returncode:
-        return done.stderr
-    return None if " 0 bytes spill stores" in done.stderr else "spills"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"variants: {' '.join(VARIANTS)}")
-    parser.add_argument("--arch", default="native", help="as nvcc has it, such as sm_90a")
-    parser.add_argument("--shapes", default="4096x4096x4096,8192x8192x8192", help="as the harness has them")
-    parser.add_argument("--build-only", action="store_true", help="needs no GPU, but --arch")
-    options = parser.parse_args()
-    if unknown := set(options.names) - set(VARIANTS):
-        parser.error(f"no such variant: {' '.join(sorted(unknown))}")
-    names = options.names or list(VARIANTS)
-    harness = ROOT / "build/libharness.a"
-    if not harness.exists():
-        parser.error("the harness is not built: ./run_all.sh list")
-
-    FOLDER.mkdir(exist_ok=True)
-    nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        reasons = dict(zip(names, pool.map(lambda name: compiled(nvcc, options.arch, name), names), strict=True))
-    for name, reason in reasons.items():
-        if reason:
-            print(f"{name} is left out: {reason}")
-    objects = [FOLDER / f"{name}.o" for name in names if not reasons[name]]
-    program, table = FOLDER / "ladder", FOLDER / "ladder.csv"
-    libraries = ["-cudart=shared", "-lcublas", "-lcublasLt", "-ldl", f"-Xlinker=-rpath={Path(nvcc).resolve().parents[1]}/lib64"]
-    main_file = ROOT / "bench/main.cpp"
-    subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", main_file, *objects, harness, *libraries, "-o", program], check=True)
-    if options.build_only:
-        return 0
-
-    if not shutil.which("nvidia-smi") or subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode:
-        print("sweep_08.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
-        return 77
-
-    table.unlink(missing_ok=True)
-    status = subprocess.run([program, "--shapes", options.shapes, "--csv", table]).returncode
-    with table.open() as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: (row["m"], -float(row["ratio_cublas"] or 0)))
-    for row in rows:
-        print(f"{row['m']:>6} {row['kernel']:24} {row['status']:7} {row['gflops']:>9} GFLOP/s {row['ratio_cublas']:>8} of cuBLAS")
-    return status
-
+SWEEP = Sweep(
+    "08_warp_tiling", VARIANTS, "4096x4096x4096,8192x8192x8192", types=("f32",), protocol="rounds", leave_out_spills=True
+)
+varied = SWEEP.varied
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(SWEEP.main(__doc__.splitlines()[0]))

@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from plots import accuracy, excerpt
+from plots import accuracy, excerpt, sweep
 from plots.blocks import update
 from plots.data import Results, load
 from plots.errors import InputError
@@ -100,6 +100,12 @@ def ceilings(root: Path) -> str:
     return f"{grid.markdown()}\n\n*{results.gpu}; recorded in `bench/recorded/{GPU}/ceilings.csv`.*" if grid else NOT_YET
 
 
+def swept(root: Path, rung: str) -> str:
+    """A chapter's table of its rung's variants."""
+    path = root / "bench" / "recorded" / GPU / f"sweep_{rung}.csv"
+    return sweep.table(path, rung) if path.is_file() else NOT_YET
+
+
 def _stem(table: Table, rung: str) -> str:
     """The kernel that "06" or "06b" names; empty where it has no rows."""
     return next((kernel for kernel in table.kernels if number(kernel) == rung), "")
@@ -152,7 +158,10 @@ def render(root: Path, up: str, name: str) -> str:
             return excerpt.render(root, file, tag, up)
         case ["accuracy", which]:
             return accuracy.table(root, which)
-    raise InputError(f"unknown block '{name}': expected ladder-table, measured NN, ceilings, code FILE TAG, or accuracy WHICH")
+        case ["sweep", rung]:
+            return swept(root, rung)
+    expected = "ladder-table, measured NN, ceilings, code FILE TAG, accuracy WHICH, or sweep NN"
+    raise InputError(f"unknown block '{name}': expected {expected}")
 
 
 def update_readme(root: Path, check: bool) -> list[str]:

@@ -1,0 +1,148 @@
+"""What the sweeps share: variants of a rung by text replacement, built, then checked and timed in one process.
+
+All variants become rungs of one program, which times them beside cuBLAS in the order in which they are listed.
+"""
+
+import argparse
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SPILLS = "spill_bytes"  # the column that a sweep adds to the harness's: what a thread stores, as ptxas counts it
+
+Change = tuple[str, str]  # a piece of the source, everywhere in it, and what replaces it
+Built = dict[str, tuple[int, int]]  # mangled name of a kernel -> registers a thread, bytes of its spill stores
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One rung, its variants, and how they are timed unless the command line says otherwise."""
+
+    stem: str  # "08_warp_tiling"
+    variants: dict[str, list[Change]]
+    shapes: str  # this, types and protocol as the harness has them
+    types: tuple[str, ...]  # the first one is the default
+    protocol: str
+    timed: Callable[[list[str], str], str] = lambda symbols, type: symbols[0]  # the kernel that is timed for a type
+    leave_out_spills: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"sweep_{self.stem.partition('_')[0]}"
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / "build" / self.name
+
+    def varied(self, name: str) -> str:
+        """The source of a variant."""
+        source = ROOT / f"kernels/{self.stem}.cu"
+        text = source.read_text()
+        named = self.stem.partition("_")[2]
+        for old, new in [*self.variants[name], (f'.name = "{named}"', f'.name = "{name}"')]:
+            if old not in text:
+                sys.exit(f"{self.name}: {name} replaces a line that {source.name} does not have: {old}")
+            text = text.replace(old, new)
+        return text
+
+    def compiled(self, nvcc: str, arch: str, name: str) -> Built | str:
+        """What became of its kernels, or what the compiler says where it cannot be compiled."""
+        source = self.folder / f"{name}.cu"
+        source.write_text(self.varied(name))
+        options = ["-std=c++20", "-O3", f"-arch={arch}", f"-I{ROOT}", "-Xptxas=-v"]
+        command = [nvcc, *options, "-c", source, "-o", source.with_suffix(".o")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.stderr if done.returncode else built(done.stderr)
+
+    def main(self, purpose: str) -> int:
+        """The command line of a sweep; its exit status."""
+        options = self._options(purpose)
+        names = options.names or list(self.variants)
+        self.folder.mkdir(exist_ok=True)
+        nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = dict(zip(names, pool.map(lambda name: self.compiled(nvcc, options.arch, name), names), strict=True))
+        spills = {}  # of the variants that are timed
+        for name, result in results.items():
+            if isinstance(result, str):
+                print(f"{name} is left out: {result}")
+                continue
+            registers, spilled = result[self.timed(list(result), options.type)]
+            if spilled and self.leave_out_spills:
+                print(f"{name} is left out: spills")
+                continue
+            spills[name] = spilled
+            if options.build_only:
+                print(f"{name:32} {registers:3} registers, {spilled} bytes spilled")
+        program = self._linked(nvcc, list(spills))
+        if options.build_only:
+            return 0
+        if not shutil.which("nvidia-smi") or subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode:
+            print(f"{self.name}.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
+            return 77
+        table = self.folder / "ladder.csv"
+        table.unlink(missing_ok=True)
+        how = ["--type", options.type, "--shapes", options.shapes, "--protocol", options.protocol]
+        status = subprocess.run([program, *how, "--csv", table]).returncode
+        print_table(add_spills(table, spills))
+        return status
+
+    def _options(self, purpose: str) -> argparse.Namespace:
+        parser = argparse.ArgumentParser(description=purpose)
+        parser.add_argument("names", nargs="*", metavar="NAME", help=f"variants: {' '.join(self.variants)}")
+        parser.add_argument("--arch", default="native", help="as nvcc has it, such as sm_90a")
+        parser.add_argument("--shapes", default=self.shapes, help="as the harness has them")
+        parser.add_argument("--type", default=self.types[0], choices=self.types, help="of the operands")
+        parser.add_argument("--protocol", default=self.protocol, choices=["rounds", "steady"])
+        parser.add_argument("--build-only", action="store_true", help="needs no GPU, but --arch")
+        options = parser.parse_args()
+        if unknown := set(options.names) - set(self.variants):
+            parser.error(f"no such variant: {' '.join(sorted(unknown))}")
+        if not (ROOT / "build/libharness.a").exists():
+            parser.error("the harness is not built: ./run_all.sh list")
+        return options
+
+    def _linked(self, nvcc: str, names: list[str]) -> Path:
+        """The program of these variants, which are its rungs in this order."""
+        program = self.folder / "ladder"
+        objects = [self.folder / f"{name}.o" for name in names]
+        rpath = f"-Xlinker=-rpath={Path(nvcc).resolve().parents[1]}/lib64"
+        libraries = ["-cudart=shared", "-lcublas", "-lcublasLt", "-ldl", rpath]
+        sources = [ROOT / "bench/main.cpp", *objects, ROOT / "build/libharness.a"]
+        subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", *sources, *libraries, "-o", program], check=True)
+        return program
+
+
+def built(said: str) -> Built:
+    """Registers and spills of each kernel, from what `ptxas -v` said."""
+    pattern = r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers"
+    return {symbol: (int(registers), int(spilled)) for symbol, spilled, registers in re.findall(pattern, said, re.DOTALL)}
+
+
+def add_spills(table: Path, spills: dict[str, int]) -> list[dict[str, str]]:
+    """Adds a column of spills to the harness's CSV; its rows."""
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row[SPILLS] = str(spills[row["kernel"].partition("_")[2]])
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0] if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def print_table(rows: list[dict[str, str]]) -> None:
+    for row in sorted(rows, key=lambda row: (row["m"], -float(row["ratio_cublas"] or 0))):
+        rate = f"{row['gflops']:>9} GFLOP/s {row['ratio_cublas']:>8} of cuBLAS"
+        made = f"{row['registers']:>3} registers {row['smem_bytes']:>6} bytes shared"
+        spilled = f", {row[SPILLS]} bytes spilled" if row[SPILLS] != "0" else ""
+        print(f"{row['m']:>6} {row['kernel']:32} {row['status']:7} {rate} {made}{spilled}")

@@ -1,0 +1,77 @@
+"""The chapters' tables of variants, from what bench/sweep_NN.py measured."""
+
+import csv
+from pathlib import Path
+
+from bench import sweep_14
+from bench.sweep import SPILLS
+from plots.errors import InputError
+from plots.grid import Grid
+from plots.units import MISSING, Shape, kib, whole
+
+VARIANTS = {"14": sweep_14.VARIANTS}
+AS_WRITTEN = "as_written"
+
+Row = dict[str, str]
+Cell = tuple[str, Shape]  # a type and a shape
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a sweep, the variant's name in `kernel`."""
+    needed = {"kernel", "type", "m", "n", "k", "protocol", "ratio_cublas", "status", "registers", "smem_bytes", SPILLS}
+    with path.open(newline="", encoding="utf-8") as lines:
+        rows = [row | {"kernel": row["kernel"].partition("_")[2]} for row in csv.DictReader(lines) if row.get("kernel")]
+    if not rows or (absent := needed - set(rows[0])):
+        raise InputError(f"{path}: {f'no column {min(absent)}' if rows else 'no rows'}; bench/{path.stem}.py writes it anew")
+    return rows
+
+
+def table(path: Path, rung: str) -> str:
+    """The variants of a rung, the fastest first; in bold the one that the kernel's file has."""
+    if rung not in VARIANTS:
+        raise InputError(f"no table of the variants of '{rung}': expected {', '.join(VARIANTS)}")
+    variants, rows = VARIANTS[rung], read(path)
+    if strange := {row["kernel"] for row in rows} - set(variants):
+        raise InputError(f"{path}: bench/sweep_{rung}.py has no variant {min(strange)}")
+    cells = list(dict.fromkeys(cell_of(row) for row in rows))
+    found = {(row["kernel"], cell_of(row)): row for row in rows}
+    names = list(dict.fromkeys(row["kernel"] for row in rows))
+    names.sort(key=lambda name: [-ratio(found.get((name, cell))) for cell in cells])
+    body = [
+        [
+            f"**{name}**" if name == AS_WRITTEN else name,
+            variants[name].what,
+            *resources(next(row for row in rows if row["kernel"] == name)),
+            *(said(found.get((name, cell))) for cell in cells),
+        ]
+        for name in names
+    ]
+    head = ["variant", "what it changes", "registers", "smem KiB", *(f"{type} at {shape}, of cuBLAS" for type, shape in cells)]
+    last = rows[-1]
+    source = (
+        f"*`bench/sweep_{rung}.py`, {last['protocol']} protocol, on {last['gpu']}, {last['utc'][:10]}: CUDA {last['cuda']}, "
+        f"cuBLAS {last['cublas']}, driver {last['driver']}, commit {last['commit']}; recorded in "
+        f"`bench/recorded/{path.parent.name}/{path.name}`.*"
+    )
+    return f"{Grid(head, body, left=2).markdown()}\n\n{source}"
+
+
+def cell_of(row: Row) -> Cell:
+    return row["type"], Shape(*(int(row[size]) for size in "mnk"))
+
+
+def ratio(row: Row | None) -> float:
+    """What it reaches of cuBLAS; 0 where it was not timed."""
+    return float(row["ratio_cublas"] or 0) if row and row["status"] == "ok" else 0.0
+
+
+def said(row: Row | None) -> str:
+    """That ratio with the decimals that tell variants apart, or why there is none."""
+    return MISSING if row is None else f"{ratio(row):.3f}" if row["status"] == "ok" else row["status"]
+
+
+def resources(row: Row) -> list[str]:
+    """Registers a thread and what did not fit into them, shared memory a block in KiB."""
+    registers, shared = (float(row[name] or "nan") for name in ("registers", "smem_bytes"))
+    spills = f" and {row[SPILLS]} bytes spilled" if row[SPILLS] not in ("", "0") else ""
+    return [whole(registers) + spills, kib(shared)]

@@ -1,0 +1,105 @@
+"""The chapter's table of a sweep, from invented rows in the sweep's exact format."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from synthetic import tensor_row
+
+from bench.sweep import SPILLS
+from plots import sweep
+from plots.__main__ import main
+from plots.documents import GPU
+from plots.units import Shape
+
+ROOT = Path(__file__).parents[2]
+SHAPE = Shape(4096, 4096, 4096)
+FACTORS = {"as_written": 0.8, "stages_2": 0.75, "again": 0.801, "warps_16_of_64x32": 0.6}
+
+
+def rows():
+    made = [tensor_row(f"14_{name}", factor, SHAPE) for name, factor in FACTORS.items()]
+    return [row | {"protocol": "steady", SPILLS: 88 if "16" in row["kernel"] else 0} for row in made]
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A checkout of one chapter with a sweep, not recorded yet."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/14_multistage.md").write_text("<!-- generated: sweep 14 -->\n<!-- end generated -->\n")
+    (tmp_path / "bench/recorded" / GPU).mkdir(parents=True)
+    return tmp_path
+
+
+def recorded(root, name="sweep_14.csv"):
+    return root / "bench/recorded" / GPU / name
+
+
+def write(root, made):
+    with recorded(root).open("w", newline="") as file:
+        writer = csv.DictWriter(file, made[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(made)
+
+
+def rendered(root):
+    assert main(["docs", "--root", str(root)]) == 0
+    return (root / "docs/14_multistage.md").read_text()
+
+
+def test_without_a_record_the_chapter_says_so(root):
+    assert "*No recorded results yet.*" in rendered(root)
+
+
+def test_the_fastest_comes_first_and_the_one_of_the_file_is_bold(root):
+    write(root, rows())
+    text = rendered(root)
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert lines[0][2:] == ["registers", "smem KiB", "bf16 at 4096³, of cuBLAS |"]
+    assert [line[0].lstrip("| ") for line in lines[2:]] == ["again", "**as_written**", "stages_2", "warps_16_of_64x32"]
+    assert "| stages_2 | 2 stages | 128 | 16 | 0.625 |" in text
+    assert "| warps_16_of_64x32 | 64×32 a warp, 16 warps | 128 and 88 bytes spilled | 16 | 0.500 |" in text
+    assert "`bench/sweep_14.py`, steady protocol, on Synthetic GPU 9000, 2001-02-03" in text
+    assert f"recorded in `bench/recorded/{GPU}/sweep_14.csv`" in text
+
+
+def test_a_variant_that_was_not_timed_says_why(root):
+    write(root, [row | ({"status": "wrong", "ratio_cublas": ""} if "stages" in row["kernel"] else {}) for row in rows()])
+    assert rendered(root).count("| stages_2 | 2 stages | 128 | 16 | wrong |") == 1
+
+
+def test_a_second_shape_is_a_second_column(root):
+    more = [row | {"m": 8192, "n": 8192, "k": 8192} for row in rows()[:1]]
+    write(root, rows() + more)
+    text = rendered(root)
+    assert "| bf16 at 4096³, of cuBLAS | bf16 at 8192³, of cuBLAS |" in text
+    assert "| 0.667 | 0.667 |" in text and "| 0.625 | – |" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row | {"kernel": "14_forgotten"}, "bench/sweep_14.py has no variant forgotten"),
+        (lambda row: {name: value for name, value in row.items() if name != SPILLS}, "no column spill_bytes"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_one_line_and_status_2(root, capsys, change, said):
+    write(root, [change(row) for row in rows()])
+    assert main(["docs", "--root", str(root)]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_a_rung_without_variants_to_show_is_refused(root, capsys):
+    (root / "docs/14_multistage.md").write_text("<!-- generated: sweep 08 -->\n<!-- end generated -->\n")
+    recorded(root, "sweep_08.csv").touch()
+    assert main(["docs", "--root", str(root)]) == 2
+    assert "no table of the variants of '08'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not recorded(ROOT).is_file(), reason="not recorded yet")
+def test_the_configuration_in_the_file_is_the_winner():
+    found = {row["kernel"]: sweep.ratio(row) for row in sweep.read(recorded(ROOT))}
+    noise = 0.005 + abs(found["again"] - found[sweep.AS_WRITTEN])
+    assert max(found.values()) < found[sweep.AS_WRITTEN] + noise
+    assert set(found) == set(sweep.VARIANTS["14"])
