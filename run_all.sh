@@ -214,7 +214,8 @@ diff_rungs() {
 }
 
 profile_rung() {
-  (($# == 1 || $# == 4)) || usage_error "profile takes a rung and M N K (4096 4096 4096 without), such as: profile 06"
+  (($# == 1 || $# == 4)) || [[ $# == 6 && $5 == --type ]] ||
+    usage_error "profile takes a rung, M N K (4096 4096 4096 without) and --type, such as: profile 14 4096 4096 4096 --type tf32"
   local stem
   stem=$(stem_of "$1")
   have ncu || die "profile needs Nsight Compute: no 'ncu' on the PATH (developer.nvidia.com/nsight-compute)"

@@ -208,15 +208,20 @@ def load_simulation(folder: Path) -> Simulation:
     return simulation
 
 
+def _read_table(folder: Path, name: str, notes: list[str]) -> pd.DataFrame | None:
+    """The rows of NAME.csv and of NAME_TYPE.csv, which holds types that were measured in a run of their own."""
+    files = [file for file in (folder / f"{name}.csv", *(folder / f"{name}_{kind}.csv" for kind in ("tf32", "bf16", "f16"))) if file.is_file()]
+    return pd.concat([read_rows(file, notes) for file in files], ignore_index=True) if files else None
+
+
 def load(folder: Path) -> Results:
     """Everything in a results folder. ladder.csv must be there; what else is missing is noted."""
-    if not (folder / "ladder.csv").is_file():
+    ladder = _read_table(folder, "ladder", notes := [])
+    if ladder is None:
         raise InputError(f"{folder}: no ladder.csv in it")
-    notes: list[str] = []
-    results = Results(folder, read_rows(folder / "ladder.csv", notes), notes=notes)
+    results = Results(folder, ladder, notes=notes)
     for name in ("check", "spread", "steady"):
-        if (folder / f"{name}.csv").is_file():
-            setattr(results, name, read_rows(folder / f"{name}.csv", notes))
+        setattr(results, name, _read_table(folder, name, notes))
     if (folder / "ceilings.csv").is_file():
         results.ceilings = read_ceilings(folder / "ceilings.csv", notes)
     else:

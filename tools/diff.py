@@ -57,11 +57,16 @@ def changed(line: str | None, other: str | None, colour: str) -> Text:
     return text
 
 
-def built_kernel(stem: str) -> Kernel:
-    """The rung's kernel for the newest architecture that it was built for."""
+def built_kernels(stem: str) -> list[Kernel]:
+    """The rung's kernels for the newest architecture that it was built for: one, or one for each type."""
     found = kernels(Path(f"build/CMakeFiles/kernel_{stem}.dir/kernels/{stem}.cu.o"))
     newest = max(sm_number(kernel.arch) for kernel in found)
-    return max((kernel for kernel in found if sm_number(kernel.arch) == newest), key=lambda kernel: len(kernel.instructions))
+    return [kernel for kernel in found if sm_number(kernel.arch) == newest]
+
+
+def built_kernel(stem: str) -> Kernel:
+    """The longest of them."""
+    return max(built_kernels(stem), key=lambda kernel: len(kernel.instructions))
 
 
 def timed_rows(stems: tuple[str, str]) -> tuple[str, dict[str, dict[str, str]]]:

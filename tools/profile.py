@@ -1,6 +1,6 @@
 """Profiles one rung with Nsight Compute: the metrics that the chapters speak of, as a table and a CSV file.
 
-usage: python3 -m tools.profile STEM [M N K]   (STEM such as 06_bank_conflict_free; its program must be built)
+usage: python3 -m tools.profile STEM [M N K [--type TYPE]]   (STEM such as 06_bank_conflict_free; its program must be built)
 """
 
 import csv
@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tools.diff import built_kernel
+from tools.diff import built_kernels
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,14 @@ def stall(reason: str, meaning: str) -> Metric:
 
 METRICS = [
     Metric("time", "duration", "ns", "gpu__time_duration.sum", "one launch, caches flushed before it"),
+    Metric("time", "clocks", "clocks", "sm__cycles_elapsed.max", "which do not move with power"),
     Metric("time", "SM clock", "Hz", "sm__cycles_elapsed.avg.per_second", "what the GPU ran at; not locked"),
     Metric("issue", "issue active", "%", "smsp__issue_active.avg.pct_of_peak_sustained_active",
            "clocks in which a scheduler issued"),
     Metric("issue", "FMA pipe", "%", "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
            "FMA instructions against the most there can be"),
+    Metric("issue", "tensor pipe", "%", "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+           "clocks in which the tensor cores worked on mma.sync"),
     Metric("issue", "instructions", "warp inst", "smsp__inst_executed.sum", "executed, by warp"),
     Metric("issue", "FFMA", "thread inst", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
            "executed, by thread: M N K of them are the product"),
@@ -77,13 +80,14 @@ METRICS = [
 ]  # fmt: skip
 
 
-def collect(stem: str, shape: list[str]) -> dict[str, str]:
-    """Value by ncu's name of the metric, of the first launch of the rung's kernel."""
+def collect(stem: str, shape: list[str], options: list[str]) -> dict[str, str]:
+    """Value by ncu's name of the metric, of the first launch of one of the rung's kernels."""
+    symbols = "|".join(sorted({kernel.symbol for kernel in built_kernels(stem)}))
     command = [
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
-        "--kernel-name-base", "mangled", "--kernel-name", built_kernel(stem).symbol, "--launch-count", "1",
+        "--kernel-name-base", "mangled", "--kernel-name", f"regex:^({symbols})$", "--launch-count", "1",
         "--metrics", ",".join(metric.ncu for metric in METRICS),
-        f"build/bin/{stem}", *shape, "--check-only", "--check", "sample",
+        f"build/bin/{stem}", *shape, *options, "--check-only", "--check", "sample",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     lines = done.stdout.splitlines()
@@ -108,11 +112,12 @@ def readable(text: str) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def main(stem: str, shape: list[str]) -> None:
-    values = collect(stem, shape)
-    file = Path("results") / "profile" / f"{stem}_{'x'.join(shape)}.csv"
+def main(stem: str, shape: list[str], options: list[str]) -> None:
+    values = collect(stem, shape, options)
+    kind = f"_{options[1]}" if options else ""
+    file = Path("results") / "profile" / f"{stem}_{'x'.join(shape)}{kind}.csv"
     file.parent.mkdir(parents=True, exist_ok=True)
-    table = Table(title=f"{stem}, {' x '.join(shape)}", title_justify="left")
+    table = Table(title=" ".join([f"{stem}, {' x '.join(shape)}", *options[1:]]), title_justify="left")
     for column, justify in (("metric", "left"), ("value", "right"), ("unit", "left"), ("meaning", "left")):
         table.add_column(column, justify=justify)
     group = METRICS[0].group
@@ -131,4 +136,4 @@ def main(stem: str, shape: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:] or ["4096", "4096", "4096"])
+    main(sys.argv[1], sys.argv[2:5] or ["4096", "4096", "4096"], sys.argv[5:])

@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 ladder=${1:-build/bin/ladder}
-shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9
+shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9,34000x8x72
 if ! command -v compute-sanitizer >/dev/null; then
   echo "sanitize.sh: compute-sanitizer is not on the PATH; it comes with the CUDA Toolkit" >&2
   exit 77
@@ -16,22 +16,34 @@ if [[ $? == 77 || $probe == *simulator* ]]; then
   exit 77
 fi
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-failures=0
-# The check samples elements against FP64 here, so that no kernel of cuBLAS runs: what is reported is ours.
+rungs_of() { "$ladder" --list | grep -w "$1" | awk '{print $1}' | paste -sd,; }
+factors="--alpha -1.5 --beta 0.5"
+cases=("--kernels $(rungs_of f32) --alpha 1 --beta 0" "--kernels $(rungs_of f32) $factors")
+for type in bf16 f16 tf32; do
+  cases+=("--type $type --kernels $(rungs_of $type) --alpha 1 --beta 0" "--type $type --kernels $(rungs_of $type) --out same $factors")
+done
+
+# sanitize TOOL OPTION...: one line, and the end of the log where it is not clean. The check samples elements against FP64,
+# so that no kernel of cuBLAS runs: what is reported is ours.
+sanitize() {
+  local log verdict=clean
+  log=$(mktemp)
+  compute-sanitizer --tool "$1" --error-exitcode 99 "$ladder" --check-only --check sample --shapes "$shapes" \
+    --ld-pad align "${@:2}" >"$log" 2>&1 || verdict="FAILED (exit $?)"
+  echo "$1, ${*:2}: $verdict; $(grep -E 'SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//'); $(grep -c ' ok$' "$log") results right"
+  [[ $verdict == clean ]] || tail -n 40 "$log"
+  rm -f "$log"
+  [[ $verdict == clean ]]
+}
+
+failures=0 running=()
 for tool in memcheck racecheck initcheck synccheck; do
-  for factors in "--alpha 1 --beta 0" "--alpha -1.5 --beta 0.5"; do
-    # shellcheck disable=SC2086  # factors are four words
-    if compute-sanitizer --tool "$tool" --error-exitcode 99 "$ladder" --check-only --check sample --shapes "$shapes" \
-      --ld-pad align $factors >"$log" 2>&1; then
-      verdict=clean
-    else
-      verdict="FAILED (exit $?)"
-      failures=$((failures + 1))
-    fi
-    echo "$tool, $factors: $verdict; $(grep -E 'SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//'); $(grep -c ' ok$' "$log") results right"
-    [[ $verdict == clean ]] || tail -n 40 "$log"
+  for options in "${cases[@]}"; do
+    # shellcheck disable=SC2086  # options are several words
+    sanitize "$tool" $options &
+    running+=($!)
   done
+  for job in "${running[@]}"; do wait "$job" || failures=$((failures + 1)); done
+  running=()
 done
 exit $((failures > 0))
