@@ -210,7 +210,11 @@ def load_simulation(folder: Path) -> Simulation:
 
 def _read_table(folder: Path, name: str, notes: list[str]) -> pd.DataFrame | None:
     """The rows of NAME.csv and of NAME_TYPE.csv, which holds types that were measured in a run of their own."""
-    files = [file for file in (folder / f"{name}.csv", *(folder / f"{name}_{kind}.csv" for kind in ("tf32", "bf16", "f16"))) if file.is_file()]
+    files = [
+        file
+        for file in (folder / f"{name}.csv", *(folder / f"{name}_{kind}.csv" for kind in ("tf32", "bf16", "f16")))
+        if file.is_file()
+    ]
     return pd.concat([read_rows(file, notes) for file in files], ignore_index=True) if files else None
 
 

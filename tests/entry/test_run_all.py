@@ -15,9 +15,7 @@ USAGE = 2
 
 
 def run_all(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [folder / "run_all.sh", *arguments], env={**os.environ, **environment}, capture_output=True, text=True
-    )
+    return subprocess.run([folder / "run_all.sh", *arguments], env={**os.environ, **environment}, capture_output=True, text=True)
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
