@@ -30,11 +30,12 @@ def tile(bm: int = 256, bn: int = 128, wm: int = 64, wn: int = 64, stages: int =
     changes = [(f" {name} = {old};", f" {name} = {new};") for name, (old, new) in sizes.items() if old != new]
     rows = bm // wm * (bn // wn) * 4  # that the block copies at once
     if rows % 32:  # then dealing the columns out anew is not a shift by `rows` of them, where results have 16 bits
-        changes += [(" + dealt_column(copy_row, SIZE)", ""), (OF_B, f"dealt_column({OF_B} + copy_row, SIZE)")]
+        changes += [(" + dealt_column(copy_row, SIZE)", ""), (OF_B, f"dealt_column({OF_B} + copy_row, SIZE)"), BY_SHIFT]
     return changes
 
 
 OF_B = "i * ROWS - BM"
+BY_SHIFT = ("static_assert(ROWS % 32 == 0 && WN", "static_assert(ROWS % 8 == 0 && WN")
 TWICE = [("(Tile::THREADS, 1)", "(Tile::THREADS, 2)"), ("min(tiles, sms)", "min(tiles, 2 * sms)")]
 KEEP = ("keep(s_a[k]), keep(s_b[k]);", "")
 FROM_BASE = [  # pointers that stay, and how far back from them the next tile is
@@ -53,6 +54,7 @@ BY_ROWS = [
     ("acc[snake][j], rA[k % 2][snake]", "acc[i][j], rA[k % 2][i]"),
 ]
 WAIT = ("          cp_async_wait_group<STAGES - 2>();", "          cp_async_wait_group<STAGES - 3>();")  # in the loop
+NOT_ALL = ("static_assert(COPY_STEPS < STEPS,", "static_assert(COPY_STEPS == STEPS,")
 LAST = [  # the pointers go on behind the copies of a tile, and so they do before the loop
     ("if (k == 0) next_tile();", "if (k == STEPS - 1) next_tile();"),
     ("if (stage < STAGES - 2) next_tile();", "next_tile();"),
@@ -61,7 +63,7 @@ LAST = [  # the pointers go on behind the copies of a tile, and so they do befor
 
 def copy_steps(steps: int) -> list[Change]:
     """With four, the last copies of a tile are issued behind the wait, which then counts one group less."""
-    return [("COPY_STEPS = 3;", f"COPY_STEPS = {steps};"), *([WAIT] if steps == 4 else [])]
+    return [("COPY_STEPS = 3;", f"COPY_STEPS = {steps};"), *([WAIT, NOT_ALL] if steps == 4 else [])]
 
 
 VARIANTS = {
