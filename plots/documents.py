@@ -3,9 +3,11 @@
 from functools import partial
 from pathlib import Path
 
-from plots import accuracy, excerpt, sweep
+import pandas as pd
+
+from plots import accuracy, excerpt, late, profiled, sweep
 from plots.blocks import update
-from plots.data import Results, load
+from plots.data import Results, load, read_rows
 from plots.errors import InputError
 from plots.grid import Grid
 from plots.ladder import gain, gain_text
@@ -26,12 +28,12 @@ def recorded(root: Path) -> Results | None:
     return load(folder) if (folder / "ladder.csv").is_file() else None
 
 
-def source_line(results: Results) -> str:
+def source_line(rows: pd.DataFrame, file: str = "") -> str:
     """Where recorded numbers come from, as one line of Markdown."""
-    row = results.ladder.iloc[-1]
+    row = rows.iloc[-1]
     return (
-        f"*Measured on {results.gpu}, {results.date}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
-        f"commit {row.commit}; recorded in `bench/recorded/{GPU}/`.*"
+        f"*Measured on {row.gpu}, {rows['utc'].max()[:10]}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
+        f"commit {row.commit}; recorded in `bench/recorded/{GPU}/{file}`.*"
     )
 
 
@@ -44,7 +46,7 @@ def ladder_table(root: Path) -> str:
         rows = [[f"[{stem}](kernels/{stem}.cu)", rung.idea] for stem, rung in rungs.items()]
         return Grid(["rung", "idea"], rows, left=2).markdown() + f"\n\n{NOT_YET}"
     parts = [part for table in found for part in (_ladder_part(table, root), _pictures(table))]
-    return "\n\n".join([*parts, source_line(results)])
+    return "\n\n".join([*parts, source_line(results.ladder)])
 
 
 def _ladder_part(table: Table, root: Path) -> str:
@@ -90,7 +92,7 @@ def measured(root: Path, rung: str) -> str:
     found = [table for table in tables(results) if _stem(table, rung)] if results else []
     if not found:
         return NOT_YET
-    return "\n\n".join([*(_measured_part(table, _stem(table, rung)) for table in found), source_line(results)])
+    return "\n\n".join([*(_measured_part(table, _stem(table, rung)) for table in found), source_line(results.ladder)])
 
 
 def ceilings(root: Path) -> str:
@@ -104,6 +106,27 @@ def swept(root: Path, rung: str) -> str:
     """A chapter's table of its rung's variants."""
     path = root / "bench" / "recorded" / GPU / f"sweep_{rung}.csv"
     return sweep.table(path, rung) if path.is_file() else NOT_YET
+
+
+def counted(root: Path, what: str, rungs: list[str]) -> str:
+    """A chapter's table of what Nsight Compute counted in some rungs; `what` is a type, or such as bf16@8192."""
+    path = root / "bench" / "recorded" / GPU / profiled.file_name(what)
+    results = recorded(root)
+    if results is None or not path.is_file():
+        return NOT_YET
+    profile, shape = profiled.read(path)
+    grid = profiled.grid(profile, rungs, f"{what.partition('@')[0]} at {shape}")
+    source = f"*Nsight Compute on {results.gpu}, one launch of each; recorded in `bench/recorded/{GPU}/{path.name}`.*"
+    return f"{grid.markdown()}\n\n{source}" if grid else NOT_YET
+
+
+def late_rungs(root: Path) -> str:
+    """The chapters' tables of rungs 14 to 16 beyond 4096 cubed, FP32 results and beta = 0."""
+    files = [root / "bench" / "recorded" / GPU / f"late_{protocol}.csv" for protocol in late.PROTOCOLS]
+    if not all(file.is_file() for file in files):
+        return NOT_YET
+    rows = pd.concat([read_rows(file, []) for file in files], ignore_index=True)
+    return "\n\n".join([*(grid.markdown() for grid in late.grids(rows)), source_line(rows, "late_*.csv")])
 
 
 def _stem(table: Table, rung: str) -> str:
@@ -160,7 +183,11 @@ def render(root: Path, up: str, name: str) -> str:
             return accuracy.table(root, which)
         case ["sweep", rung]:
             return swept(root, rung)
-    expected = "ladder-table, measured NN, ceilings, code FILE TAG, accuracy WHICH, or sweep NN"
+        case ["profiled", what, *rungs] if rungs:
+            return counted(root, what, rungs)
+        case ["late"]:
+            return late_rungs(root)
+    expected = "ladder-table, measured NN, ceilings, code FILE TAG, accuracy WHICH, sweep NN, profiled TYPE[@SIZE] NN..., or late"
     raise InputError(f"unknown block '{name}': expected {expected}")
 
 

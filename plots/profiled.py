@@ -1,0 +1,76 @@
+"""The chapters' tables of what Nsight Compute counted, from what bench/record.sh keeps of `./run_all.sh profile`."""
+
+import csv
+import math
+import re
+from pathlib import Path
+
+from plots.errors import InputError
+from plots.grid import Grid
+from plots.rungs import number
+from plots.selection import OPERAND_BYTES
+from plots.units import MISSING, Shape, digits, whole
+
+STALLS = ("math pipe throttle", "wait", "long scoreboard", "short scoreboard", "mio throttle", "barrier")
+
+Metrics = dict[tuple[str, str], float]  # (group, name) -> value, in the unit of tools/profile.py; NaN where there is none
+Profile = dict[str, Metrics]  # kernel -> its metrics
+
+
+def file_name(what: str) -> str:
+    """The file that holds "bf16" (at 4096 cubed) or "bf16@8192"."""
+    parts = re.fullmatch(rf"({'|'.join(OPERAND_BYTES)})(?:@(\d+))?", what)
+    if not parts:
+        raise InputError(f"no profile of '{what}': expected one of {', '.join(OPERAND_BYTES)}, or such as bf16@8192")
+    type, size = parts.groups()
+    return "_".join(["profile", *([size] if size else []), *([type] if type != "f32" else [])]) + ".csv"
+
+
+def read(path: Path) -> tuple[Profile, Shape]:
+    """The metrics by kernel, and the shape that they were counted at."""
+    profile: Profile = {}
+    shapes = set()
+    with path.open(newline="", encoding="utf-8") as lines:
+        for line, row in enumerate(csv.DictReader(lines), 2):
+            try:
+                value = float(row["value"] or "nan")
+                shapes.add(Shape(*(int(row[size]) for size in "mnk")))
+                profile.setdefault(row["kernel"], {})[row["group"], row["metric"]] = value
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(f"{path}:{line}: not a metric as tools/profile.py writes it: {error}") from error
+    if len(shapes) != 1:
+        raise InputError(f"{path}: {len(shapes)} shapes; a profile is of one")
+    return profile, shapes.pop()
+
+
+def grid(profile: Profile, rungs: list[str], first: str) -> Grid | None:
+    """One column for each of the rungs that were profiled; `first` heads the names of the metrics."""
+    columns = {kernel: metrics for rung in rungs for kernel, metrics in profile.items() if number(kernel) == rung}
+    if not columns:
+        return None
+    names = list(_cells({}))
+    cells = [_cells(metrics) for metrics in columns.values()]
+    return Grid([first, *columns], [[name, *(cell[name] for cell in cells)] for name in names])
+
+
+def _cells(metrics: Metrics) -> dict[str, str]:
+    """What a table says of one rung, in the order of its rows."""
+
+    def value(group: str, name: str, unit: float = 1) -> float:
+        return metrics.get((group, name), math.nan) / unit
+
+    shared = [digits(value("shared", name, 1e6)) for name in ("wavefronts", "ideal wavefronts")]
+    return {
+        "clocks": whole(value("time", "clocks")),
+        "tensor pipe active, %": digits(value("issue", "tensor pipe")),
+        "instructions, million": digits(value("issue", "instructions", 1e6)),
+        "shared wavefronts / ideal, million": " / ".join(shared),
+        "L2 hit rate, %": digits(value("memory", "L2 hit rate")),
+        "DRAM read, GB": digits(value("memory", "DRAM read", 1e9)),
+        **{f"stalled, warps an issue: {name}": _hundredths(value("stalls", name)) for name in STALLS},
+    }
+
+
+def _hundredths(value: float) -> str:
+    """As Nsight Compute gives it."""
+    return f"{value:.2f}" if math.isfinite(value) else MISSING

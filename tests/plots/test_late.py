@@ -1,0 +1,71 @@
+"""The chapters' tables of rungs 14 to 16 under other conditions, from invented rows in the harness's exact format."""
+
+import pytest
+import synthetic
+from synthetic import tensor_row, write_rows
+
+from plots.__main__ import main
+from plots.documents import GPU
+from plots.units import Shape
+
+RUNGS = {"16_epilogue": 0.78, "14_multistage": 0.72, "15_block_raster": 0.75}
+LARGE, HEADLINE = Shape(16384, 16384, 4096), Shape(4096, 4096, 4096)
+CONDITIONS = [(LARGE, "f32", 0), (HEADLINE, "same", 0), (HEADLINE, "same", 0.5)]
+
+
+def rows(protocol):
+    factor = 1 if protocol == "rounds" else 0.9
+    return [
+        tensor_row(kernel, of_ceiling * factor, shape) | {"out": out, "beta": beta, "protocol": protocol}
+        for shape, out, beta in CONDITIONS
+        for kernel, of_ceiling in RUNGS.items()
+    ]
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A checkout of one chapter, nothing recorded."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/16_epilogue.md").write_text("<!-- generated: late -->\n<!-- end generated -->\n")
+    return tmp_path
+
+
+def record(root, protocol, made=None):
+    write_rows(root / "bench/recorded" / GPU / f"late_{protocol}.csv", made or rows(protocol))
+
+
+def rendered(root):
+    assert main(["docs", "--root", str(root)]) == 0
+    text = (root / "docs/16_epilogue.md").read_text()
+    return text, [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+
+
+def test_without_both_records_the_chapter_says_so(root):
+    assert "*No recorded results yet.*" in rendered(root)[0]
+    record(root, "rounds")
+    assert "*No recorded results yet.*" in rendered(root)[0]
+
+
+def test_a_table_a_protocol_and_a_row_a_condition(root):
+    for protocol in ("rounds", "steady"):
+        record(root, protocol)
+    text, lines = rendered(root)
+    times, clocks = ([f"{number}: {what}" for number in (14, 15, 16)] for what in ("ms (of cuBLAS)", "FLOP/clk/SM"))
+    assert lines[0] == ["bf16, rounds", "results", "beta", *times, *clocks]
+    assert lines[5] == ["bf16, steady", *lines[0][1:]]
+    assert [line[:3] for line in lines[2:5]] == [
+        ["16384×16384×4096", "f32", "0"],
+        ["4096³", "bf16", "0"],
+        ["4096³", "bf16", "0.5"],
+    ]
+    assert lines[3][3:] == ["0.318 (0.60)", "0.305 (0.62)", "0.294 (0.65)", "1653", "1722", "1791"]
+    assert lines[8][3:6] == ["0.353 (0.54)", "0.339 (0.56)", "0.326 (0.59)"]
+    assert f"Measured on {synthetic.GPU}, 2001-02-03" in text and f"`bench/recorded/{GPU}/late_*.csv`" in text
+
+
+def test_what_was_not_timed_says_why(root):
+    record(root, "steady")
+    first, second, *others = rows("rounds")
+    record(root, "rounds", [first | {"status": "wrong"}, second, *others[1:]])
+    lines = rendered(root)[1]
+    assert lines[2][4:] == ["–", "wrong", lines[2][6], "–", "–"]
