@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  int k_tile =
-      (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;  // in bytes; the last tile, which may be ragged, first
+  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored. k_tile is in bytes; the
+  // last one, which may be ragged, comes first.
+  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
   const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
 #pragma unroll
   for (int i = 0; i < BM / ROWS; ++i)
