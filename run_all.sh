@@ -7,7 +7,7 @@
 #   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help
 #   ./run_all.sh list              every rung: number, name, idea, types, least architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS
-#   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of
+#   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text
@@ -99,6 +99,9 @@ prepare_results() {
   echo "$state" >"$results/run.txt"
 }
 
+# The rungs that compute TYPE, as --kernels takes them.
+rungs_of() { build/bin/ladder --list | grep -w "$1" | awk '{print $1}' | paste -sd,; }
+
 ladder() { build/bin/ladder --resume --environment "$results/environment.json" --ceilings "$results/ceilings.csv" "$@"; }
 
 measure() {
@@ -115,6 +118,12 @@ measure() {
     step "check with alpha and beta" ladder --check-only --shapes tests/shapes/odd.txt --ld-pad align \
       --alpha -1.5 --beta 0.75 --csv "$results/check.csv"
     step "time" ladder --shapes square,llm,tails,skinny "${times[@]}"
+    local type  # in which rungs on tensor cores are not timed by default
+    for type in tf32 f16; do
+      step "check, $type" ladder --type $type --kernels "$(rungs_of $type)" --check-only --shapes tests/shapes/odd.txt \
+        --ld-pad align --alpha -1.5 --beta 0.75 --csv "$results/check.csv"
+      step "time, $type" ladder --type $type --kernels "$(rungs_of $type)" --shapes square "${times[@]}"
+    done
     step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
   fi
   finish

@@ -13,6 +13,7 @@
 #   counters  FP32 rungs at 512 cubed, beside the simulator's   counters_512.csv
 #   raster    what 14 and 15 ask of L2 and DRAM at 8192 cubed   profile_8192_bf16.csv
 #   sweep     variants of rungs 08 and 14                       sweep_08.csv sweep_14.csv
+#   prefetch  of these, two blocks an SM with 2, 3, 4 stages    profile_prefetch_bf16.csv
 #
 # README and the chapters draw their numbers from there: python3 -m plots readme; python3 -m plots docs;
 # python3 -m plots recorded.
@@ -21,7 +22,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 TYPES=${TYPES:-bf16 tf32 f16}
 steps=("$@")
-((${#steps[@]})) || steps=(ladder types late checks spread tests sanitize profile profile_types raster counters sweep)
+((${#steps[@]})) || steps=(ladder types late checks spread tests sanitize profile profile_types raster counters sweep prefetch)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -127,6 +128,16 @@ counters() { profile_all 512 f32 "$(rungs_of f32)" "$to/counters_512.csv"; }
 
 raster() { profile_all 8192 bf16 14,15 "$to/profile_8192_bf16.csv"; }
 
+prefetch() {
+  local variant from file=$to/profile_prefetch_bf16.csv
+  rm -f "$file"
+  for variant in twice_stages_2 twice twice_stages_4; do
+    python3 -m tools.profile "sweep_14/block_128x128_$variant" 4096 4096 4096 --type bf16
+    from=results/profile/sweep_14_block_128x128_${variant}_4096x4096x4096_bf16.csv
+    if [[ -f $file ]]; then tail -n +2 "$from" >>"$file"; else cp "$from" "$file"; fi
+  done
+}
+
 sweep() {
   local rung
   for rung in 08 14; do
@@ -137,7 +148,7 @@ sweep() {
 
 for step in "${steps[@]}"; do
   case $step in
-    ladder | types | late | checks | spread | tests | sanitize | profile | profile_types | raster | counters | sweep) "$step" ;;
+    ladder | types | late | checks | spread | tests | sanitize | profile | profile_types | raster | counters | sweep | prefetch) "$step" ;;
     *) echo "record.sh: there is no step '$step'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
 done

@@ -76,6 +76,7 @@ VARIANTS = {
     "block_128x128_stages_6": Variant("128×128 a block, 64×32 a warp, 6 stages", tile(bm=128, wn=32, stages=6)),
     "block_128x128_twice": Variant("128×128 a block of 4 warps, 2 an SM", tile(bm=128) + TWICE),
     "block_128x128_twice_stages_2": Variant("128×128 a block of 4 warps, 2 an SM, 2 stages", tile(bm=128, stages=2) + TWICE),
+    "block_128x128_twice_stages_4": Variant("128×128 a block of 4 warps, 4 stages: 1 an SM", tile(bm=128, stages=4) + TWICE),
     "block_128x128_twice_8_warps": Variant("128×128 a block, 64×32 a warp, 2 an SM", tile(bm=128, wn=32) + TWICE),
     "block_256x64": Variant("256×64 a block, 64×32 a warp", tile(bn=64, wn=32)),
     "block_256x64_stages_5": Variant("256×64 a block, 64×32 a warp, 5 stages", tile(bn=64, wn=32, stages=5)),

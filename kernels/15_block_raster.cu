@@ -4,8 +4,8 @@
 //                   columns of B; in a block of about as many rows as columns they need the fewest of both, and L2 serves
 //                   the rest. So tiles are walked in bands of GROUP tile rows, down before across.
 // Changed from 14   raster() in place of row by row
-// Expect            from DRAM as much as 14 at 4096, half at 8192, a quarter at 16384 x 16384 x 4096; no time, for
-//                   even row by row it asks DRAM for less than it can deliver
+// Expect            from DRAM as much as 14 at 4096, half at 8192, a quarter at 16384 x 16384 x 4096; no fewer clocks, for
+//                   even row by row it asks DRAM for less than it can deliver, but less power
 // Limiter now       mma.sync, as in 14
 // New instructions  none
 // Limits            as 14

@@ -45,8 +45,17 @@ def ladder_table(root: Path) -> str:
     if not found:
         rows = [[f"[{stem}](kernels/{stem}.cu)", rung.idea] for stem, rung in rungs.items()]
         return Grid(["rung", "idea"], rows, left=2).markdown() + f"\n\n{NOT_YET}"
-    parts = [part for table in found for part in (_ladder_part(table, root), _pictures(table))]
-    return "\n\n".join([*parts, source_line(results.ladder)])
+    parts = [
+        part
+        for table in found
+        for part in (_ladder_part(table, root), _pictures(table), source_line(_of_types(results.ladder, [table])))
+    ]
+    return "\n\n".join(parts)
+
+
+def _of_types(rows: pd.DataFrame, found: list[Table]) -> pd.DataFrame:
+    """The rows of these tables' types, which may have been measured on another day than the others."""
+    return rows[rows["type"].isin([table.type for table in found])]
 
 
 def _ladder_part(table: Table, root: Path) -> str:
@@ -92,7 +101,9 @@ def measured(root: Path, rung: str) -> str:
     found = [table for table in tables(results) if _stem(table, rung)] if results else []
     if not found:
         return NOT_YET
-    return "\n\n".join([*(_measured_part(table, _stem(table, rung)) for table in found), source_line(results.ladder)])
+    return "\n\n".join(
+        [*(_measured_part(table, _stem(table, rung)) for table in found), source_line(_of_types(results.ladder, found))]
+    )
 
 
 def ceilings(root: Path) -> str:

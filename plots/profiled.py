@@ -18,7 +18,9 @@ Profile = dict[str, Metrics]  # kernel -> its metrics
 
 
 def file_name(what: str) -> str:
-    """The file that holds "bf16" (at 4096 cubed) or "bf16@8192"."""
+    """The file that holds "bf16" (at 4096 cubed) or "bf16@8192"; "prefetch" is of variants of rung 14."""
+    if what == "prefetch":
+        return "profile_prefetch_bf16.csv"
     parts = re.fullmatch(rf"({'|'.join(OPERAND_BYTES)})(?:@(\d+))?", what)
     if not parts:
         raise InputError(f"no profile of '{what}': expected one of {', '.join(OPERAND_BYTES)}, or such as bf16@8192")
@@ -45,7 +47,12 @@ def read(path: Path) -> tuple[Profile, Shape]:
 
 def grid(profile: Profile, rungs: list[str], first: str) -> Grid | None:
     """One column for each of the rungs that were profiled; `first` heads the names of the metrics."""
-    columns = {kernel: metrics for rung in rungs for kernel, metrics in profile.items() if number(kernel) == rung}
+    columns = {
+        kernel.rpartition("/")[2]: metrics
+        for rung in rungs
+        for kernel, metrics in profile.items()
+        if (kernel.rpartition("/")[2] if "/" in kernel else number(kernel)) == rung
+    }
     if not columns:
         return None
     names = list(_cells({}))
@@ -63,6 +70,7 @@ def _cells(metrics: Metrics) -> dict[str, str]:
     return {
         "clocks": whole(value("time", "clocks")),
         "tensor pipe active, %": digits(value("issue", "tensor pipe")),
+        "warps active, %": digits(value("occupancy", "warps active")),
         "instructions, million": digits(value("issue", "instructions", 1e6)),
         "shared wavefronts / ideal, million": " / ".join(shared),
         "L2 hit rate, %": digits(value("memory", "L2 hit rate")),

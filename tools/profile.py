@@ -1,6 +1,8 @@
 """Profiles one rung with Nsight Compute: the metrics that the chapters speak of, as a table and a CSV file.
 
 usage: python3 -m tools.profile STEM [M N K [--type TYPE]]   (STEM such as 06_bank_conflict_free; its program must be built)
+
+A STEM of sweep_14/NAME is a variant that bench/sweep_14.py built.
 """
 
 import csv
@@ -80,14 +82,22 @@ METRICS = [
 ]  # fmt: skip
 
 
+def program_of(stem: str) -> tuple[str, str]:
+    """The program that runs a rung, and a regular expression for the names of the rung's kernels."""
+    if stem.startswith("sweep_"):  # a program of many rungs: nvcc puts the name of the file into the name of its kernels
+        sweep, _, variant = stem.partition("/")
+        return f"build/{sweep}/ladder", rf"^_ZN.*_\d+_{variant}_cu_"
+    return f"build/bin/{stem}", f"^({'|'.join(sorted({kernel.symbol for kernel in built_kernels(stem)}))})$"
+
+
 def collect(stem: str, shape: list[str], options: list[str]) -> dict[str, str]:
     """Value by ncu's name of the metric, of the first launch of one of the rung's kernels."""
-    symbols = "|".join(sorted({kernel.symbol for kernel in built_kernels(stem)}))
+    program, names = program_of(stem)
     command = [
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
-        "--kernel-name-base", "mangled", "--kernel-name", f"regex:^({symbols})$", "--launch-count", "1",
+        "--kernel-name-base", "mangled", "--kernel-name", f"regex:{names}", "--launch-count", "1",
         "--metrics", ",".join(metric.ncu for metric in METRICS),
-        f"build/bin/{stem}", *shape, *options, "--check-only", "--check", "sample",
+        program, *shape, *options, "--check-only", "--check", "sample",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     lines = done.stdout.splitlines()
@@ -115,7 +125,7 @@ def readable(text: str) -> str:
 def main(stem: str, shape: list[str], options: list[str]) -> None:
     values = collect(stem, shape, options)
     kind = f"_{options[1]}" if options else ""
-    file = Path("results") / "profile" / f"{stem}_{'x'.join(shape)}{kind}.csv"
+    file = Path("results") / "profile" / f"{stem.replace('/', '_')}_{'x'.join(shape)}{kind}.csv"
     file.parent.mkdir(parents=True, exist_ok=True)
     table = Table(title=" ".join([f"{stem}, {' x '.join(shape)}", *options[1:]]), title_justify="left")
     for column, justify in (("metric", "left"), ("value", "right"), ("unit", "left"), ("meaning", "left")):

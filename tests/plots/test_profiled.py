@@ -57,6 +57,7 @@ def test_a_column_a_rung_in_the_order_asked_for(root):
     assert [(name, value) for name, _, value in lines[2:]] == [
         ("clocks", "467942"),
         ("tensor pipe active, %", "86.2"),
+        ("warps active, %", "–"),
         ("instructions, million", "61.0"),
         ("shared wavefronts / ideal, million", "46.3 / 45.0"),
         ("L2 hit rate, %", "76.5"),
