@@ -222,6 +222,54 @@ TEST(MmaFragments, AreLoadedFromSkewedRowsWithoutConflicts) {
     EXPECT_EQ(wavefronts(access(2, [&](int lane) { return mma_c(lane, r).row * 136 + mma_c(lane, r).col; })).count, 2);
 }
 
+// 14 to 16: vectors of C are `size` results, 4 in FP32 and 8 of 16 bits (16 deals in fours for its scratch in FP32).
+class DealtColumn : public testing::TestWithParam<int> {
+ protected:
+  static constexpr int WN = 64;                 // columns of C a warp
+  int size() const { return GetParam(); }       // results of a lane side by side
+  int quads() const { return 4 * GetParam(); }  // ... of the four lanes of a row
+  /// Column of C, from the warp's first, of register `r` of the mma number `j`.
+  int column(int lane, int j, int r) const { return dealt_column(j * 8 + mma_c(lane, r).col, size()); }
+};
+
+TEST_P(DealtColumn, StaysInItsGroupAndIsThereOnce) {
+  for (int group = 0; group < 256; group += quads()) {
+    Cover columns(1, quads());
+    for (int row = group; row < group + quads(); ++row) columns.take({0, dealt_column(row, size()) - group});
+    EXPECT_TRUE(columns.once());
+  }
+}
+
+TEST_P(DealtColumn, GivesALaneNeighbouringResults) {
+  for (int lane = 0; lane < 32; ++lane)
+    for (int vector = 0; vector < 2 * WN / quads(); ++vector)  // by turns in rows g and g + 8, as the epilogue has them
+      for (int e = 0; e < size(); ++e) {
+        const int j = vector / 2 * size() / 2 + e / 2, r = vector % 2 * 2 + e % 2;
+        EXPECT_EQ(mma_c(lane, r).row, lane / 4 + vector % 2 * 8);
+        EXPECT_EQ(column(lane, j, r), vector / 2 * quads() + lane % 4 * size() + e);
+      }
+}
+
+TEST_P(DealtColumn, GivesTheFourLanesOfARowOneRun) {
+  for (int lane = 0; lane < 32; lane += 4)
+    for (int first = 0; first < WN / 8; first += size() / 2)  // mma
+      for (int r = 0; r < 4; r += 2) {
+        Cover run(1, quads());
+        for (int t = 0; t < 4; ++t)
+          for (int j = first; j < first + size() / 2; ++j)
+            for (int q = r; q < r + 2; ++q) run.take({0, column(lane + t, j, q) - first * 8});
+        EXPECT_TRUE(run.once());
+      }
+}
+
+TEST_P(DealtColumn, OfRowsAMultipleOfItsGroupApartIsThatFarApart) {  // so a thread's copies of B have one distance
+  for (int row = 0; row < 128; ++row)
+    for (int apart = 0; apart < 128; apart += 32)
+      EXPECT_EQ(dealt_column(row + apart, size()), dealt_column(row, size()) + apart);
+}
+
+INSTANTIATE_TEST_SUITE_P(MmaFragments, DealtColumn, testing::Values(4, 8));
+
 /// A place in a tile of 128 rows of 128 bytes that is asked for by the row and the chunk of 16 bytes.
 constexpr int BM = 128, CHUNKS = 8;
 
