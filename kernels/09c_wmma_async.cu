@@ -7,7 +7,7 @@
 //                   multiplied; C leaves through memory of its own; TF32 is rounded in the fragments, as in 09
 // Expect            09b stands still for a trip to global memory each k tile and at the end of each tile of C; with those
 //                   hidden, a third faster
-// Limiter now       shared memory: fragments are loaded as in 09b
+// Limiter now       shared memory: fragments as in 09b, and copies that take more wavefronts than stores, for the skew
 // New instructions  cp.async.cg, cp.async.commit_group, cp.async.wait_group, all by way of <cuda/pipeline>
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09c 4096 4096 4096 --type bf16

@@ -7,7 +7,7 @@
 //                   before the loop, zeros past K; one barrier a tile; TF32 is truncated, as the bytes meet no register
 // Expect            10 takes 256 wavefronts while its mma take 193 clocks, and waits for global memory besides. Past
 //                   L1 and the registers a copy takes 4 wavefronts, not 8: 192. 256 / 193 = 1.3 times as fast
-// Limiter now       shared memory: its wavefronts are as many as the clocks of the mma, at best
+// Limiter now       shared memory: a copy into skewed rows takes more wavefronts than a store (docs/11_cp_async.md)
 // New instructions  cp.async.cg, cp.async.commit_group, cp.async.wait_group
 // Limits            tf32 (truncated), bf16, f16; sm_80 with 72 KB of shared memory a block; any M, N, K; rows
 //                   a multiple of 16 bytes

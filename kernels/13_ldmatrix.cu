@@ -7,7 +7,7 @@
 //                   for each step along k, for which shared memory is aligned to 128 bytes; swizzled() from
 //                   common/layout.h
 // Expect            the same 192 wavefronts for the same mma, so no bound moves; but 233 instructions instead of 466,
-//                   and a load brings four times as much. If half of the waiting goes with them, 1.2 times as fast
+//                   and a load brings four times as much. If half of the waiting goes with them, 1.3 times as fast
 // Limiter now       waiting: for the first fragments of each step, at the barrier, and for the tile behind it
 // New instructions  ldmatrix.sync.aligned.m8n8.x4.shared.b16
 // Limits            tf32 (truncated), bf16, f16; sm_80 with 64 KB of shared memory a block; any M, N, K; rows

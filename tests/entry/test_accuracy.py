@@ -64,6 +64,24 @@ def test_fp16_sums_lose_what_fp32_sums_keep(value, data, k):
     assert value("f32", data, 4096, "shrink") == pytest.approx(5e-6, rel=0.15)
 
 
+def test_what_the_chapters_say_of_the_recorded_numbers():
+    recorded = accuracy.read(ROOT / accuracy.FILE)
+
+    def number(what, data, k, column):
+        return float(recorded[what, data, k][column])
+
+    def worse(data, k):
+        return number("tf32_cut", data, k, "rms") / number("tf32_rounded", data, k, "rms")
+
+    assert all(0.00065 <= number("tf32_cut", data, k, "shrink") < 0.00075 for data, k in CELLS)
+    assert [worse("normal", k) for k in (512, 4096)] == pytest.approx([2.6, 2.6], rel=0.03)
+    assert [worse("positive", k) for k in (512, 4096)] == pytest.approx([42, 24], abs=0.5)
+    assert number("f32", "normal", 4096, "shrink") == pytest.approx(4e-6, abs=5e-7)
+    assert number("f32", "positive", 4096, "shrink") == pytest.approx(24e-6, abs=6e-7)
+    for k, low, high in ((512, 2.9, 4.1), (4096, 7.8, 11.5)):
+        assert all(low < number("f16", d, k, "rms") / number("f32_to_f16", d, k, "rms") < high for d in accuracy.DATA)
+
+
 def test_small_numbers_read_well():
     assert accuracy.number("0.000294") == "2.9·10⁻⁴"
     assert accuracy.percent("-2.9e-06") == "0.000 %"
