@@ -18,7 +18,7 @@ Cell = tuple[str, Shape]  # a type and a shape
 
 def read(path: Path) -> list[Row]:
     """The rows of a sweep, the variant's name in `kernel`."""
-    needed = {"kernel", "type", "m", "n", "k", "protocol", "ratio_cublas", "status", "registers", "smem_bytes", SPILLS}
+    needed = {"kernel", "type", *"mnk", "protocol", "ratio_cublas", "flop_clk_sm", "status", "registers", "smem_bytes", SPILLS}
     with path.open(newline="", encoding="utf-8") as lines:
         rows = [row | {"kernel": row["kernel"].partition("_")[2]} for row in csv.DictReader(lines) if row.get("kernel")]
     if not rows or (absent := needed - set(rows[0])):
@@ -36,7 +36,7 @@ def table(path: Path, rung: str) -> str:
     cells = list(dict.fromkeys(cell_of(row) for row in rows))
     found = {(row["kernel"], cell_of(row)): row for row in rows}
     names = list(dict.fromkeys(row["kernel"] for row in rows))
-    names.sort(key=lambda name: [-ratio(found.get((name, cell))) for cell in cells])
+    names.sort(key=lambda name: [-per_clock(found.get((name, cell))) for cell in cells])
     body = [
         [
             f"**{name}**" if name == AS_WRITTEN else name,
@@ -46,7 +46,13 @@ def table(path: Path, rung: str) -> str:
         ]
         for name in names
     ]
-    head = ["variant", "what it changes", "registers", "smem KiB", *(f"{type} at {shape}, of cuBLAS" for type, shape in cells)]
+    head = [
+        "variant",
+        "what it changes",
+        "registers",
+        "smem KiB",
+        *(f"{type} at {shape}, FLOP/clk/SM (of cuBLAS)" for type, shape in cells),
+    ]
     last = rows[-1]
     source = (
         f"*`bench/sweep_{rung}.py`, {last['protocol']} protocol, on {last['gpu']}, {last['utc'][:10]}: CUDA {last['cuda']}, "
@@ -60,14 +66,16 @@ def cell_of(row: Row) -> Cell:
     return row["type"], Shape(*(int(row[size]) for size in "mnk"))
 
 
-def ratio(row: Row | None) -> float:
-    """What it reaches of cuBLAS; 0 where it was not timed."""
-    return float(row["ratio_cublas"] or 0) if row and row["status"] == "ok" else 0.0
+def per_clock(row: Row | None) -> float:
+    """FLOP a clock and SM, which power and temperature do not move; 0 where it was not timed."""
+    return float(row["flop_clk_sm"] or 0) if row and row["status"] == "ok" else 0.0
 
 
 def said(row: Row | None) -> str:
-    """That ratio with the decimals that tell variants apart, or why there is none."""
-    return MISSING if row is None else f"{ratio(row):.3f}" if row["status"] == "ok" else row["status"]
+    """That, and what the variant reaches of cuBLAS, which they do move; or why there is none."""
+    if row is None:
+        return MISSING
+    return f"{whole(per_clock(row))} ({float(row['ratio_cublas']):.3f})" if row["status"] == "ok" else row["status"]
 
 
 def resources(row: Row) -> list[str]:

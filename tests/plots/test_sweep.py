@@ -19,6 +19,7 @@ FACTORS = {"as_written": 0.8, "stages_2": 0.75, "again": 0.801, "warps_16_of_64x
 
 def rows():
     made = [tensor_row(f"14_{name}", factor, SHAPE) for name, factor in FACTORS.items()]
+    made = [row | {"flop_clk_sm": 3000 * factor} for row, factor in zip(made, FACTORS.values(), strict=True)]
     return [row | {"protocol": "steady", SPILLS: 88 if "16" in row["kernel"] else 0} for row in made]
 
 
@@ -55,10 +56,10 @@ def test_the_fastest_comes_first_and_the_one_of_the_file_is_bold(root):
     write(root, rows())
     text = rendered(root)
     lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    assert lines[0][2:] == ["registers", "smem KiB", "bf16 at 4096³, of cuBLAS |"]
+    assert lines[0][2:] == ["registers", "smem KiB", "bf16 at 4096³, FLOP/clk/SM (of cuBLAS) |"]
     assert [line[0].lstrip("| ") for line in lines[2:]] == ["again", "**as_written**", "stages_2", "warps_16_of_64x32"]
-    assert "| stages_2 | 2 stages | 128 | 16 | 0.625 |" in text
-    assert "| warps_16_of_64x32 | 64×32 a warp, 16 warps | 128 and 88 bytes spilled | 16 | 0.500 |" in text
+    assert "| stages_2 | 2 stages | 128 | 16 | 2250 (0.625) |" in text
+    assert "| warps_16_of_64x32 | 64×32 a warp, 16 warps | 128 and 88 bytes spilled | 16 | 1800 (0.500) |" in text
     assert "`bench/sweep_14.py`, steady protocol, on Synthetic GPU 9000, 2001-02-03" in text
     assert f"recorded in `bench/recorded/{GPU}/sweep_14.csv`" in text
 
@@ -72,8 +73,8 @@ def test_a_second_shape_is_a_second_column(root):
     more = [row | {"m": 8192, "n": 8192, "k": 8192} for row in rows()[:1]]
     write(root, rows() + more)
     text = rendered(root)
-    assert "| bf16 at 4096³, of cuBLAS | bf16 at 8192³, of cuBLAS |" in text
-    assert "| 0.667 | 0.667 |" in text and "| 0.625 | – |" in text
+    assert "| bf16 at 4096³, FLOP/clk/SM (of cuBLAS) | bf16 at 8192³, FLOP/clk/SM (of cuBLAS) |" in text
+    assert "| 2400 (0.667) | 2400 (0.667) |" in text and "| 2250 (0.625) | – |" in text
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,6 @@ def test_a_rung_without_variants_to_show_is_refused(root, capsys):
 
 @pytest.mark.skipif(not recorded(ROOT).is_file(), reason="not recorded yet")
 def test_the_configuration_in_the_file_is_the_winner():
-    found = {row["kernel"]: sweep.ratio(row) for row in sweep.read(recorded(ROOT))}
-    noise = 0.005 + abs(found["again"] - found[sweep.AS_WRITTEN])
-    assert max(found.values()) < found[sweep.AS_WRITTEN] + noise
+    found = {row["kernel"]: sweep.per_clock(row) for row in sweep.read(recorded(ROOT))}
+    assert max(found.values()) < 1.015 * found[sweep.AS_WRITTEN]  # below 1 % they change places from run to run
     assert set(found) == set(sweep.VARIANTS["14"])
