@@ -19,6 +19,7 @@ from plots.units import Shape, digits, kib, ratio, tflops, whole
 GPU = "nvidia-h200"  # whose recorded results README and the chapters show
 MEASURED_SIZES = [Shape(n, n, n) for n in (2048, 4096, 8192)]
 IMAGES = "docs/img/recorded"
+README_TYPES = ["f32", "bf16"]  # the chapters have the others, too
 NOT_YET = "*No recorded results yet.*"
 
 
@@ -47,7 +48,7 @@ def ladder_table(root: Path) -> str:
         return Grid(["rung", "idea"], rows, left=2).markdown() + f"\n\n{NOT_YET}"
     parts = [
         part
-        for table in found
+        for table in [table for table in found if table.type in README_TYPES] or found
         for part in (_ladder_part(table, root), _pictures(table), source_line(_of_types(results.ladder, [table])))
     ]
     return "\n\n".join(parts)
