@@ -25,6 +25,7 @@ class Kernel:
     min_blocks: int  # an SM, as its launch bounds promise; 1 without
     instructions: tuple[str, ...]  # "LDG.E.128.CONSTANT", in the order of the code
     loops: tuple[range, ...] = ()  # which of them, from the target of each branch backwards to that branch
+    skips: tuple[range, ...] = ()  # which of them each branch forwards leaps over
 
     def count(self, pattern: str, part: range | None = None) -> int:
         """How many instructions (of that part) begin with `pattern`, a regular expression for whole dotted parts."""
@@ -109,18 +110,22 @@ def _launch_bounds(ptx: str) -> dict[str, tuple[int, int]]:
     return bounds
 
 
-def _code(sass: str) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[range, ...]]]:
-    """The instructions and the loops of each kernel."""
+def _code(sass: str) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[range, ...], tuple[range, ...]]]:
+    """The instructions of each kernel, its loops, and what its branches skip."""
     code = {}
     for arch, text in _by_arch(sass):
         parts = re.split(r"Function : (\S+)\n", text)
         for symbol, body in zip(parts[1::2], parts[2::2], strict=True):
             lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)(.*?);", body, re.MULTILINE)
             place = {int(address, 16): number for number, (address, _, _) in enumerate(lines)}
-            loops = []
+            loops, skips = [], []
             for number, (_, mnemonic, operands) in enumerate(lines):
                 target = re.search(r"0x[0-9a-f]+", operands)
-                if mnemonic.startswith("BRA") and target and place[int(target[0], 16)] < number:
-                    loops.append(range(place[int(target[0], 16)], number + 1))
-            code[arch, symbol] = (tuple(mnemonic for _, mnemonic, _ in lines), tuple(loops))
+                if mnemonic.startswith("BRA") and target:
+                    to = place[int(target[0], 16)]
+                    if to < number:
+                        loops.append(range(to, number + 1))
+                    elif to > number:
+                        skips.append(range(number + 1, to))
+            code[arch, symbol] = (tuple(mnemonic for _, mnemonic, _ in lines), tuple(loops), tuple(skips))
     return code

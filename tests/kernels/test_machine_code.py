@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +43,9 @@ WIDE_GLOBAL = (r"LDG\.E\.128", r"STG\.E\.128")  # 16-byte loads and stores of gl
 WIDE_SHARED = (r"LDS\.128",)
 SHARED = (r"LDS", r"STS", r"BAR")
 COPY = r"LDGSTS\.E\.BYPASS\.128"  # cp.async.cg, 16 bytes
+COPY_OF_14 = r"LDGSTS\.E\.BYPASS\.LTC128B\.128"  # the same, as ptxas writes it in 14 to 16
+LOCAL = ("LDL", "STL")  # local memory
+MULTISTAGE = ("HMMA", r"LDSM\.16\.M88\.4", COPY_OF_14)
 
 CLAIMS = {
     "01": Claim(present=("LDG",), absent=(*SHARED, *WIDE_GLOBAL)),
@@ -65,12 +68,13 @@ CLAIMS = {
     "11": Claim(present=("HMMA", "LDS", COPY), absent=("LDSM", "STS"), barriers=1),
     "12": Claim(present=("HMMA", "LDS", COPY), absent=("LDSM", "STS"), barriers=1),
     "13": Claim(present=("HMMA", r"LDSM\.16\.M88\.4", COPY), absent=("STS",), barriers=1),
-    "14": Claim(present=("HMMA", "LDSM", "LDGSTS")),
-    "15": Claim(present=("HMMA", "LDSM", "LDGSTS")),
-    "16": Claim(present=("HMMA", "LDSM", "LDGSTS")),
+    # Barriers: one before the loop, one a k tile; in 16 one more behind the epilogue, whose scratch is a stage.
+    "14": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL), absent=("STS", *LOCAL), barriers=2),
+    "15": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL), absent=("STS", *LOCAL), barriers=2),
+    "16": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, *WIDE_SHARED, r"STS\.128", r"CCTL\.E\.PF2"), absent=LOCAL, barriers=3),
 }
 # In every rung of Part I: FP32 on the CUDA cores, nothing in local memory.
-PART_ONE = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", r"LDL", r"STL"))
+PART_ONE = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", *LOCAL))
 
 # The 4-byte shared loads of these rungs, as ptxas merges them in the innermost loop for sm_90a: by width, for the FFMAs given.
 # docs/sim.md explains with them what the GPU counts less than the simulator, which sees the PTX.
@@ -148,10 +152,10 @@ def test_nothing_is_spilled(source, arch, machine_code):
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("source", RUNGS, ids=by_stem)
 def test_registers_keep_the_promise_of_the_launch_bounds(source, arch, machine_code):
-    kernel = one_kernel(machine_code(source), arch)
-    assert kernel.threads > 0, "no __launch_bounds__"
-    registers = -(-kernel.registers // 8) * 8  # handed out in eights
-    assert registers * kernel.threads * kernel.min_blocks <= REGISTERS_AN_SM
+    for kernel in multiplying(machine_code(source), arch):
+        assert kernel.threads > 0, "no __launch_bounds__"
+        registers = -(-kernel.registers // 8) * 8  # handed out in eights
+        assert registers * kernel.threads * kernel.min_blocks <= REGISTERS_AN_SM
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -227,6 +231,54 @@ def test_fragments_are_loaded_as_the_chapter_claims(number, operand, machine_cod
             assert kernel.registers == REGISTERS[number]
 
 
+# 14 to 16: a round of the k loop in which no tile of C begins, for whole tiles along k; all types are alike.
+MOVES, FILLED = r"MOV|IMAD\.MOV", rf"{COPY_OF_14}\.ZFILL"
+ROUND = {r"LDSM\.16\.M88\.4": 32, COPY_OF_14: 12, FILLED: 0, "LDGDEPBAR": 1, "DEPBAR": 1, "BAR": 1, "LDS": 9, "LDL|STL": 0}
+ROUNDS = {
+    "14": {ALL: 222, ADDRESSES: 25, MOVES: 0},
+    "15": {ALL: 224, ADDRESSES: 25, MOVES: 0},
+    "16": {ALL: 225, ADDRESSES: 24, MOVES: 1},
+}
+# By rung and bytes of a result: the epilogue's accesses of 16 bytes. Stores are there twice, with beta and without; with
+# results of 4 bytes 16 has a loop of two rounds, with those of 2 bytes stores for both.
+WIDE_STORES, WIDE_LOADS, SCRATCH = r"STG\.E\.128", r"LDG\.E\.128", r"STS\.128"
+EPILOGUES = {
+    ("14", 4): {WIDE_STORES: 2 * 32, WIDE_LOADS: 32, SCRATCH: 0},
+    ("14", 2): {WIDE_STORES: 2 * 16, WIDE_LOADS: 16, SCRATCH: 0},
+    ("15", 4): {WIDE_STORES: 2 * 32, WIDE_LOADS: 32, SCRATCH: 0},
+    ("15", 2): {WIDE_STORES: 2 * 16, WIDE_LOADS: 16, SCRATCH: 0},
+    ("16", 4): {WIDE_STORES: 2 * 16, WIDE_LOADS: 32, SCRATCH: 32},
+    ("16", 2): {WIDE_STORES: 16, WIDE_LOADS: 16, SCRATCH: 32},
+}
+REGISTERS_OF_WHOLE_TILES = {("14", 4): 250, ("14", 2): 250, ("15", 4): 246, ("15", 2): 246, ("16", 4): 254, ("16", 2): 252}
+
+
+def usual_round(kernel: Kernel) -> Kernel:
+    """Its innermost loop with HMMA, without what the first branch in there skips: addresses of another tile of C."""
+    loop = min((loop for loop in kernel.loops if kernel.count("HMMA", loop)), key=len)
+    skipped = min((skip for skip in kernel.skips if skip.start in loop), key=lambda skip: skip.start)
+    return replace(kernel, instructions=tuple(kernel.instructions[i] for i in loop if i not in skipped))
+
+
+@pytest.mark.parametrize("operand", MANGLED)
+@pytest.mark.parametrize("number", ROUNDS)
+def test_a_round_of_the_multistage_loop_is_what_the_chapter_claims(number, operand, machine_code):
+    if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
+        pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
+    (source,) = (source for source in RUNGS if source.stem.startswith(f"{number}_"))
+    found = [k for k in machine_code(source) if k.arch == "sm_90a" and MANGLED[operand] in k.symbol]
+    assert len(found) == (2 if operand == "tf32" else 4)  # results of FP32 or 16 bits, for whole tiles along k or any K
+    for kernel in found:
+        results, ragged = re.search(r"TypeE\dE(\w+)Lb([01])E", kernel.symbol).groups()
+        size = 4 if results == "f" else 2
+        once = usual_round(kernel)
+        claim = {MULTIPLY[operand]: 128} | ROUND | (ROUNDS[number] if ragged == "0" else {FILLED: 12})
+        assert {pattern: once.count(pattern) for pattern in claim} == claim
+        assert {pattern: kernel.count(pattern) for pattern in EPILOGUES[number, size]} == EPILOGUES[number, size]
+        if ragged == "0":
+            assert kernel.registers == REGISTERS_OF_WHOLE_TILES[number, size]
+
+
 @pytest.mark.parametrize("number", MERGED_SHARED_LOADS)
 def test_shared_loads_are_merged_as_the_simulator_s_chapter_says(number, machine_code):
     if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
@@ -296,6 +348,30 @@ def test_loops_are_told_apart(tmp_path):
     (kernel,) = kernels(result)
     assert [count for loop in kernel.loops if (count := kernel.count("FFMA", loop))] == [1, 2]
     assert kernel.count("FFMA") == 4
+
+
+SKIPS = """
+__global__ void skips(float* out, int n, int p) {
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) {
+    if (i % 7 == p)
+      for (int j = 0; j < 100; ++j) out[j] = sqrtf(out[j] + i);
+    atomicAdd(out + i, 1.0F);
+  }
+}
+"""
+
+
+def test_what_branches_skip_is_seen(tmp_path):
+    source, result = tmp_path / "skips.cu", tmp_path / "skips.o"
+    source.write_text(SKIPS)
+    command = [nvcc(), "-O3", "--generate-code=arch=compute_80,code=[compute_80,sm_80]", "-c", source, "-o", result]
+    subprocess.run(list(map(str, command)), check=True)
+    (kernel,) = kernels(result)
+    loop = max(kernel.loops, key=len)
+    (add,) = (place for place in loop if kernel.instructions[place].startswith(("RED", "ATOM")))
+    skipped = [skip for skip in kernel.skips if skip.start in loop and kernel.count("MUFU", skip)]
+    assert skipped and not any(add in skip for skip in skipped)
 
 
 def test_mnemonics_match_by_whole_parts():

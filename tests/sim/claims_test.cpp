@@ -1,5 +1,5 @@
 // What the chapters say of traffic and conflicts, asserted from what the simulator counts of the very rungs, and beside
-// what Nsight Compute measured on an H200 (bench/recorded/nvidia-h200/profile.csv).
+// what Nsight Compute measured on an H200 (bench/recorded/nvidia-h200/profile*.csv).
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -40,7 +40,8 @@ std::vector<Row> read_csv(std::istream& file) {
   return rows;
 }
 
-/// The counts of one rung at 256 x 256 x 256, by its first type or another one; each runs once.
+/// The counts of one rung at 256 x 256 x 256, by its first type or another one, with FP32 results unless `out` is "same" as
+/// the type; each runs once.
 struct Counted {
   std::vector<Row> lines;
   Row total;
@@ -54,15 +55,15 @@ struct Counted {
   uint64_t ideal() const { return (*this)["shared_load_ideal"] + (*this)["shared_store_ideal"]; }
 };
 
-const Counted& counted(std::string_view name, std::string_view type = "") {
-  const std::string rung = std::string(name) + "/" + std::string(type);
+const Counted& counted(std::string_view name, std::string_view type = "", std::string_view out = "") {
+  const std::string rung = std::string(name) + "/" + std::string(type) + "/" + std::string(out);
   static std::map<std::string, Counted> known;
   if (const auto found = known.find(rung); found != known.end()) return found->second;
   const sim::test::TemporaryDirectory directory;
   const std::string file = (directory.path / "counts.csv").string(), size = " " + std::to_string(n);
   const std::string command = "GEMM_LADDER_SIM_COUNTS=" + file +
                               " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_LAUNCH " " + std::string(name) + size + size +
-                              size + " " + std::string(type);
+                              size + " " + std::string(type) + " " + std::string(out);
   if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
   std::ifstream stream(file);
   Counted result{read_csv(stream), {}};
@@ -72,8 +73,9 @@ const Counted& counted(std::string_view name, std::string_view type = "") {
 }
 
 /// Of the recorded profile, at 4096 x 4096 x 4096.
-uint64_t measured(const std::string& rung, const std::string& group, const std::string& metric) {
-  std::ifstream file(GEMM_LADDER_SOURCE "/bench/recorded/nvidia-h200/profile.csv");
+uint64_t measured(const std::string& rung, const std::string& group, const std::string& metric,
+                  const std::string& name = "profile.csv") {
+  std::ifstream file(GEMM_LADDER_SOURCE "/bench/recorded/nvidia-h200/" + name);
   for (const Row& row : read_csv(file))
     if (row.at("kernel") == rung && row.at("group") == group && row.at("metric") == metric)
       return std::stoull(row.at("value"));
@@ -333,6 +335,104 @@ TEST_P(CopiedPastRegisters, AllMultiplicationsAreDone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Chapters, CopiedPastRegisters, testing::Values("bf16", "f16", "tf32"),
+                         [](const auto& type) { return std::string(type.param); });
+
+/// What 14 to 16 are said to do for so many tiles of C (256 x 128) of so many k tiles, by so many blocks of 8 warps that stay
+/// on their SM. Counted by warp; each access of shared memory, 16 bytes a lane, takes 4 wavefronts.
+struct Walk {
+  uint64_t tiles, k_tiles, blocks;
+
+  /// 12 a k tile; behind its last one a block copies two more, which nobody looks at.
+  uint64_t copies() const { return 8 * 12 * (tiles * k_tiles + 2 * blocks); }
+  /// ldmatrix: 32 a k tile, and before the first one the fragments of a step.
+  uint64_t fragments() const { return 8 * (32 * tiles * k_tiles + 8 * blocks); }
+  /// Stores to the scratch of 16, and as many loads from it: of every 16 rows a lane has 8 times four results.
+  uint64_t scratch() const { return 8 * (4 * 8) * tiles; }
+  /// Stores of C, 16 bytes a lane, of which 16 sectors are made.
+  uint64_t stores(uint64_t result_bytes) const { return tiles * 256 * 128 * result_bytes / (32 * 16); }
+};
+
+constexpr const char* multistage[] = {"14_multistage", "15_block_raster", "16_epilogue"};
+
+class Multistage : public testing::TestWithParam<const char*> {
+ protected:
+  std::string type() const { return GetParam(); }
+  uint64_t operand_bytes() const { return type() == "tf32" ? 4 : 2; }
+  Walk here() const { return {n / 256 * (n / 128), n * operand_bytes() / 128, n / 256 * (n / 128)}; }  // a block a tile
+  static uint64_t scratch(std::string_view rung, const Walk& walk) {
+    return rung == "16_epilogue" ? walk.scratch() : 0;
+  }
+};
+
+TEST_P(Multistage, NoAccessOfSharedMemoryIsAConflict) {
+  for (const char* rung : multistage)
+    for (const char* out : {"f32", "same"}) {
+      const Counted& c = counted(rung, type(), out);
+      const uint64_t turned = scratch(rung, here());
+      EXPECT_EQ(c["shared_loads"], here().fragments() + turned) << rung;
+      EXPECT_EQ(c["shared_stores"], here().copies() + turned) << rung;
+      EXPECT_EQ(c["shared_load_wavefronts"], 4 * c["shared_loads"]) << rung;
+      EXPECT_EQ(c["shared_store_wavefronts"], 4 * c["shared_stores"]) << rung;
+      EXPECT_EQ(c["shared_load_wavefronts"], c["shared_load_ideal"]) << rung;
+      EXPECT_EQ(c["shared_store_wavefronts"], c["shared_store_ideal"]) << rung;
+    }
+}
+
+TEST_P(Multistage, CopiesAre16BytesALaneOfWholeSectors) {
+  for (const char* rung : multistage) {
+    const Counted& c = counted(rung, type());
+    EXPECT_EQ(c.load_requests(), here().copies()) << rung << ": and C is not read, for beta is 0";
+    EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << rung;
+    EXPECT_EQ(c["global_load_bytes"], (here().tiles * here().k_tiles + 2 * here().blocks) * (256 + 128) * 128) << rung;
+    EXPECT_EQ(c.load_sectors() * 32, c["global_load_bytes"]) << rung;
+  }
+}
+
+TEST_P(Multistage, ResultsAreStoredInWholeSectors) {
+  for (const char* rung : multistage)
+    for (const char* out : {"f32", "same"}) {
+      const Counted& c = counted(rung, type(), out);
+      const uint64_t result_bytes = std::string_view(out) == "f32" ? 4 : operand_bytes();
+      EXPECT_EQ(c["global_store_bytes"], results * result_bytes) << rung;
+      EXPECT_EQ(c.store_requests(), here().stores(result_bytes)) << rung << ": 16 bytes a lane";
+      EXPECT_EQ(c.store_sectors() * 32, c["global_store_bytes"]) << rung;
+    }
+}
+
+TEST_P(Multistage, BarriersAreOneAKTileAndOneBeforeTheFirst) {
+  for (const char* rung : multistage) {
+    const uint64_t behind_the_epilogue = rung == std::string_view("16_epilogue") ? here().tiles : 0;
+    EXPECT_EQ(counted(rung, type())["barriers"],
+              8 * (here().tiles * here().k_tiles + here().blocks + behind_the_epilogue))
+        << rung;
+  }
+}
+
+TEST_P(Multistage, AllMultiplicationsAreDone) {
+  for (const char* rung : multistage) {
+    EXPECT_EQ(counted(rung, type())["flops_tensor"], 2 * n * n * n) << rung;
+    EXPECT_EQ(counted(rung, type())["flops_fp32"], results) << rung << ": alpha alone";
+  }
+}
+
+/// The same, for the tiles that 132 SMs shared at 4096 x 4096 x 4096, is what the GPU counted.
+TEST_P(Multistage, TheGpuCountsTheSame) {
+  const Walk there{4096 / 256 * (4096 / 128), 4096 * operand_bytes() / 128, 132};
+  for (const char* rung : multistage) {
+    const auto of_gpu = [&](const char* group, const char* metric) {
+      return measured(rung, group, metric, "profile_" + type() + ".csv");
+    };
+    EXPECT_EQ(there.copies(), of_gpu("global", "load requests")) << rung;
+    EXPECT_EQ(there.copies() * 16, of_gpu("global", "load sectors")) << rung;
+    EXPECT_EQ(there.stores(4), of_gpu("global", "store requests")) << rung;
+    EXPECT_EQ(there.stores(4) * 16, of_gpu("global", "store sectors")) << rung;
+    const uint64_t wavefronts = 4 * (there.copies() + there.fragments() + 2 * scratch(rung, there));
+    EXPECT_EQ(wavefronts, of_gpu("shared", "wavefronts")) << rung;
+    EXPECT_EQ(wavefronts, of_gpu("shared", "ideal wavefronts")) << rung;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Chapters, Multistage, testing::Values("bf16", "f16", "tf32"),
                          [](const auto& type) { return std::string(type.param); });
 
 }  // namespace

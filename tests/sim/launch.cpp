@@ -1,5 +1,6 @@
 // Launches one rung once, alpha 1 and beta 0, on matrices that are not read back: for what is counted, not for the result.
-//   sim_launch RUNG M N K [TYPE]      06_bank_conflict_free 256 256 256; the type is the rung's first one without TYPE
+//   sim_launch RUNG M N K [TYPE [OUT]]      06_bank_conflict_free 256 256 256; without TYPE the rung's first one, without OUT
+//                                           FP32 results, with OUT = same results of the operands' type
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -18,8 +19,14 @@ Type type_of(const std::string& name) {
   throw std::invalid_argument("there is no type " + name);
 }
 
-void launch(const Rung& rung, int m, int n, int k, Type type) {
-  Problem problem{.m = m, .n = n, .k = k, .type = type, .layout_b = rung.layout_b};
+Out out_of(const std::string& name) {
+  if (name == "f32") return Out::f32;
+  if (name == "same") return Out::same;
+  throw std::invalid_argument("there are no results of type " + name);
+}
+
+void launch(const Rung& rung, int m, int n, int k, Type type, Out out) {
+  Problem problem{.m = m, .n = n, .k = k, .type = type, .out = out, .layout_b = rung.layout_b};
   const auto matrix = [](int rows, int columns) {
     const size_t bytes = static_cast<size_t>(rows) * columns * sizeof(float);
     void* data;
@@ -39,15 +46,15 @@ void launch(const Rung& rung, int m, int n, int k, Type type) {
 
 int main(int count, char** arguments) {
   using namespace ladder;
-  if (count != 5 && count != 6) {
-    std::fprintf(stderr, "usage: sim_launch RUNG M N K [TYPE]\n");
+  if (count < 5 || count > 7) {
+    std::fprintf(stderr, "usage: sim_launch RUNG M N K [TYPE [OUT]]\n");
     return 2;
   }
   try {
     for (const Rung& rung : rungs())
       if (rung.stem() == arguments[1]) {
         launch(rung, std::atoi(arguments[2]), std::atoi(arguments[3]), std::atoi(arguments[4]),
-               count == 6 ? type_of(arguments[5]) : rung.types.front());
+               count > 5 ? type_of(arguments[5]) : rung.types.front(), count > 6 ? out_of(arguments[6]) : Out::f32);
         return 0;
       }
     std::fprintf(stderr, "sim_launch: there is no rung %s\n", arguments[1]);
