@@ -8,6 +8,7 @@ A STEM of sweep_14/NAME is a variant that bench/sweep_14.py built.
 import csv
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def program_of(stem: str) -> tuple[str, str]:
     return f"build/bin/{stem}", f"^({'|'.join(sorted({kernel.symbol for kernel in built_kernels(stem)}))})$"
 
 
-def collect(stem: str, shape: list[str], options: list[str]) -> dict[str, str]:
+def collect(stem: str, shape: list[str], options: Sequence[str] = ()) -> dict[str, str]:
     """Value by ncu's name of the metric, of the first launch of one of the rung's kernels."""
     program, names = program_of(stem)
     command = [
@@ -122,7 +123,7 @@ def readable(text: str) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def main(stem: str, shape: list[str], options: list[str]) -> None:
+def main(stem: str, shape: list[str], options: Sequence[str] = ()) -> None:
     values = collect(stem, shape, options)
     kind = f"_{options[1]}" if options else ""
     file = Path("results") / "profile" / f"{stem.replace('/', '_')}_{'x'.join(shape)}{kind}.csv"

@@ -211,7 +211,8 @@ def test_whole_run_measures_and_says_where_the_report_is(checkout):
     assert "--check-only" in made[1], "rungs are checked before they are timed"
     assert any("--shapes square,llm,tails,skinny" in call for call in made)
     assert any("--protocol steady" in call for call in made)
-    assert all("--resume" in call for call in made[1:])
+    assert all(any(f"--type {kind}" in call and "ladder.csv" in call for call in made) for kind in ("tf32", "f16"))
+    assert all("--resume" in call for call in made[1:] if "--list" not in call)
 
 
 def test_quick_run_takes_fewer_sizes(checkout):
