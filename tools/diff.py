@@ -71,11 +71,12 @@ def built_kernel(stem: str) -> Kernel:
 
 def timed_rows(stems: tuple[str, str]) -> tuple[str, dict[str, dict[str, str]]]:
     """Where both rungs were timed at 4096, and their rows: this machine's results first, then the recorded ones."""
-    for file in [*sorted(Path("results").glob("*/ladder.csv")), *sorted(Path("bench/recorded").glob("*/ladder.csv"))]:
+    for file in [*sorted(Path("results").glob("*/ladder*.csv")), *sorted(Path("bench/recorded").glob("*/ladder*.csv"))]:
         rows = {}
         with file.open(newline="") as lines:
             for row in csv.DictReader(lines):
-                if row["m"] == row["n"] == row["k"] == "4096" and row["gflops"]:
+                first = rows.get(row["kernel"], row)  # of several types the first, of several times the last
+                if row["m"] == row["n"] == row["k"] == "4096" and row["gflops"] and row["type"] == first["type"]:
                     rows[row["kernel"]] = row
         if all(stem in rows for stem in stems):
             return str(file), rows
