@@ -8,7 +8,7 @@
 //                   address of the loop stays in a register of its own; a second kernel for a ragged K; the rows of B's
 //                   tile in another order, and with that the epilogue; swizzled() comes from common/layout.h
 // Expect            a quarter fewer copies for each mma than 13, and neither a copy nor a fragment is waited for: with
-//                   barriers and the epilogue left, 6 % of the time, 1.26 times as fast
+//                   barriers and the epilogue left, 6 % of the time, 1.3 times as fast
 // Limiter now       the tensor cores' mma.sync, and what interrupts them: copies, barriers, the epilogue
 // New instructions  none
 // Limits            tf32 (truncated), bf16, f16; sm_80 with 144 KB of shared memory a block; any M, N, K; rows

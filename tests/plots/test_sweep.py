@@ -101,5 +101,6 @@ def test_a_rung_without_variants_to_show_is_refused(root, capsys):
 @pytest.mark.skipif(not recorded(ROOT).is_file(), reason="not recorded yet")
 def test_the_configuration_in_the_file_is_the_winner():
     found = {row["kernel"]: sweep.per_clock(row) for row in sweep.read(recorded(ROOT))}
-    assert max(found.values()) < 1.015 * found[sweep.AS_WRITTEN]  # below 1 % they change places from run to run
+    twice = max(found[sweep.AS_WRITTEN], found["again"])  # one kernel, timed first and last: 0.7 % apart
+    assert max(found.values()) < 1.01 * twice
     assert set(found) == set(sweep.VARIANTS["14"])
