@@ -15,7 +15,8 @@
 //   thread   in the block; the first 32 are the first warp's lanes
 //   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte word
 //   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register
-//   wavefront  in which pass through shared memory the lane is served, from 0, by the model in layout.h; empty for the rest
+//   wavefront  in which pass through shared memory the lane is served, from 0, by the model in common/banks.h; empty for the rest
+#include "common/banks.h"
 #include "common/layout.h"
 
 #include <cstdio>
@@ -42,17 +43,17 @@ void print(const char* map, const char* rung, const WarpAccess& access, First fi
 void print_shared(const char* rung, const SharedTile& tile) {
   const Coord down{1, 0}, right{0, 1};
   print(
-      "sA_store", rung, tile.a_store(0, 0, 0), [&](int lane) { return tile.a_loaded(lane, 0); }, down);
+      "sA_store", rung, a_store(tile, 0, 0, 0), [&](int lane) { return tile.a_loaded(lane, 0); }, down);
   print(
-      "sB_store", rung, tile.b_store(0, 0), [&](int lane) { return tile.b_loaded(lane, 0); }, right);
+      "sB_store", rung, b_store(tile, 0, 0), [&](int lane) { return tile.b_loaded(lane, 0); }, right);
   print(
-      "sA_load", rung, tile.a_fragment(0, 0, 0),
+      "sA_load", rung, a_fragment(tile, 0, 0, 0),
       [&](int lane) {
         return Coord{tile.result(lane, 0, 0).row, 0};
       },
       down);
   print(
-      "sB_load", rung, tile.b_fragment(0, 0, 0),
+      "sB_load", rung, b_fragment(tile, 0, 0, 0),
       [&](int lane) {
         return Coord{0, tile.result(lane, 0, 0).col};
       },
@@ -127,14 +128,14 @@ int main() {
   print_shared("06", tile_06);
   print_shared("06b", tile_06b);
   print_results("03", 512, 8, 1, [](int thread, int i, int) {
-    const auto [row, col] = row_major(thread, 64);
-    return Coord{row * 8 + i, col};
+    const auto [row, col] = thread_tile(thread, 64, 8, 1);
+    return Coord{row + i, col};
   });
   print_results("04", 256, 8, 8, [](int thread, int i, int j) { return tile_05.result(thread, i, j); });
   print_results("06", 256, 8, 8, [](int thread, int i, int j) { return tile_06.result(thread, i, j); });
   print_rows("no skew", [](int row, int chunk) { return row * 128 + chunk * 16; });
-  print_rows("11", [](int row, int chunk) { return row * (128 + 16) + chunk * 16; });
-  print_rows("12", [](int row, int chunk) { return swizzled(row, chunk); });
+  print_rows("11", [](int row, int chunk) { return skewed(row, chunk * 16); });
+  print_rows("12", [](int row, int chunk) { return swizzle_128b(row, chunk); });
   print_fragments("16bit", 2);
   print_fragments("tf32", 1);
 }

@@ -16,13 +16,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it f
 from bench.sweep import ROOT, Change, Sweep
 
 LANES = "const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, LANE_ROWS);"
-NO_CARRY = 'static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzle()");'
+NO_CARRY = 'static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzled_column()");'
 FETCH = "load_fragments((k + 1) % BK);"
 ORDER = "const int snake = i % 2 ? TN - 1 - j : j;"
 OPAQUE = 'asm("" : "+r"(lane_row), "+r"(lane_col));'  # hides the map from the compiler: the same code for each of them
 ROWS = "spread(0, i, LANE_ROWS)"
 SPLIT = [("split(i, BM)", ROWS), ("split(j, BN)", "spread(0, j, LANE_COLS)")]  # what 07 calls them
-CARRY = [(f"row + swizzle(k, {ROWS}, BK)", f"swizzle(k, row + {ROWS}, BK)"), (NO_CARRY, "")]  # for tiles where it can
+CARRY = [(f"row + swizzled_column(k, {ROWS}, BK)", f"swizzled_column(k, row + {ROWS}, BK)"), (NO_CARRY, "")]  # for tiles where it can
 
 
 def lanes(row: str, col: str) -> Change:

@@ -30,7 +30,7 @@ def tile(bm: int = 256, bn: int = 128, wm: int = 64, wn: int = 64, stages: int =
     changes = [(f" {name} = {old};", f" {name} = {new};") for name, (old, new) in sizes.items() if old != new]
     rows = bm // wm * (bn // wn) * 4  # that the block copies at once
     if rows % 32:  # then dealing the columns out anew is not a shift by `rows` of them, where results have 16 bits
-        changes += [(" + dealt_column(copy_row, SIZE)", ""), (OF_B, f"dealt_column({OF_B} + copy_row, SIZE)"), BY_SHIFT]
+        changes += [(" + permuted_column(copy_row, SIZE)", ""), (OF_B, f"permuted_column({OF_B} + copy_row, SIZE)"), BY_SHIFT]
     return changes
 
 

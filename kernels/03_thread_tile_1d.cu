@@ -28,7 +28,8 @@ struct Tile {
   static_assert(BM * BK == THREADS && BK * BN == THREADS, "each thread loads one element of A and one of B a tile");
 };
 
-__global__ void __launch_bounds__(Tile::THREADS, THREADS_AN_SM / Tile::THREADS)  // 4 blocks an SM: at most 32 registers
+__global__ void __launch_bounds__(Tile::THREADS,
+                                  THREADS_PER_SM / Tile::THREADS)  // 4 blocks an SM: at most 32 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, TM = Tile::TM;

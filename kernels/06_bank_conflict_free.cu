@@ -4,7 +4,7 @@
 //                   changes of place cure it. A thread takes its 8 rows and columns as 4 + 4, half a tile apart: the
 //                   lanes' 16-byte loads of sB become contiguous. And row m of A is kept in column m ^ (k / 4 * 8) of
 //                   sA: the four lanes that met in a bank, each with another k / 4, now store to different ones.
-// Changed from 05   split() places the thread's results, swizzle() the columns of sA; loop and loads are as before
+// Changed from 05   split() places the thread's results, swizzled_column() the columns of sA; loop and loads are as before
 // Expect            12 wavefronts a warp for each k (05: 20), 16 to store a tile (05: 40): shared memory is no longer
 //                   the narrowest pipe, 1.2 times as fast
 // Limiter now       waiting: between the barriers nothing hides the way to global memory but the SM's other block
@@ -40,7 +40,7 @@ struct Tile {
   // Column of sA[k] that holds row m of A. A warp stores BK / 4 groups of four k, from 128 / BK rows each: flipping m
   // by that many rows for each group sends the groups to different banks. It moves runs of at least four floats as a
   // whole, so a 16-byte load along m finds its four elements side by side.
-  static constexpr __host__ __device__ int swizzle(int k, int m) { return m ^ (k / 4 * (128 / BK)); }
+  static constexpr __host__ __device__ int swizzled_column(int k, int m) { return m ^ (k / 4 * (128 / BK)); }
   // [/places]
 };
 
@@ -48,7 +48,8 @@ struct Tile {
 static_assert([] {
   for (int i = 0; i < Tile::BK * Tile::BM; ++i) {
     const auto [k, m] = row_major(i, Tile::BM);
-    if (Tile::swizzle(k, m) != swizzle(k, m, Tile::BK) || Tile::split(k, m) != split(k, m)) return false;
+    if (Tile::swizzled_column(k, m) != swizzled_column(k, m, Tile::BK) || Tile::split(k, m) != split(k, m))
+      return false;
   }
   return true;
 }());
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
     for (int i = 0; i < Tile::A_LOADS; ++i) {
       gA[i] -= BK;
       // [store-swizzled]
-      const int m = Tile::swizzle(a_k, a_row + i * Tile::A_ROWS);  // the same for all four k
+      const int m = Tile::swizzled_column(a_k, a_row + i * Tile::A_ROWS);  // the same for all four k
       sA[a_k + 0][m] = nextA[i].x;
       sA[a_k + 1][m] = nextA[i].y;
       sA[a_k + 2][m] = nextA[i].z;
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       // [fragments]
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][Tile::swizzle(k, row + Tile::split(i, BM))]));
+      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[k][Tile::swizzled_column(k, row + Tile::split(i, BM))]));
 #pragma unroll
       for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[k][col + Tile::split(j, BN)]));
 #pragma unroll

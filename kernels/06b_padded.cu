@@ -2,7 +2,7 @@
 //
 // Idea              Four unused floats after each row of sA shift the next row by four banks. Of the four lanes that met
 //                   in a bank, each four rows of sA from the next, two and two are now 16 banks apart: half a cure.
-// Changed from 06   sA[BK][BM + 4] and its plain columns, instead of swizzle(); split() comes from common/layout.h
+// Changed from 06   sA[BK][BM + 4] and its plain columns, instead of swizzled_column(); split() comes from common/layout.h
 // Expect            as 06, to within a percent: the same instructions but for a few addresses, the same 12 wavefronts a
 //                   k. A store to sA takes 2 (06: 1), 24 a tile (06: 16); 256 bytes more shared memory
 // Limiter now       as 06. The whole cure would need rows 2 banks apart, which 16-byte loads cannot have: only rows that

@@ -4,7 +4,7 @@
 //                   wait in registers; after it they are stored into the copy that nobody reads. So the way to global
 //                   memory hides behind 1024 FMAs a thread, and one barrier a tile is enough.
 // Changed from 06   sA[2], sB[2]; the first tile is loaded before the loop, guarded because it may be ragged, so that
-//                   the loads in the loop need no guard; split() and swizzle() come from common/layout.h
+//                   the loads in the loop need no guard; split() and swizzled_column() come from common/layout.h
 // Expect            06 stands still from a tile's barrier until its loads are back; with that hidden, 1.2 times as fast
 // Limiter now       the register file and issue slots: 64 shared loads and 68 other instructions for 1024 FMAs, and all
 //                   128 registers in use, so fragments are fetched just before the FMAs that need them
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   const auto store_tile = [&](int buffer) {
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) {
-      const int m = swizzle(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
+      const int m = swizzled_column(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
       sA[buffer][a_k + 0][m] = nextA[i].x;
       sA[buffer][a_k + 1][m] = nextA[i].y;
       sA[buffer][a_k + 2][m] = nextA[i].z;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
     for (int k = 0; k < BK; ++k) {
       alignas(16) float rA[TM], rB[TN];
 #pragma unroll
-      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[buffer][k][swizzle(k, row + split(i, BM), BK)]));
+      for (int i = 0; i < TM; i += 4) store4(&rA[i], load4(&sA[buffer][k][swizzled_column(k, row + split(i, BM), BK)]));
 #pragma unroll
       for (int j = 0; j < TN; j += 4) store4(&rB[j], load4(&sB[buffer][k][col + split(j, BN)]));
 #pragma unroll

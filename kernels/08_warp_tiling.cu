@@ -38,7 +38,7 @@ struct Tile {
   static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
   static_assert(BM % WM == 0 && BN % WN == 0 && LANE_ROWS * LANE_COLS == 32, "whole warps of 32 lanes");
   static_assert(BK % 2 == 0, "the fragments after a tile's last step go into copy 0");
-  static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzle()");
+  static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzled_column()");
 };
 
 /// Four floats with one 16-byte instruction; `p` is a multiple of 16 bytes.
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
   const auto store_tile = [&](int buffer) {
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) {
-      const int m = swizzle(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
+      const int m = swizzled_column(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
       sA[buffer][a_k + 0][m] = nextA[i].x;
       sA[buffer][a_k + 1][m] = nextA[i].y;
       sA[buffer][a_k + 2][m] = nextA[i].z;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
   const auto load_fragments = [&](int k) {
 #pragma unroll
     for (int i = 0; i < TM; i += 4)
-      store4(&rA[k % 2][i], load4(&sA[buffer][k][row + swizzle(k, spread(0, i, LANE_ROWS), BK)]));
+      store4(&rA[k % 2][i], load4(&sA[buffer][k][row + swizzled_column(k, spread(0, i, LANE_ROWS), BK)]));
 #pragma unroll
     for (int j = 0; j < TN; j += 4) store4(&rB[k % 2][j], load4(&sB[buffer][k][col + spread(0, j, LANE_COLS)]));
   };

@@ -3,7 +3,7 @@
 // Idea              The skew moves each row by 16 bytes, so that 8 rows begin in different banks. An XOR does so inside
 //                   the row: its 16-byte chunk c lies in place c ^ row % 8. No byte is wasted, and a row of the tile is
 //                   one aligned line of shared memory.
-// Changed from 11   Tile::place(row, chunk) in place of row * PITCH + chunk * 16, for copies and for loads
+// Changed from 11   Tile::swizzle_128b(row, chunk) in place of row * PITCH + chunk * 16, for copies and for loads
 // Expect            no bank conflict, as in 11, and 64 KB a block instead of 72. By its banks no faster, for 142 more
 //                   instructions a k tile. But of 8 skewed rows 7 lie across two lines: if cp.async writes one line
 //                   a wavefront, 11 takes 248 wavefronts a k tile and this 192; up to 1.3 times as fast
@@ -38,7 +38,9 @@ struct Tile {
   // [place]
   // Byte of a tile at which chunk `chunk` (16 bytes along k) of row `row` lies: XOR with the row's number sends the same
   // chunk of eight neighbouring rows to the eight different 16-byte columns of shared memory.
-  static constexpr __host__ __device__ int place(int row, int chunk) { return row * ROW + (chunk ^ row % 8) * 16; }
+  static constexpr __host__ __device__ int swizzle_128b(int row, int chunk) {
+    return row * ROW + (chunk ^ row % 8) * 16;
+  }
   // [/place]
 };
 
@@ -46,7 +48,7 @@ struct Tile {
 static_assert([] {
   for (int row = 0; row < Tile::BM; ++row)
     for (int chunk = 0; chunk < 8; ++chunk)
-      if (Tile::place(row, chunk) != swizzled(row, chunk)) return false;
+      if (Tile::swizzle_128b(row, chunk) != swizzle_128b(row, chunk)) return false;
   return true;
 }());
 
@@ -83,7 +85,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   float acc[WM / 16][WN / 8][4] = {};
 
   // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
-  const uint32_t s_copy = shared_address(smem) + Tile::place(copy_row, copy_chunk);  // ROWS rows on: the same chunk
+  const uint32_t s_copy =
+      shared_address(smem) + Tile::swizzle_128b(copy_row, copy_chunk);  // ROWS rows on: the same chunk
   const auto copy_tile = [&](int stage, int left) {
     const int bytes = min(max(left, 0), 16);
 #pragma unroll
@@ -114,7 +117,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
         for (int r = 0; r < 4; ++r) {
           const auto [row, word] = mma_a(lane, r);
           rA[i][r] = *reinterpret_cast<const uint32_t*>(
-              &sA[Tile::place(warp_row + i * 16 + row, k / 16 + word / 4) + word % 4 * 4]);
+              &sA[Tile::swizzle_128b(warp_row + i * 16 + row, k / 16 + word / 4) + word % 4 * 4]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
         for (int r = 0; r < 2; ++r) {
           const auto [col, word] = mma_b(lane, r);
           rB[j][r] = *reinterpret_cast<const uint32_t*>(
-              &sB[Tile::place(warp_col + j * 8 + col, k / 16 + word / 4) + word % 4 * 4]);
+              &sB[Tile::swizzle_128b(warp_col + j * 8 + col, k / 16 + word / 4) + word % 4 * 4]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)

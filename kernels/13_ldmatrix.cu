@@ -4,7 +4,7 @@
 //                   wants of it. Each lane names one row: one chunk of the swizzle. It moves words, so TF32 may have
 //                   it as well.
 // Changed from 12   32 ldmatrix a k tile for 128 loads; two addresses a thread, computed before the loop, and an XOR
-//                   for each step along k, for which shared memory is aligned to 128 bytes; swizzled() from
+//                   for each step along k, for which shared memory is aligned to 128 bytes; swizzle_128b() from
 //                   common/layout.h
 // Expect            the same 192 wavefronts for the same mma, so no bound moves; but 233 instructions instead of 466,
 //                   and a load brings four times as much. If half of the waiting goes with them, 1.3 times as fast
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   float acc[WM / 16][WN / 8][4] = {};
 
   // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
-  const uint32_t s_copy = shared_address(smem) + swizzled(copy_row, copy_chunk);  // ROWS rows on: the same chunk
+  const uint32_t s_copy = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);  // ROWS rows on: the same chunk
   const auto copy_tile = [&](int stage, int left) {
     const int bytes = min(max(left, 0), 16);
 #pragma unroll
@@ -86,8 +86,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   // [addresses]
   // The rows that this lane names to ldmatrix, at k = 0: four 8 x 16-byte matrices each of A (two down, two along k) and
   // of B (two along k, two across). A step along k flips bits of the chunk, so it is an XOR here, too.
-  const uint32_t s_a = shared_address(smem) + swizzled(warp_row + lane % 16, lane / 16);
-  const uint32_t s_b = shared_address(smem) + BM * ROW + swizzled(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  const uint32_t s_a = shared_address(smem) + swizzle_128b(warp_row + lane % 16, lane / 16);
+  const uint32_t s_b =
+      shared_address(smem) + BM * ROW + swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
   // [/addresses]
   int stage = 0;
 

@@ -6,7 +6,7 @@
 //                   Columns of B are dealt to the mma so that a lane's results are neighbours: 16 bytes a store.
 // Changed from 13   256 x 128 results a block, 3 stages, one block an SM that walks over tiles; rA[2], rB[2]; every
 //                   address of the loop stays in a register of its own; a second kernel for a ragged K; the rows of B's
-//                   tile in another order, and with that the epilogue; swizzled() comes from common/layout.h
+//                   tile in another order, and with that the epilogue; swizzle_128b() comes from common/layout.h
 // Expect            a quarter fewer copies for each mma than 13, and neither a copy nor a fragment is waited for: with
 //                   barriers and the epilogue left, 6 % of the time, 1.3 times as fast
 // Limiter now       the tensor cores' mma.sync, and what interrupts them: copies, barriers, the epilogue
@@ -41,7 +41,7 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BM + BN) * ROW;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
   static_assert(BM % ROWS == 0 && BN % ROWS == 0, "a copy is of A or of B");
-  static_assert(ROWS % 32 == 0 && WN % 32 == 0, "a thread's rows are alike for swizzled() and dealt_column()");
+  static_assert(ROWS % 32 == 0 && WN % 32 == 0, "a thread's rows are alike for swizzle_128b() and permuted_column()");
   static_assert(COPY_STEPS < STEPS, "all copies of a tile are committed when the next tile is waited for");
 };
 
@@ -67,12 +67,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, ROW);
-  const uint32_t s_copy = shared_address(smem) + swizzled(copy_row, copy_chunk);
+  const uint32_t s_copy = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   uint32_t s_a[STEPS], s_b[STEPS];  // the rows that this lane names to ldmatrix
 #pragma unroll
   for (int k = 0; k < STEPS; ++k) {
-    s_a[k] = shared_address(smem) + swizzled(warp_row + lane % 16, k * 2 + lane / 16);
-    s_b[k] = shared_address(smem) + BM * ROW + swizzled(warp_col + lane % 8 + lane / 16 * 8, k * 2 + lane / 8 % 2);
+    s_a[k] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k * 2 + lane / 16);
+    s_b[k] = shared_address(smem) + BM * ROW + swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k * 2 + lane / 8 % 2);
     keep(s_a[k]), keep(s_b[k]);
   }
 
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // Behind the last tile the last one again, which nobody looks at; past the last row or column the last one, of
     // which nothing is stored. The last tile along k, which may be ragged, comes first.
     const int tile = min(copy_tile, tiles - 1), k = (k_tiles - 1) * ROW + copy_chunk * 16;
-    const int row = tile / tiles_n * BM + copy_row, col = tile % tiles_n * BN + dealt_column(copy_row, SIZE);
+    const int row = tile / tiles_n * BM + copy_row, col = tile % tiles_n * BN + permuted_column(copy_row, SIZE);
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
       const T* start = i < BM / ROWS ? A + static_cast<size_t>(min(row + i * ROWS, M - 1)) * lda

@@ -38,7 +38,7 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BM + BN) * ROW;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
   static_assert(BM % ROWS == 0 && BN % ROWS == 0, "a copy is of A or of B");
-  static_assert(ROWS % 32 == 0 && WN % 32 == 0, "a thread's rows are alike for swizzled() and dealt_column()");
+  static_assert(ROWS % 32 == 0 && WN % 32 == 0, "a thread's rows are alike for swizzle_128b() and permuted_column()");
   static_assert(COPY_STEPS < STEPS, "all copies of a tile are committed when the next tile is waited for");
 };
 
@@ -73,12 +73,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, ROW);
-  const uint32_t s_copy = shared_address(smem) + swizzled(copy_row, copy_chunk);
+  const uint32_t s_copy = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   uint32_t s_a[STEPS], s_b[STEPS];  // the rows that this lane names to ldmatrix
 #pragma unroll
   for (int k = 0; k < STEPS; ++k) {
-    s_a[k] = shared_address(smem) + swizzled(warp_row + lane % 16, k * 2 + lane / 16);
-    s_b[k] = shared_address(smem) + BM * ROW + swizzled(warp_col + lane % 8 + lane / 16 * 8, k * 2 + lane / 8 % 2);
+    s_a[k] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k * 2 + lane / 16);
+    s_b[k] = shared_address(smem) + BM * ROW + swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k * 2 + lane / 8 % 2);
     keep(s_a[k]), keep(s_b[k]);
   }
 
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // Behind the last tile the last one again, which nobody looks at; past the last row or column the last one, of
     // which nothing is stored. The last tile along k, which may be ragged, comes first.
     const auto [tile_row, tile_col] = raster(min(copy_tile, tiles - 1), tiles_m, tiles_n);
-    const int row = tile_row * BM + copy_row, col = tile_col * BN + dealt_column(copy_row, SIZE);
+    const int row = tile_row * BM + copy_row, col = tile_col * BN + permuted_column(copy_row, SIZE);
     const int k = (k_tiles - 1) * ROW + copy_chunk * 16;
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {

@@ -94,7 +94,7 @@ struct SharedCost {
   int ideal = 0;       ///< without a bank conflict
 };
 
-/// The model of common/layout.h, for any set of lanes: `byte` is each lane's address, `bytes` the width of an access.
+/// The model of common/banks.h, for any set of lanes: `byte` is each lane's address, `bytes` the width of an access.
 SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask);
 
 }  // namespace sim

@@ -1,6 +1,8 @@
 // What headers and chapters say of the index maps in common/layout.h: every element once, and how many wavefronts.
 #include "common/layout.h"
 
+#include "common/banks.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,13 +87,13 @@ TEST_P(SharedTileTest, WavefrontsOfEveryAccess) {
   const SharedTile& t = c.tile;
   for (int warp = 0; warp < t.THREADS / 32; ++warp) {
     for (int pass = 0; pass < t.BM * t.BK / 4 / t.THREADS; ++pass)
-      for (int i = 0; i < 4; ++i) EXPECT_EQ(wavefronts(t.a_store(warp, pass, i)).count, c.a_store);
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(wavefronts(a_store(t, warp, pass, i)).count, c.a_store);
     for (int pass = 0; pass < t.BN * t.BK / 4 / t.THREADS; ++pass)
-      EXPECT_EQ(wavefronts(t.b_store(warp, pass)).count, c.b_store);
+      EXPECT_EQ(wavefronts(b_store(t, warp, pass)).count, c.b_store);
     for (int k = 0; k < t.BK; ++k) {
       for (int i = 0; i < t.TM; i += 4) {
-        EXPECT_EQ(wavefronts(t.a_fragment(warp, k, i)).count, c.a_load);
-        EXPECT_EQ(wavefronts(t.b_fragment(warp, k, i)).count, c.b_load);
+        EXPECT_EQ(wavefronts(a_fragment(t, warp, k, i)).count, c.a_load);
+        EXPECT_EQ(wavefronts(b_fragment(t, warp, k, i)).count, c.b_load);
       }
     }
   }
@@ -112,54 +114,47 @@ INSTANTIATE_TEST_SUITE_P(Rungs, SharedTileTest,
 TEST(Padding, OfFourMoreWordsNeverPartsAllFourLanes) {
   for (int padding = 0; padding < BANKS; padding += 4) {
     const SharedTile t{16, padding, false, true};
-    EXPECT_GE(wavefronts(t.a_store(0, 0, 0)).count, wavefronts(tile_06b.a_store(0, 0, 0)).count) << padding;
+    EXPECT_GE(wavefronts(a_store(t, 0, 0, 0)).count, wavefronts(a_store(tile_06b, 0, 0, 0)).count) << padding;
   }
   const SharedTile unaligned{16, 2, false, true};  // parts them, but 16-byte loads of its rows are not aligned
-  EXPECT_EQ(wavefronts(unaligned.a_store(0, 0, 0)).count, 1);
+  EXPECT_EQ(wavefronts(a_store(unaligned, 0, 0, 0)).count, 1);
 }
 
 TEST(RowMajor, ThreadTilesOf03CoverTheBlockOnce) {
   Cover c(64, 64);
   for (int thread = 0; thread < 512; ++thread) {
-    const auto [row, col] = row_major(thread, 64);
-    for (int i = 0; i < 8; ++i) c.take({row * 8 + i, col});
+    const auto [row, col] = thread_tile(thread, 64, 8, 1);
+    for (int i = 0; i < 8; ++i) c.take({row + i, col});
   }
   EXPECT_TRUE(c.once());
 }
 
-template <class Word>
-WarpAccess access(int width, const Word& word) {
-  WarpAccess result{width, {}};
-  for (int lane = 0; lane < 32; ++lane) result.word[lane] = word(lane);
-  return result;
-}
-
 TEST(Wavefronts, ScalarAccess) {
-  EXPECT_EQ(wavefronts(access(1, [](int lane) { return lane; })).count, 1);
-  EXPECT_EQ(wavefronts(access(1, [](int) { return 7; })).count, 1);  // broadcast
-  EXPECT_EQ(wavefronts(access(1, [](int lane) { return lane * 2; })).count, 2);
-  EXPECT_EQ(wavefronts(access(1, [](int lane) { return lane * 32; })).count, 32);
-  EXPECT_EQ(wavefronts(access(1, [](int lane) { return lane * 33; })).count, 1);
+  EXPECT_EQ(wavefronts(warp_access(1, [](int lane) { return lane; })).count, 1);
+  EXPECT_EQ(wavefronts(warp_access(1, [](int) { return 7; })).count, 1);  // broadcast
+  EXPECT_EQ(wavefronts(warp_access(1, [](int lane) { return lane * 2; })).count, 2);
+  EXPECT_EQ(wavefronts(warp_access(1, [](int lane) { return lane * 32; })).count, 32);
+  EXPECT_EQ(wavefronts(warp_access(1, [](int lane) { return lane * 33; })).count, 1);
 }
 
 TEST(Wavefronts, WideAccess) {
-  EXPECT_EQ(wavefronts(access(2, [](int lane) { return lane * 2; })).count, 2);
-  EXPECT_EQ(wavefronts(access(4, [](int lane) { return lane * 4; })).count, 4);
-  EXPECT_EQ(wavefronts(access(4, [](int lane) { return lane / 2 * 4; })).count, 2);   // as lane ^ 1: merged
-  EXPECT_EQ(wavefronts(access(4, [](int lane) { return lane % 16 * 4; })).count, 4);  // as lane ^ 16: not
-  EXPECT_EQ(wavefronts(access(4, [](int lane) { return lane * 8; })).count, 8);
+  EXPECT_EQ(wavefronts(warp_access(2, [](int lane) { return lane * 2; })).count, 2);
+  EXPECT_EQ(wavefronts(warp_access(4, [](int lane) { return lane * 4; })).count, 4);
+  EXPECT_EQ(wavefronts(warp_access(4, [](int lane) { return lane / 2 * 4; })).count, 2);   // as lane ^ 1: merged
+  EXPECT_EQ(wavefronts(warp_access(4, [](int lane) { return lane % 16 * 4; })).count, 4);  // as lane ^ 16: not
+  EXPECT_EQ(wavefronts(warp_access(4, [](int lane) { return lane * 8; })).count, 8);
 }
 
 TEST(Wavefronts, NamesTheWavefrontOfEachLane) {
-  const Wavefronts served = wavefronts(access(1, [](int lane) { return lane * 16; }));
+  const Wavefronts served = wavefronts(warp_access(1, [](int lane) { return lane * 16; }));
   EXPECT_EQ(served.count, 16);
   for (int lane = 0; lane < 32; ++lane) EXPECT_EQ(served.of_lane[lane], lane / 2);
 }
 
 // 04 reads rB, 8 columns a lane, as two 16-byte loads, and rA two k at a time from rows 8 apart, 16 floats each.
 TEST(Wavefronts, FragmentsOf04) {
-  EXPECT_EQ(wavefronts(access(4, [](int lane) { return lane % 16 * 8; })).count, 8);
-  EXPECT_EQ(wavefronts(access(2, [](int lane) { return lane / 16 * 8 * 16; })).count, 2);
+  EXPECT_EQ(wavefronts(warp_access(4, [](int lane) { return lane % 16 * 8; })).count, 8);
+  EXPECT_EQ(wavefronts(warp_access(2, [](int lane) { return lane / 16 * 8 * 16; })).count, 2);
 }
 
 TEST(MmaFragments, HoldEveryElementOnce) {
@@ -211,36 +206,39 @@ INSTANTIATE_TEST_SUITE_P(MmaFragments, Types, testing::Values(1, 2),
 TEST(MmaFragments, AreLoadedFromSkewedRowsWithoutConflicts) {
   for (int r = 0; r < 4; ++r) {
     const auto a = [&](int pitch) {
-      return wavefronts(access(1, [&](int lane) { return mma_a(lane, r).row * pitch + mma_a(lane, r).col; })).count;
+      return wavefronts(warp_access(1, [&](int lane) { return mma_a(lane, r).row * pitch + mma_a(lane, r).col; }))
+          .count;
     };
     EXPECT_EQ(a(36), 1);
     EXPECT_EQ(a(32), 8) << "without the skew";
   }
   for (int r = 0; r < 2; ++r)
-    EXPECT_EQ(wavefronts(access(1, [&](int lane) { return mma_b(lane, r).row * 36 + mma_b(lane, r).col; })).count, 1);
+    EXPECT_EQ(wavefronts(warp_access(1, [&](int lane) { return mma_b(lane, r).row * 36 + mma_b(lane, r).col; })).count,
+              1);
   for (int r = 0; r < 4; r += 2)
-    EXPECT_EQ(wavefronts(access(2, [&](int lane) { return mma_c(lane, r).row * 136 + mma_c(lane, r).col; })).count, 2);
+    EXPECT_EQ(wavefronts(warp_access(2, [&](int lane) { return mma_c(lane, r).row * 136 + mma_c(lane, r).col; })).count,
+              2);
 }
 
 // 14 to 16: vectors of C are `size` results, 4 in FP32 and 8 of 16 bits (16 deals in fours for its scratch in FP32).
-class DealtColumn : public testing::TestWithParam<int> {
+class PermutedColumn : public testing::TestWithParam<int> {
  protected:
   static constexpr int WN = 64;                 // columns of C a warp
   int size() const { return GetParam(); }       // results of a lane side by side
   int quads() const { return 4 * GetParam(); }  // ... of the four lanes of a row
   /// Column of C, from the warp's first, of register `r` of the mma number `j`.
-  int column(int lane, int j, int r) const { return dealt_column(j * 8 + mma_c(lane, r).col, size()); }
+  int column(int lane, int j, int r) const { return permuted_column(j * 8 + mma_c(lane, r).col, size()); }
 };
 
-TEST_P(DealtColumn, StaysInItsGroupAndIsThereOnce) {
+TEST_P(PermutedColumn, StaysInItsGroupAndIsThereOnce) {
   for (int group = 0; group < 256; group += quads()) {
     Cover columns(1, quads());
-    for (int row = group; row < group + quads(); ++row) columns.take({0, dealt_column(row, size()) - group});
+    for (int row = group; row < group + quads(); ++row) columns.take({0, permuted_column(row, size()) - group});
     EXPECT_TRUE(columns.once());
   }
 }
 
-TEST_P(DealtColumn, GivesALaneNeighbouringResults) {
+TEST_P(PermutedColumn, GivesALaneNeighbouringResults) {
   for (int lane = 0; lane < 32; ++lane)
     for (int vector = 0; vector < 2 * WN / quads(); ++vector)  // by turns in rows g and g + 8, as the epilogue has them
       for (int e = 0; e < size(); ++e) {
@@ -250,7 +248,7 @@ TEST_P(DealtColumn, GivesALaneNeighbouringResults) {
       }
 }
 
-TEST_P(DealtColumn, GivesTheFourLanesOfARowOneRun) {
+TEST_P(PermutedColumn, GivesTheFourLanesOfARowOneRun) {
   for (int lane = 0; lane < 32; lane += 4)
     for (int first = 0; first < WN / 8; first += size() / 2)  // mma
       for (int r = 0; r < 4; r += 2) {
@@ -262,13 +260,88 @@ TEST_P(DealtColumn, GivesTheFourLanesOfARowOneRun) {
       }
 }
 
-TEST_P(DealtColumn, OfRowsAMultipleOfItsGroupApartIsThatFarApart) {  // so a thread's copies of B have one distance
+TEST_P(PermutedColumn, OfRowsAMultipleOfItsGroupApartIsThatFarApart) {  // so a thread's copies of B have one distance
   for (int row = 0; row < 128; ++row)
     for (int apart = 0; apart < 128; apart += 32)
-      EXPECT_EQ(dealt_column(row + apart, size()), dealt_column(row, size()) + apart);
+      EXPECT_EQ(permuted_column(row + apart, size()), permuted_column(row, size()) + apart);
 }
 
-INSTANTIATE_TEST_SUITE_P(MmaFragments, DealtColumn, testing::Values(4, 8));
+INSTANTIATE_TEST_SUITE_P(MmaFragments, PermutedColumn, testing::Values(4, 8));
+
+// 15: tiles of C in groups of `group_size_m` tile rows; the last group may be lower.
+TEST(Raster, GivesEveryTileOnce) {
+  for (const int tiles_m : {1, 7, 8, 9, 32}) {
+    for (const int tiles_n : {1, 5, 16}) {
+      for (const int group_size_m : {1, 4, 8, 40}) {
+        Cover c(tiles_m, tiles_n);
+        for (int i = 0; i < tiles_m * tiles_n; ++i) c.take(raster(i, tiles_m, tiles_n, group_size_m));
+        EXPECT_TRUE(c.once()) << tiles_m << " x " << tiles_n << " in groups of " << group_size_m;
+      }
+    }
+  }
+}
+
+TEST(Raster, GoesDownAGroupThenOneToTheRight) {
+  constexpr int M = 11, N = 6, GROUP = 4;  // groups of 4, 4 and 3 tile rows
+  for (int i = 1; i < M * N; ++i) {
+    const Coord last = raster(i - 1, M, N, GROUP), next = raster(i, M, N, GROUP);
+    const int first_row = last.row / GROUP * GROUP, bottom = std::min(first_row + GROUP, M) - 1;
+    if (last.row < bottom)
+      EXPECT_EQ(next, (Coord{last.row + 1, last.col})) << i;
+    else if (last.col < N - 1)
+      EXPECT_EQ(next, (Coord{first_row, last.col + 1})) << i;
+    else
+      EXPECT_EQ(next, (Coord{bottom + 1, 0})) << i;
+  }
+  for (int i = 0; i < M * N; ++i) EXPECT_EQ(raster(i, M, N, 1), row_major(i, N)) << "groups of one row: row by row";
+}
+
+// 16: 16 rows of a warp's results as FP32.
+class ScratchOffset : public testing::TestWithParam<int> {
+ protected:
+  int columns() const { return GetParam(); }
+  /// Wavefronts of an access of 16 bytes per lane, to columns from `place(lane)` on.
+  template <class Place>
+  int count(Place place) const {
+    return wavefronts(warp_access(4,
+                                  [&](int lane) {
+                                    const auto [row, col] = place(lane);
+                                    return scratch_offset(row, col, columns()) / 4;
+                                  }))
+        .count;
+  }
+};
+
+TEST_P(ScratchOffset, GivesEveryChunkAPlaceOfItsOwn) {
+  Cover places(16, columns() / 4);
+  for (int row = 0; row < 16; ++row) {
+    for (int col = 0; col < columns(); col += 4) {
+      const int byte = scratch_offset(row, col, columns());
+      EXPECT_EQ(byte % 16, 0);
+      EXPECT_EQ(byte / (columns() * 4), row);
+      places.take({row, byte % (columns() * 4) / 16});
+    }
+  }
+  EXPECT_TRUE(places.once());
+}
+
+TEST_P(ScratchOffset, IsWrittenAndReadWithoutConflicts) {
+  for (int j = 0; j < columns() / 8; j += 2)  // two mma: with permuted columns, four neighbouring results of a lane
+    for (int r = 0; r < 4; r += 2)
+      EXPECT_EQ(count([&](int lane) { return Coord{mma_c(lane, r).row, j * 8 + lane % 4 * 4}; }), 4);
+  for (const int size : {4, 8}) {  // results of 16 bytes of C: as many floats, four per load
+    for (int first = 0; first < 16 * columns() / size; first += 32)
+      for (int e = 0; e < size; e += 4)
+        EXPECT_EQ(count([&](int lane) {
+                    const auto [row, col] = row_major(first + lane, columns() / size);
+                    return Coord{row, col * size + e};
+                  }),
+                  4)
+            << size << " results per lane";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Epilogue, ScratchOffset, testing::Values(32, 64, 128));
 
 /// A place in a tile of 128 rows of 128 bytes that is asked for by the row and the chunk of 16 bytes.
 constexpr int BM = 128, CHUNKS = 8;
@@ -277,7 +350,7 @@ TEST(Swizzled, GivesEveryChunkAPlaceOfItsOwn) {
   Cover places(1, BM * CHUNKS);
   for (int row = 0; row < BM; ++row) {
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int byte = swizzled(row, chunk);
+      const int byte = swizzle_128b(row, chunk);
       EXPECT_EQ(byte % 16, 0);
       EXPECT_EQ(byte / 128, row) << "a row stays one line";
       places.take({0, byte / 16});
@@ -291,11 +364,11 @@ TEST(Swizzled, FragmentsAreLoadedWithoutConflicts) {
   for (int first = 0; first < BM; first += 8) {
     for (int k = 0; k < 128; k += 32) {
       const auto load = [&](auto fragment, int r) {
-        return wavefronts(access(1,
-                                 [&](int lane) {
-                                   const auto [row, word] = fragment(lane, r);
-                                   return swizzled(first + row, k / 16 + word / 4) / 4 + word % 4;
-                                 }))
+        return wavefronts(warp_access(1,
+                                      [&](int lane) {
+                                        const auto [row, word] = fragment(lane, r);
+                                        return swizzle_128b(first + row, k / 16 + word / 4) / 4 + word % 4;
+                                      }))
             .count;
       };
       for (int r = 0; r < 4 && first + 16 <= BM; ++r) EXPECT_EQ(load(mma_a, r), 1);
@@ -307,14 +380,14 @@ TEST(Swizzled, FragmentsAreLoadedWithoutConflicts) {
 // 11, 12: a warp copies 16 bytes a lane, four rows of 8 chunks. Free of conflicts by banks with the skew as with the XOR;
 // but of 64 rows that a warp copies, 56 lie across two lines with the skew, and so chapter 12 counts 120 lines, not 64.
 TEST(Swizzled, CopiesAreWrittenWithoutConflictsAndByWholeLines) {
-  const auto skewed = [](int row, int chunk) { return row * 144 + chunk * 16; };
+  const auto skewed_chunk = [](int row, int chunk) { return skewed(row, chunk * 16); };
   int lines_skewed = 0, lines_swizzled = 0;
   for (int first = 0; first < BM; first += 4) {
     const auto copy = [&](auto place) {
-      return wavefronts(access(4, [&](int lane) { return place(first + lane / 8, lane % 8) / 4; })).count;
+      return wavefronts(warp_access(4, [&](int lane) { return place(first + lane / 8, lane % 8) / 4; })).count;
     };
-    EXPECT_EQ(copy(swizzled), 4);
-    EXPECT_EQ(copy(skewed), 4);
+    EXPECT_EQ(copy(swizzle_128b), 4);
+    EXPECT_EQ(copy(skewed_chunk), 4);
   }
   for (int row = 0; row < 64; ++row) {
     const auto lines = [&](auto place) {
@@ -322,7 +395,7 @@ TEST(Swizzled, CopiesAreWrittenWithoutConflictsAndByWholeLines) {
       for (int chunk = 0; chunk < CHUNKS; ++chunk) touched.at(static_cast<size_t>(place(row, chunk) / 128)) = true;
       return static_cast<int>(std::count(touched.begin(), touched.end(), true));
     };
-    lines_skewed += lines(skewed), lines_swizzled += lines(swizzled);
+    lines_skewed += lines(skewed_chunk), lines_swizzled += lines(swizzle_128b);
   }
   EXPECT_EQ(lines_skewed, 120);
   EXPECT_EQ(lines_swizzled, 64);
@@ -344,11 +417,11 @@ TEST(Ldmatrix, HandsOutFragmentsWithoutConflicts) {
   for (int first = 0; first < BM; first += 16) {
     for (int k = 0; k < 128; k += 32) {
       const auto load = [&](auto row_of) {
-        return wavefronts(access(4,
-                                 [&](int lane) {
-                                   const auto [row, chunk] = row_of(lane);
-                                   return (swizzled(first + row, chunk) ^ k) / 4;
-                                 }))
+        return wavefronts(warp_access(4,
+                                      [&](int lane) {
+                                        const auto [row, chunk] = row_of(lane);
+                                        return (swizzle_128b(first + row, chunk) ^ k) / 4;
+                                      }))
             .count;
       };
       EXPECT_EQ(load(row_of_a), 4);
@@ -360,7 +433,7 @@ TEST(Ldmatrix, HandsOutFragmentsWithoutConflicts) {
 TEST(Ldmatrix, AStepAlongKIsAnXor) {
   for (int row = 0; row < BM; ++row)
     for (int chunk = 0; chunk < 2; ++chunk)
-      for (int k = 0; k < 128; k += 32) EXPECT_EQ(swizzled(row, chunk) ^ k, swizzled(row, k / 16 + chunk));
+      for (int k = 0; k < 128; k += 32) EXPECT_EQ(swizzle_128b(row, chunk) ^ k, swizzle_128b(row, k / 16 + chunk));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What rung 08 and its chapter say of its maps, counted with wavefronts() of common/layout.h.
-#include "common/layout.h"
+// What rung 08 and its chapter say of its maps, counted with wavefronts() of common/banks.h.
+#include "common/banks.h"
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST(WarpTile, LoadsOfATakeFourWavefrontsAndOfBTwo) {
     for (int k = 0; k < BK; ++k) {
       for (int i = 0; i < TM; i += 4) {
         const auto a_word = [&](int t) {
-          return k * BM + first_result(t).row + swizzle(k, spread(0, i, LANE_ROWS), BK);
+          return k * BM + first_result(t).row + swizzled_column(k, spread(0, i, LANE_ROWS), BK);
         };
         EXPECT_EQ(warp_wavefronts(warp, 16, a_word), 4) << "A, k " << k << ", i " << i;
       }
@@ -85,13 +85,14 @@ TEST(WarpTile, OtherLaneMapsMergeOtherLoads) {
   EXPECT_EQ(warp_wavefronts(0, 16, diagonal_b), 4);
 }
 
-// The fragment of rows i comes from column first + swizzle(k, i): right only where no carry or borrow crosses the sum.
+// The fragment of rows i comes from column first + swizzled_column(k, i): right only where no carry or borrow crosses the sum.
 TEST(WarpTile, FragmentsAreFoundWhereTheyWereStored) {
   for (int thread = 0; thread < THREADS; ++thread) {
     for (int k = 0; k < BK; ++k) {
       for (int i = 0; i < TM; i += 4) {
         const int m = first_result(thread).row;
-        EXPECT_EQ(m + swizzle(k, spread(0, i, LANE_ROWS), BK), swizzle(k, m + spread(0, i, LANE_ROWS), BK))
+        EXPECT_EQ(m + swizzled_column(k, spread(0, i, LANE_ROWS), BK),
+                  swizzled_column(k, m + spread(0, i, LANE_ROWS), BK))
             << "thread " << thread << ", k " << k;
       }
     }
@@ -103,7 +104,7 @@ TEST(WarpTile, StoresOfTheTilesAreConflictFree) {
     for (int e = 0; e < 4; ++e) {
       const auto a_word = [&](int t) {
         const Coord a = row_major(t, BK / 4);
-        return (a.col * 4 + e) * BM + swizzle(a.col * 4, a.row, BK);
+        return (a.col * 4 + e) * BM + swizzled_column(a.col * 4, a.row, BK);
       };
       EXPECT_EQ(warp_wavefronts(warp, 4, a_word), 1) << "A, element " << e;
     }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/layout.h"
+#include "common/banks.h"
 #include "sim/executor/executor.h"
 #include "sim/executor/shared_memory.h"
 #include "sim/ptx/parser.h"
