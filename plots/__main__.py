@@ -6,16 +6,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from plots import committed, counters, documents, report, style
-from plots.data import is_simulation, load, load_simulation
+from plots.data.counters import counted
+from plots.data.results import is_simulation, load, load_simulation
+from plots.data.rungs import ROOT
+from plots.data.selection import tables
+from plots.documents import chapters, committed, report
 from plots.errors import InputError
-from plots.figures import KINDS
-from plots.rungs import ROOT
-from plots.selection import tables
+from plots.figures import counters, style
+from plots.figures.kinds import KINDS
 
 GENERATED = {
-    "readme": ("fill the generated blocks of README.md", documents.update_readme),
-    "docs": ("fill the generated blocks of docs/*.md", documents.update_docs),
+    "readme": ("fill the generated blocks of README.md", chapters.update_readme),
+    "docs": ("fill the generated blocks of docs/*.md", chapters.update_docs),
     "recorded": ("the figures of the recorded results, into docs/img/recorded", committed.update_recorded),
 }
 
@@ -81,7 +83,7 @@ def _draw(options: argparse.Namespace) -> int:
 def _draw_counters(options: argparse.Namespace) -> int:
     if not is_simulation(options.results):
         raise InputError(f"{options.results}: no counts.csv of the simulator in it")
-    found = counters.counted(load_simulation(options.results))
+    found = counted(load_simulation(options.results))
     if not found:
         raise InputError(f"{options.results}: counts.csv holds no counters")
     for table in found:
@@ -94,7 +96,7 @@ def _draw_counters(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     if is_simulation(options.results):
         simulation = load_simulation(options.results)
-        written = report.write_simulation(simulation, documents.recorded(ROOT), options.out)
+        written = report.write_simulation(simulation, chapters.recorded(ROOT), options.out)
         print(report.verdict(simulation))
         for path in written:
             print(path)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import accuracy
+from plots.tables import accuracy
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "build/bin/accuracy"

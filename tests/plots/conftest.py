@@ -6,8 +6,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 import pytest
 import synthetic
 
-from plots.data import load
-from plots.selection import tables
+from plots.data.results import load
+from plots.data.selection import tables
 
 
 @pytest.fixture

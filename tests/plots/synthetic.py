@@ -4,8 +4,8 @@ import csv
 import json
 from pathlib import Path
 
-from plots.data import CEILING_COLUMNS, COLUMNS
-from plots.units import Shape
+from plots.data.results import CEILING_COLUMNS, COLUMNS
+from plots.data.units import Shape
 
 GPU = "Synthetic GPU 9000"
 SIMULATOR = "Simulated Synthetic GPU"

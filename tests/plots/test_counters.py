@@ -9,10 +9,12 @@ from synthetic import write_simulation
 from test_figures import drawn_texts
 from test_report import Page, report
 
-from plots import counters, documents, style
 from plots.__main__ import main
-from plots.data import load, load_simulation
-from plots.units import Shape, digits
+from plots.data.counters import counted
+from plots.data.results import load, load_simulation
+from plots.data.units import Shape, digits
+from plots.documents import chapters
+from plots.figures import counters, style
 
 SIZE = Shape(512, 512, 512)
 
@@ -24,7 +26,7 @@ def simulated(tmp_path):
 
 @pytest.fixture
 def table(simulated):
-    return counters.counted(load_simulation(simulated))[-1]
+    return counted(load_simulation(simulated))[-1]
 
 
 def test_counters_are_told_for_each_fma(table):
@@ -38,7 +40,7 @@ def test_counters_are_told_for_each_fma(table):
 
 def test_rows_that_are_not_right_are_not_counted(tmp_path):
     rows = [row("01_naive", SIZE), row("02_smem_tiling", SIZE, status="wrong", reason="1 element wrong")]
-    (table,) = counters.counted(load_simulation(write_simulation(tmp_path, rows)))
+    (table,) = counted(load_simulation(write_simulation(tmp_path, rows)))
     assert list(table.rows) == ["01_naive"]
 
 
@@ -60,7 +62,7 @@ def test_the_figure_shows_the_numbers_and_no_text_touches_another(table, monkeyp
 
 
 def test_the_report_shows_counters_first_and_what_a_gpu_did_below(simulated, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "recorded", lambda root: load(folder))
+    monkeypatch.setattr(chapters, "recorded", lambda root: load(folder))
     html, summary = report(simulated, tmp_path / "out")
     assert "There was no GPU." in html
     label = f"measured on {synthetic.GPU} on 2001-02-03, not on the machine"
@@ -76,14 +78,14 @@ def test_the_report_shows_counters_first_and_what_a_gpu_did_below(simulated, fol
 
 
 def test_the_report_without_recorded_results(simulated, tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "recorded", lambda root: None)
+    monkeypatch.setattr(chapters, "recorded", lambda root: None)
     html, summary = report(simulated, tmp_path / "out")
     assert "Recorded" not in html + summary and "Counted, f32, at 256³" in html
     assert Page(html).open == []
 
 
 def test_a_wrong_rung_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "recorded", lambda root: None)
+    monkeypatch.setattr(chapters, "recorded", lambda root: None)
     rows = [row("01_naive", SIZE), row("02_smem_tiling", SIZE, status="failed", reason="race on shared memory")]
     html, _ = report(write_simulation(tmp_path / "simulated", rows), tmp_path / "out")
     assert "2 rungs: 11 of 12 products are right." in html

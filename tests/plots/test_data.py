@@ -6,10 +6,10 @@ import pytest
 import synthetic
 from synthetic import row, write_folder, write_rows
 
-from plots.data import COLUMNS, COUNTERS, is_simulation, load, load_simulation, read_rows
+from plots.data.results import COLUMNS, COUNTERS, is_simulation, load, load_simulation, read_rows
+from plots.data.selection import tables
+from plots.data.units import Shape
 from plots.errors import InputError
-from plots.selection import tables
-from plots.units import Shape
 
 SIZE = Shape(4096, 4096, 4096)
 ROOT = Path(__file__).parents[2]

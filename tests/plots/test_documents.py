@@ -7,8 +7,8 @@ import synthetic
 from synthetic import write_folder
 
 from plots.__main__ import main
-from plots.blocks import fill
-from plots.documents import GPU
+from plots.documents.blocks import fill
+from plots.documents.chapters import GPU
 from plots.errors import InputError
 
 KERNELS = ["05_float4", "06_bank_conflict_free", "06b_padded"]

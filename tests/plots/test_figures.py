@@ -8,11 +8,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from synthetic import row, waived, write_folder
 
-from plots import gflops, heatmap, ladder, roofline, style
-from plots.data import load
-from plots.labels import spread
-from plots.selection import tables
-from plots.units import Shape, ratio, tflops
+from plots.data.results import load
+from plots.data.selection import tables
+from plots.data.units import Shape, ratio, tflops
+from plots.figures import gflops, heatmap, ladder, roofline, style
+from plots.figures.labels import spread
 
 SIZE = Shape(4096, 4096, 4096)
 ODD = Shape(1020, 1020, 1020)

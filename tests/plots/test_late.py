@@ -5,8 +5,8 @@ import synthetic
 from synthetic import tensor_row, write_rows
 
 from plots.__main__ import main
-from plots.documents import GPU
-from plots.units import Shape
+from plots.data.units import Shape
+from plots.documents.chapters import GPU
 
 RUNGS = {"16_epilogue": 0.78, "14_multistage": 0.72, "15_block_raster": 0.75}
 LARGE, HEADLINE = Shape(16384, 16384, 4096), Shape(4096, 4096, 4096)

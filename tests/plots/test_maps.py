@@ -10,9 +10,9 @@ import pytest
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
-from plots import fragments, maps, pictures, rows
 from plots.__main__ import main
 from plots.errors import InputError
+from plots.maps import fragments, index_maps, pictures, rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,17 +24,17 @@ def printed(tmp_path_factory):
         pytest.skip("no C++ compiler for bench/maps.cpp")
     program = tmp_path_factory.mktemp("maps") / "maps"
     subprocess.run([compiler, "-std=c++20", f"-I{ROOT}", ROOT / "bench/maps.cpp", "-o", program], check=True)
-    return maps.run(program)
+    return index_maps.run(program)
 
 
 @pytest.fixture(scope="module")
 def read(printed):
-    return maps.parse(printed, "maps")
+    return index_maps.parse(printed, "maps")
 
 
 @pytest.fixture(scope="module")
 def drawings(read):
-    return maps.figures(read) | fragments.figures(read) | rows.figures(read) | pictures.figures(ROOT)
+    return index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | pictures.figures(ROOT)
 
 
 def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
@@ -86,7 +86,7 @@ def test_every_lane_and_wavefront_of_a_load_is_drawn(read, drawings):
 def test_regions_cover_every_element_once(read):
     owner = {(touch.row, touch.col): touch.thread for touch in read["C", "06"]}
     covered = {}
-    for thread, (row, col, height, width) in maps._regions(owner):
+    for thread, (row, col, height, width) in index_maps._regions(owner):
         for place in itertools.product(range(row, row + height), range(col, col + width)):
             assert place not in covered
             covered[place] = thread
@@ -139,6 +139,6 @@ def test_the_thread_maps_are_those_of_the_kernels(stem, along):
 
 def test_a_wrong_line_is_named():
     with pytest.raises(InputError, match="maps:2: expected 8 fields"):
-        maps.parse(",".join(maps.HEADER) + "\nC,03,0,0\n", "maps")
+        index_maps.parse(",".join(index_maps.HEADER) + "\nC,03,0,0\n", "maps")
     with pytest.raises(InputError, match="maps:1: expected the header"):
-        maps.parse("a,b\n", "maps")
+        index_maps.parse("a,b\n", "maps")

@@ -7,7 +7,7 @@ import synthetic
 from synthetic import write_folder
 
 from plots.__main__ import main
-from plots.documents import GPU
+from plots.documents.chapters import GPU
 
 HEAD = ["kernel", "m", "n", "k", "group", "metric", "value", "unit", "ncu"]
 VALUES = {

@@ -9,7 +9,7 @@ import synthetic
 from synthetic import row, waived, write_folder, write_rows
 
 from plots.__main__ import main
-from plots.units import Shape, ratio, tflops
+from plots.data.units import Shape, ratio, tflops
 
 SIZE = Shape(4096, 4096, 4096)
 VOID = {"meta", "link", "br", "hr", "img"}

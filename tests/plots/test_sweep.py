@@ -7,10 +7,10 @@ import pytest
 from synthetic import tensor_row
 
 from bench.sweep import SPILLS
-from plots import sweep
 from plots.__main__ import main
-from plots.documents import GPU
-from plots.units import Shape
+from plots.data.units import Shape
+from plots.documents.chapters import GPU
+from plots.tables import sweep
 
 ROOT = Path(__file__).parents[2]
 SHAPE = Shape(4096, 4096, 4096)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from plots.units import MISSING, Shape, compulsory_bytes, digits, gflops, ratio, tflops
+from plots.data.units import MISSING, Shape, compulsory_bytes, digits, gflops, ratio, tflops
 
 
 def test_gflops_is_two_mnk_over_time():

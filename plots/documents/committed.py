@@ -3,12 +3,13 @@
 import hashlib
 from pathlib import Path
 
-from plots import fragments, maps, pictures, rows, style
-from plots.data import load
-from plots.documents import GPU, IMAGES
+from plots.data.results import load
+from plots.data.selection import tables
+from plots.documents.chapters import GPU, IMAGES
 from plots.errors import InputError
-from plots.figures import drawable
-from plots.selection import tables
+from plots.figures import style
+from plots.figures.kinds import drawable
+from plots.maps import fragments, index_maps, pictures, rows
 
 
 def update_recorded(root: Path, check: bool) -> list[str]:
@@ -40,9 +41,9 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     program = root / "build" / "bin" / "maps"
     if printed and not printed.is_file():
         raise InputError(f"{printed}: no such file")
-    text = printed.read_text(encoding="utf-8") if printed else maps.run(program)
-    read = maps.parse(text, str(printed or program))
-    drawings = maps.figures(read) | fragments.figures(read) | rows.figures(read) | pictures.figures(root)
+    text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
+    read = index_maps.parse(text, str(printed or program))
+    drawings = index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | pictures.figures(root)
     stale = []
     for name, drawing in drawings.items():
         file = f"docs/img/{name}.svg"

@@ -5,11 +5,11 @@ import math
 import re
 from pathlib import Path
 
+from plots.data.rungs import number
+from plots.data.selection import OPERAND_BYTES
+from plots.data.units import MISSING, Shape, digits, whole
 from plots.errors import InputError
-from plots.grid import Grid
-from plots.rungs import number
-from plots.selection import OPERAND_BYTES
-from plots.units import MISSING, Shape, digits, whole
+from plots.tables.grid import Grid
 
 STALLS = ("math pipe throttle", "wait", "long scoreboard", "short scoreboard", "mio throttle", "barrier")
 

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from plots.errors import InputError
-from plots.grid import Grid
+from plots.tables.grid import Grid
 
 FILE = "bench/recorded/accuracy.csv"
 DATA = {"normal": "standard normal", "positive": "uniform, 0 to 1"}

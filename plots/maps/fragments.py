@@ -1,7 +1,7 @@
 """Figures of the fragments of mma.sync: which lane holds which element of A, B and C, and in which register."""
 
-from plots.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, Drawing
-from plots.maps import Maps
+from plots.maps.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, Drawing
+from plots.maps.index_maps import Maps
 
 REGISTERS = [BLUE, ORANGE, GREEN, PURPLE]
 PICKED = 6  # the lane that is drawn in full colour

@@ -5,11 +5,11 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from plots import style
-from plots.families import by_family
-from plots.rungs import number
-from plots.selection import Table
-from plots.units import Shape, ratio
+from plots.data.families import by_family
+from plots.data.rungs import number
+from plots.data.selection import Table
+from plots.data.units import Shape, ratio
+from plots.figures import style
 
 RAMP = matplotlib.colormaps["PuOr"]
 ROW = 0.27  # inches

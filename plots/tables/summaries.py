@@ -4,13 +4,13 @@ from collections import Counter
 
 import pandas as pd
 
-from plots.data import Results
-from plots.families import by_family
-from plots.grid import Grid
-from plots.ladder import gain_text
-from plots.rungs import RungFile, number
-from plots.selection import PER_CLK, Table, select
-from plots.units import MISSING, Shape, digits, kib, quotient, ratio, tflops, whole
+from plots.data.families import by_family
+from plots.data.results import Results
+from plots.data.rungs import RungFile, number
+from plots.data.selection import PER_CLK, Table, select
+from plots.data.units import MISSING, Shape, digits, kib, quotient, ratio, tflops, whole
+from plots.figures.ladder import gain_text
+from plots.tables.grid import Grid
 
 PER_CLOCK = "FLOP/clk/SM (of ceiling)"
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from plots.data import Results
-from plots.families import family
-from plots.rungs import order
-from plots.units import Shape
+from plots.data.families import family
+from plots.data.results import Results
+from plots.data.rungs import order
+from plots.data.units import Shape
 
 NAN = float("nan")
 HEADLINE = Shape(4096, 4096, 4096)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from plots.data.units import Shape, gflops
 from plots.errors import InputError
-from plots.units import Shape, gflops
 
 CELL = ["kernel", "type", "out", "m", "n", "k", "alpha", "beta", "ld_pad", "init", "l2", "protocol"]
 COUNTERS = [  # of the simulator; empty on a GPU

@@ -9,10 +9,10 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
-from plots import style
-from plots.labels import Label, label_right
-from plots.selection import Table
-from plots.units import Shape, compulsory_bytes, digits
+from plots.data.selection import Table
+from plots.data.units import Shape, compulsory_bytes, digits
+from plots.figures import style
+from plots.figures.labels import Label, label_right
 
 APART = 3.5  # least quotient of two intensities in the figure
 

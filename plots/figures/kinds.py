@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from plots import gflops, heatmap, ladder, roofline
-from plots.selection import Table
+from plots.data.selection import Table
+from plots.figures import gflops, heatmap, ladder, roofline
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ import math
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from plots import style
-from plots.labels import Label, label_right
-from plots.selection import Table
-from plots.units import Shape, tflops
+from plots.data.selection import Table
+from plots.data.units import Shape, tflops
+from plots.figures import style
+from plots.figures.labels import Label, label_right
 
 BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0)}
 

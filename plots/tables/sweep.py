@@ -5,9 +5,9 @@ from pathlib import Path
 
 from bench import sweep_14
 from bench.sweep import SPILLS
+from plots.data.units import MISSING, Shape, kib, whole
 from plots.errors import InputError
-from plots.grid import Grid
-from plots.units import MISSING, Shape, kib, whole
+from plots.tables.grid import Grid
 
 VARIANTS = {"14": sweep_14.VARIANTS}
 AS_WRITTEN = "as_written"

@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from plots import accuracy, excerpt, late, profiled, sweep
-from plots.blocks import update
-from plots.data import Results, load, read_rows
+from plots.data.results import Results, load, read_rows
+from plots.data.rungs import is_variant, number, order, predecessor, read_rungs
+from plots.data.selection import Table, tables
+from plots.data.units import Shape, digits, kib, ratio, tflops, whole
+from plots.documents import excerpt
+from plots.documents.blocks import update
 from plots.errors import InputError
-from plots.grid import Grid
-from plots.ladder import gain, gain_text
-from plots.rungs import is_variant, number, order, predecessor, read_rungs
-from plots.selection import Table, tables
-from plots.summaries import PER_CLOCK, ceiling_grid, per_clock
-from plots.units import Shape, digits, kib, ratio, tflops, whole
+from plots.figures.ladder import gain, gain_text
+from plots.tables import accuracy, conditions, profiled, sweep
+from plots.tables.grid import Grid
+from plots.tables.summaries import PER_CLOCK, ceiling_grid, per_clock
 
 GPU = "nvidia-h200"  # whose recorded results README and the chapters show
 MEASURED_SIZES = [Shape(n, n, n) for n in (2048, 4096, 8192)]
@@ -134,11 +135,11 @@ def counted(root: Path, what: str, rungs: list[str]) -> str:
 
 def late_rungs(root: Path) -> str:
     """The chapters' tables of rungs 14 to 16 beyond 4096 cubed, FP32 results and beta = 0."""
-    files = [root / "bench" / "recorded" / GPU / f"late_{protocol}.csv" for protocol in late.PROTOCOLS]
+    files = [root / "bench" / "recorded" / GPU / f"late_{protocol}.csv" for protocol in conditions.PROTOCOLS]
     if not all(file.is_file() for file in files):
         return NOT_YET
     rows = pd.concat([read_rows(file, []) for file in files], ignore_index=True)
-    return "\n\n".join([*(grid.markdown() for grid in late.grids(rows)), source_line(rows, "late_*.csv")])
+    return "\n\n".join([*(grid.markdown() for grid in conditions.grids(rows)), source_line(rows, "late_*.csv")])
 
 
 def _stem(table: Table, rung: str) -> str:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from plots.drawing import BLUE, GREEN, GRID, INK, ORANGE, Drawing
 from plots.errors import InputError
+from plots.maps.drawing import BLUE, GREEN, GRID, INK, ORANGE, Drawing
 
 SECTOR = 8  # floats of 4 bytes in a sector of 32 bytes
 LANES = range(32)

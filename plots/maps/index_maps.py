@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from plots.drawing import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, Drawing
 from plots.errors import InputError
+from plots.maps.drawing import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, Drawing
 
 HEADER = ["map", "rung", "thread", "row", "col", "word", "bank", "wavefront"]
 BANKS = 32

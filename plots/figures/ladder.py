@@ -5,10 +5,10 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots import style
-from plots.rungs import is_variant, number, predecessor
-from plots.selection import Table
-from plots.units import Shape, digits, quotient, ratio, tflops
+from plots.data.rungs import is_variant, number, predecessor
+from plots.data.selection import Table
+from plots.data.units import Shape, digits, quotient, ratio, tflops
+from plots.figures import style
 
 COLUMNS = {"TFLOP/s": 1.13, "gain": 1.40, "of cuBLAS": 1.60}  # right edges, in axes widths
 

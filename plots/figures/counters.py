@@ -1,85 +1,16 @@
 """What the simulator counted, rung by rung: global loads and stores, wavefronts of shared memory, instructions."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots import style
-from plots.data import Simulation
-from plots.grid import Grid
-from plots.rungs import is_variant, order
-from plots.units import Shape, digits
+from plots.data.counters import Counted
+from plots.data.rungs import is_variant
+from plots.data.units import digits
+from plots.figures import style
 
-SECTOR_BYTES = 32
-WARP = 32
 GLOBAL, IDEAL, CONFLICTS, PLAIN = "#3b6fa0", "#3f8f6b", "#d55e00", "#6f6f6f"
 PANELS = [(0.205, 0.215), (0.475, 0.215), (0.745, 0.215)]  # left edge and width of each
 BESIDE = {"ha": "left", "va": "center", "fontsize": 9, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8}}
-
-
-@dataclass(frozen=True)
-class Counted:
-    """The counters of one type at one shape, of every kernel that came out right."""
-
-    type: str
-    shape: Shape
-    rows: dict[str, Any]  # kernel, in ladder order -> row with the CSV's columns as attributes
-
-    def loaded(self, kernel: str) -> float:
-        """Bytes that global loads move, in whole sectors; a GPU takes some of them from L1."""
-        return self.rows[kernel].sim_global_load_sectors * SECTOR_BYTES
-
-    def stored(self, kernel: str) -> float:
-        """Bytes that global stores move, in whole sectors."""
-        return self.rows[kernel].sim_global_store_sectors * SECTOR_BYTES
-
-    def excess(self, kernel: str) -> float:
-        """Wavefronts beyond the fewest that the bytes need: bank conflicts."""
-        return self.rows[kernel].sim_shared_wavefronts - self.rows[kernel].sim_shared_ideal
-
-    def an_fma(self, count: float) -> float:
-        """A count for each of the M·N·K multiply-adds."""
-        return count / (self.shape.flop / 2)
-
-    def instructions_an_fma(self, kernel: str) -> float:
-        """Warp instructions of PTX for each FMA of a warp."""
-        return self.an_fma(WARP * self.rows[kernel].sim_warp_instructions)
-
-    def for_four_fmas(self, wavefronts: float) -> float:
-        """Wavefronts for four FMAs of a warp, which an SM starts in the time of one wavefront."""
-        return self.an_fma(4 * WARP * wavefronts)
-
-
-def counted(simulation: Simulation) -> list[Counted]:
-    """The counters by type and shape, small shapes first."""
-    frame = simulation.counts[(simulation.counts["status"] == "ok") & simulation.counts["sim_warp_instructions"].notna()]
-    tables = []
-    for (kind, shape), rows in frame.groupby(["type", "shape"], sort=False):
-        by_kernel = {row.kernel: row for row in sorted(rows.itertuples(), key=lambda row: order(row.kernel))}
-        tables.append(Counted(str(kind), shape, by_kernel))
-    return sorted(tables, key=lambda table: (table.type, table.shape.flop, table.shape))
-
-
-def grid(table: Counted) -> Grid:
-    """Every counter of every rung."""
-    head = ["rung", "loaded, MB in sectors", "asked for by lanes, MB", "stored, MB in sectors", "shared wavefronts"]
-    head += ["of them conflicts"]
-    head += ["wavefronts for 4 FMAs", "PTX warp instructions", "instructions an FMA", "warps at barriers"]
-    rows = []
-    for kernel, row in table.rows.items():
-        cells = [
-            *(digits(size / 1e6) for size in (table.loaded(kernel), row.sim_global_load_bytes, table.stored(kernel))),
-            f"{row.sim_shared_wavefronts:,.0f}",
-            f"{table.excess(kernel):,.0f}",
-            digits(table.for_four_fmas(row.sim_shared_wavefronts)),
-            f"{row.sim_warp_instructions:,.0f}",
-            digits(table.instructions_an_fma(kernel)),
-            f"{row.sim_barriers:,.0f}",
-        ]
-        rows.append([kernel, *cells])
-    return Grid(head, rows)
 
 
 def draw(table: Counted) -> Figure:

@@ -8,13 +8,16 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from plots import counters, style, summaries
-from plots.data import Results, Simulation
-from plots.figures import KINDS, Kind, drawable
-from plots.grid import Grid
-from plots.rungs import RungFile, read_rungs
-from plots.selection import Table, tables
-from plots.units import MISSING, digits, ratio, tflops, whole
+from plots.data.counters import Counted, counted
+from plots.data.results import Results, Simulation
+from plots.data.rungs import RungFile, read_rungs
+from plots.data.selection import Table, tables
+from plots.data.units import MISSING, digits, ratio, tflops, whole
+from plots.figures import counters, style
+from plots.figures.kinds import KINDS, Kind, drawable
+from plots.tables import summaries
+from plots.tables.counters import counter_grid
+from plots.tables.grid import Grid
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -45,7 +48,7 @@ class Section:
 class CountedSection:
     """What the simulator counted at one shape."""
 
-    table: counters.Counted
+    table: Counted
     grid: Grid
     plot: Plot
 
@@ -63,7 +66,7 @@ def write_simulation(simulation: Simulation, recorded: Results | None, out: Path
         "date": simulation.counts["utc"].max()[:10] if len(simulation.counts) else "unknown date",
         "simulation": simulation,
         "verdict": verdict(simulation),
-        "counted": [_counted_section(table, out / "plots") for table in counters.counted(simulation)],
+        "counted": [_counted_section(table, out / "plots") for table in counted(simulation)],
         "simulated_checks": summaries.check_grid(simulation.counts, simulation.check),
         "simulated_refused": summaries.refused_grid(simulation.counts, simulation.check),
         "simulated_environment": _environment_grid(simulation.environment),
@@ -112,7 +115,7 @@ def verdict(simulation: Simulation) -> str:
     return f"{kernels} rungs: {status.get('ok', 0)} of {checked} products are right{waived}. Counted, not timed."
 
 
-def _counted_section(table: counters.Counted, folder: Path) -> CountedSection:
+def _counted_section(table: Counted, folder: Path) -> CountedSection:
     fig = counters.draw(table)
     name = f"counters_{table.type}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
     style.save(fig, folder, name)
@@ -122,7 +125,7 @@ def _counted_section(table: counters.Counted, folder: Path) -> CountedSection:
         "memory for four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions for each FMA; 1 "
         "is the best. Hatched: variants and counter-examples."
     )
-    return CountedSection(table, counters.grid(table), Plot(title, caption, inline_svg(style.svg(fig), name, title)))
+    return CountedSection(table, counter_grid(table), Plot(title, caption, inline_svg(style.svg(fig), name, title)))
 
 
 def _render(template: str, context: dict) -> str:

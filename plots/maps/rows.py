@@ -1,7 +1,7 @@
 """Figures of tiles in rows of 128 bytes, for chapters 12 and 13: without a skew, with it (11) and swizzled (12)."""
 
-from plots.drawing import GRID, INK, ORANGE, Drawing
-from plots.maps import BANKS, Maps, shade, wavefronts
+from plots.maps.drawing import GRID, INK, ORANGE, Drawing
+from plots.maps.index_maps import BANKS, Maps, shade, wavefronts
 
 LAYOUTS = {"no skew": "no skew: rows of 128 bytes", "11": "11: rows of 128 + 16 bytes", "12": "12: an XOR within the row"}
 PICKED = 2  # the chunk that is picked out

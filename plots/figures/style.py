@@ -13,7 +13,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from plots.rungs import is_variant
+from plots.data.rungs import is_variant
 
 INK = "#222222"
 FAINT = "#8a8a8a"

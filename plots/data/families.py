@@ -4,8 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from plots.rungs import ROOT
-from plots.units import Shape
+from plots.data.rungs import ROOT
+from plots.data.units import Shape
 
 SOURCE = Path("bench/shape_families.cpp")
 OTHER = "other"

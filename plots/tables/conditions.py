@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from plots.grid import Grid
-from plots.rungs import number, order
-from plots.units import MISSING, digits, ratio, whole
+from plots.data.rungs import number, order
+from plots.data.units import MISSING, digits, ratio, whole
+from plots.tables.grid import Grid
 
 PROTOCOLS = ("rounds", "steady")
 CONDITION = ["shape", "out", "beta"]  # a row each, in the order of the file

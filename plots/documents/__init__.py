@@ -1,0 +1,1 @@
+"""What is written: the generated blocks of README and docs, the committed figures, the report."""

@@ -1,0 +1,1 @@
+"""Figures drawn by matplotlib, from the rows of one type."""

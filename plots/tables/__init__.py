@@ -1,0 +1,1 @@
+"""Tables, each a Grid of strings that HTML and Markdown share."""
