@@ -10,6 +10,7 @@
 #include "common/harness/error.h"
 #include "common/harness/measure.h"
 #include "common/harness/operands.h"
+#include "common/harness/options.h"
 #include "common/harness/sm_clock.h"
 #include "common/operand_types.h"
 #include "common/rung.h"
@@ -170,30 +171,23 @@ Run median(const Launch& launch) {
   return {quantile(times, 0.5), quantile(clocks, 0.5)};
 }
 
-bool holds(const std::vector<Ceiling>& ceilings, const std::string& name) {
-  return std::any_of(ceilings.begin(), ceilings.end(), [&](const Ceiling& c) { return c.name == name; });
-}
-
-double value_of(const std::vector<Ceiling>& ceilings, const std::string& name) {
+const Ceiling* find(const std::vector<Ceiling>& ceilings, const std::string& name) {
   const auto found = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& c) { return c.name == name; });
-  if (found == ceilings.end()) throw std::runtime_error("no ceiling called " + name);
-  return found->value;
+  return found == ceilings.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
-std::string compute_ceiling(Type type) {
-  switch (type) {
-    case Type::f32:
-      return "fp32_fma";
-    case Type::tf32:
-      return "mma_tf32";
-    case Type::bf16:
-      return "mma_bf16";
-    case Type::f16:
-      return "mma_f16";
+std::string ceiling_name(Unit unit, Type type) {
+  switch (unit) {
+    case Unit::cuda_cores:
+      return "fp32_fma";  // whatever the operands are: sums are FP32
+    case Unit::mma_sync:
+      return "mma_" + name(type);
+    case Unit::wgmma:
+      return "wgmma_" + name(type);
   }
-  throw std::logic_error("no such type");
+  throw std::logic_error("no such unit");
 }
 
 std::vector<Ceiling> measure_ceilings(const Device& device) {
@@ -202,18 +196,18 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
   const DeviceBuffer out(sizeof(float));
   std::vector<Ceiling> ceilings;
   const auto giga_per_second = [](double amount, double ms) { return amount / ms * 1e-6; };
-  const auto add_compute = [&](Type type, double flops, const Run& run) {
-    ceilings.push_back({compute_ceiling(type), giga_per_second(flops, run.ms), "GFLOP/s"});
-    if (run.clocks > 0.0)
-      ceilings.push_back({compute_ceiling(type) + "_per_clk", flops / run.clocks / device.sm_count, "FLOP/clk/SM"});
+  const auto add_compute = [&](const std::string& name, double flops, const Run& run) {
+    ceilings.push_back({name, giga_per_second(flops, run.ms), "GFLOP/s"});
+    if (run.clocks > 0.0) ceilings.push_back({name + "_per_clk", flops / run.clocks / device.sm_count, "FLOP/clk/SM"});
   };
 
-  add_compute(Type::f32, 2.0 * fma_chains * fma_steps * threads * blocks,
+  add_compute(ceiling_name(Unit::cuda_cores, Type::f32), 2.0 * fma_chains * fma_steps * threads * blocks,
               median([&] { fma_chain<<<blocks, threads>>>(out.as<float>(), 0.5F, 1.0F); }));
   const auto add_mma = [&]<Type type>() {
     const double k = 32.0 / sizeof(typename Operand<type>::Element);
     const double flops = 2.0 * 64 * 64 * k * mma_turns * mma_turn_steps * (threads / 32) * device.sm_count;
-    add_compute(type, flops, median([&] { mma_loop<type><<<device.sm_count, threads>>>(out.as<float>()); }));
+    add_compute(ceiling_name(Unit::mma_sync, type), flops,
+                median([&] { mma_loop<type><<<device.sm_count, threads>>>(out.as<float>()); }));
   };
   if (device.sm >= 80) {
     add_mma.operator()<Type::tf32>();
@@ -240,7 +234,8 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
 
 std::vector<std::string> ceiling_columns() { return {"name", "value", "unit", "gpu", "utc", "commit"}; }
 
-std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device, const std::vector<Type>& types) {
+std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device,
+                                   const std::vector<std::string>& wanted) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) throw UsageError("--ceilings: cannot read '" + path + "'");
@@ -257,23 +252,24 @@ std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device
       throw UsageError("--ceilings: '" + path + "' has no positive number here: " + line);
     ceilings.push_back({fields[0], value, fields[2]});
   }
-  std::vector<std::string> needed = {"dram"};
-  for (const Type type : types) needed.push_back(compute_ceiling(type));
+  std::vector<std::string> needed = wanted;
+  needed.push_back("dram");
   for (const std::string& name : needed)
-    if (!holds(ceilings, name))
+    if (!find(ceilings, name) && !name.starts_with("wgmma_"))
       throw UsageError("--ceilings: '" + path + "' lacks " + name +
                        "; measure them again with build/bin/ceilings --csv");
   return ceilings;
 }
 
-Floor time_floor(const std::vector<Ceiling>& ceilings, const Problem& p) {
+std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, Unit unit, const Problem& p) {
   const double m = p.m, n = p.n, k = p.k;
   const double flops = 2.0 * m * n * k;
   const double bytes =
       (m * k + k * n) * operand_bytes(p.type) + m * n * result_bytes(p.type, p.out) * (p.beta == 0.0F ? 1.0 : 2.0);
-  const std::string unit = compute_ceiling(p.type);
-  const Floor compute{flops / value_of(ceilings, unit) * 1e-6, unit};
-  const Floor memory{bytes / value_of(ceilings, "dram") * 1e-6, "dram"};
+  const Ceiling *products = find(ceilings, ceiling_name(unit, p.type)), *dram = find(ceilings, "dram");
+  if (!products || !dram) return std::nullopt;
+  const Floor compute{flops / products->value * 1e-6, products->name};
+  const Floor memory{bytes / dram->value * 1e-6, dram->name};
   return compute.ms >= memory.ms ? compute : memory;
 }
 

@@ -1,11 +1,12 @@
 // What the GPU at hand can do at most, measured by kernels that do nothing else.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/harness/device.h"
-#include "common/problem.h"
+#include "common/rung.h"
 
 namespace ladder {
 
@@ -17,15 +18,17 @@ struct Ceiling {
   std::string unit;  ///< GFLOP/s, FLOP/clk/SM or GB/s (1e9)
 };
 
-/// The name of the ceiling of products of this type.
-std::string compute_ceiling(Type type);
+/// The name of the ceiling of products of this type on this unit: fp32_fma, mma_bf16, wgmma_bf16, ... One that measure_ceilings()
+/// does not measure has a name all the same, so that no unit is compared with another's.
+std::string ceiling_name(Unit unit, Type type);
 
 /// Runs all ceiling kernels, about a second. Throws CudaError, and Waived on the simulator.
 std::vector<Ceiling> measure_ceilings(const Device& device);
 
-/// Reads the CSV that bin/ceilings writes. Throws UsageError where it is not one, is of another GPU, or lacks what
-/// time_floor() needs for products of these types, as one from before there were mma_... does.
-std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device, const std::vector<Type>& types);
+/// Reads the CSV that bin/ceilings writes. Throws UsageError where it is not one, is of another GPU, or lacks dram or one of
+/// `wanted` that measure_ceilings() measures, as one from before there were mma_... does.
+std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device,
+                                   const std::vector<std::string>& wanted);
 
 /// The columns of that CSV.
 std::vector<std::string> ceiling_columns();
@@ -37,7 +40,7 @@ struct Floor {
 };
 
 /// Compares 2 M N K operations with the least bytes: A and B read once, C written once, and read once where beta != 0.
-/// The tensor cores' ceiling is that of mma.sync, which wgmma can pass; its own joins with the rungs that use it.
-Floor time_floor(const std::vector<Ceiling>& ceilings, const Problem& p);
+/// Nothing where the unit's own ceiling is not among `ceilings`.
+std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, Unit unit, const Problem& p);
 
 }  // namespace ladder

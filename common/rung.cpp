@@ -1,6 +1,8 @@
 #include "common/rung.h"
 
 #include <algorithm>
+#include <charconv>
+#include <stdexcept>
 #include <string_view>
 
 namespace ladder {
@@ -11,14 +13,56 @@ std::vector<Rung>& registry() {
   return all;
 }
 
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  cuda_check(cudaGetDevice(&device));
+  cuda_check(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
 }  // namespace
 
-Registration::Registration(Rung rung) {
+const char* name(Unit unit) {
+  switch (unit) {
+    case Unit::cuda_cores:
+      return "CUDA cores";
+    case Unit::mma_sync:
+      return "mma.sync";
+    case Unit::wgmma:
+      return "wgmma";
+  }
+  throw std::logic_error("no such unit");
+}
+
+Registration::Registration(Rung rung, std::source_location where) {
+  rung.source = where.file_name();
   std::vector<Rung>& all = registry();
   const auto before = [](const Rung& a, const Rung& b) { return std::string_view(a.number) < b.number; };
   all.insert(std::upper_bound(all.begin(), all.end(), rung, before), std::move(rung));
 }
 
 const std::vector<Rung>& rungs() { return registry(); }
+
+Arch parse_arch(const std::string& text) {
+  Arch arch{};
+  const char* const end = text.data() + text.size();
+  const auto number = text.starts_with("sm_") ? std::from_chars(text.data() + 3, end, arch.sm)
+                                              : std::from_chars_result{end, std::errc::invalid_argument};
+  arch.exact = std::string_view(number.ptr, end) == "a";
+  if (number.ec != std::errc() || (!arch.exact && number.ptr != end))
+    throw std::invalid_argument("'" + text + "' is no architecture such as sm_80 or sm_90a");
+  return arch;
+}
+
+std::string why_not_on(const std::string& arch, int sm) {
+  const Arch needed = parse_arch(arch);
+  if (needed.exact ? sm == needed.sm : sm >= needed.sm) return "";
+  return std::string(needed.exact ? "needs exactly " : "needs ") + arch + ", this is sm_" + std::to_string(sm);
+}
+
+DeviceLimits device_limits() {
+  return {attribute(cudaDevAttrComputeCapabilityMajor) * 10 + attribute(cudaDevAttrComputeCapabilityMinor),
+          attribute(cudaDevAttrMultiProcessorCount), attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
+}
 
 }  // namespace ladder

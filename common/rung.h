@@ -1,5 +1,5 @@
-// What a kernel file states about itself, in its last lines. This is the only header of the harness that a rung sees:
-// nothing here pulls in Thrust, cuBLAS or the command line, so that a rung compiles in seconds.
+// What a rung is to the harness: a few facts and two functions, stated in the last lines of its file. Nothing here pulls in
+// Thrust, cuBLAS or the command line, so that a rung compiles in seconds.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,41 +12,82 @@
 
 namespace ladder {
 
+/// What multiplies. Its ceiling is the one that the rung is measured by.
+enum class Unit {
+  cuda_cores,  ///< FMA in FP32
+  mma_sync,    ///< the tensor cores through mma.sync or wmma: operands in registers
+  wgmma,       ///< the tensor cores through wgmma: operands in shared memory
+};
+
+/// "CUDA cores", "mma.sync" or "wgmma".
+const char* name(Unit unit);
+
 /// Block tile: rows of C, columns of C, and the slice of K held at a time.
 struct TileShape {
   int m, n, k;
 };
 
-/// What the harness asks the runtime about: registers, shared memory and resident blocks follow from these.
+/// What the rung launches for a problem on the current device, which may decide the tile. The harness asks the runtime about
+/// it: registers, shared memory and resident blocks follow.
 struct Resources {
-  const void* kernel;          ///< the __global__ function that `launch` launches
-  int threads;                 ///< a block
-  int dynamic_smem_bytes = 0;  ///< a block
+  const void* kernel;          ///< the __global__ function
+  int threads;                 ///< per block
+  int dynamic_smem_bytes = 0;  ///< per block
+  TileShape tile;
 };
+
+/// Rung::refuses of a rung that takes every problem.
+inline std::string accepts_all(const Problem&) { return ""; }
 
 /// One rung of the ladder.
 struct Rung {
   const char* number;  ///< "06", or "06b" for a variant
   const char* name;    ///< "bank_conflict_free"; number_name is the stem that file, target, chapter and CSV share
   const char* idea;    ///< one line
+  const char*
+      predecessor;  ///< number of the rung that this one changes, which its gain is relative to; "" for the first of a kind
   std::vector<Type> types;
+  const char* arch;  ///< "sm_80": this or any later; "sm_90a": exactly this one. CMake reads this line, too
+  Unit unit;
   LayoutB layout_b;
-  int min_sm;           ///< least compute capability, 80 for sm_80
   int row_align_bytes;  ///< every row of A, B and C must start at a multiple of this; 4 for FP32 means any
-  TileShape tile;
+  /// Why this problem, on the current device, is not for this rung; empty where it is. Sizes, leading dimensions, alpha, beta
+  /// and types are set, the pointers are not. Types, arch and alignment are looked at before.
+  std::string (*refuses)(const Problem&) = accepts_all;
   Resources (*resources)(const Problem&);
   void (*launch)(const Problem&);  ///< enqueues on Problem::stream; returns at once; throws CudaError
+  const char* source = nullptr;    ///< the file of the registration; Registration fills it in
 
   std::string stem() const { return std::string(number) + "_" + name; }
 };
 
 /// Registers a rung before main() starts. Adding a rung is adding a file that ends in one of these.
 struct Registration {
-  explicit Registration(Rung rung);
+  explicit Registration(Rung rung, std::source_location where = std::source_location::current());
 };
 
 /// All rungs of this program, sorted by number, a variant after its rung.
 const std::vector<Rung>& rungs();
+
+/// Rung::arch taken apart. Throws std::invalid_argument for anything but "sm_" and a number, with or without an "a".
+struct Arch {
+  int sm;      ///< compute capability, 80 for sm_80
+  bool exact;  ///< this one and no other, as with the "a" of sm_90a; without it, later ones, too
+};
+Arch parse_arch(const std::string& text);
+
+/// Why code for `arch` does not run on a GPU of compute capability `sm`; empty where it does.
+std::string why_not_on(const std::string& arch, int sm);
+
+/// What a launch may choose its tile or its grid by.
+struct DeviceLimits {
+  int sm;                ///< compute capability, 90 for sm_90
+  int sms;               ///< how many SMs
+  int smem_block_bytes;  ///< shared memory that a block may ask for
+};
+
+/// Of the current device. Throws CudaError.
+DeviceLimits device_limits();
 
 /// Least whole number of tiles of `tile` that cover `extent`; both positive.
 constexpr __host__ __device__ int ceil_div(int extent, int tile) { return extent / tile + (extent % tile != 0); }

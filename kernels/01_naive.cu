@@ -59,14 +59,15 @@ const Registration registration{{
     .number = "01",
     .name = "naive",
     .idea = "one thread, one element of C; coalesced",
+    .predecessor = "",
     .types = {Type::f32},
+    .arch = "sm_70",
+    .unit = Unit::cuda_cores,
     .layout_b = LayoutB::row_major,
-    .min_sm = 70,
     .row_align_bytes = 4,
-    .tile = {Tile::BM, Tile::BN, 1},
     .resources =
         [](const Problem&) {
-          return Resources{(const void*)sgemm, Tile::THREADS};
+          return Resources{(const void*)sgemm, Tile::THREADS, 0, {Tile::BM, Tile::BN, 1}};
         },
     .launch = launch,
 }};

@@ -79,14 +79,15 @@ const Registration registration{{
     .number = "02",
     .name = "smem_tiling",
     .idea = "a block's tile of A and B in shared memory",
+    .predecessor = "01",
     .types = {Type::f32},
+    .arch = "sm_70",
+    .unit = Unit::cuda_cores,
     .layout_b = LayoutB::row_major,
-    .min_sm = 70,
     .row_align_bytes = 4,
-    .tile = {Tile::BM, Tile::BN, Tile::BK},
     .resources =
         [](const Problem&) {
-          return Resources{(const void*)sgemm, Tile::THREADS};
+          return Resources{(const void*)sgemm, Tile::THREADS, 0, {Tile::BM, Tile::BN, Tile::BK}};
         },
     .launch = launch,
 }};

@@ -164,14 +164,15 @@ const Registration registration{{
     .number = "07",
     .name = "double_buffer",
     .idea = "load the next tile while computing this one; one barrier a tile",
+    .predecessor = "06",
     .types = {Type::f32},
+    .arch = "sm_70",
+    .unit = Unit::cuda_cores,
     .layout_b = LayoutB::row_major,
-    .min_sm = 70,
     .row_align_bytes = 16,
-    .tile = {Tile::BM, Tile::BN, Tile::BK},
     .resources =
         [](const Problem&) {
-          return Resources{(const void*)sgemm, Tile::THREADS};
+          return Resources{(const void*)sgemm, Tile::THREADS, 0, {Tile::BM, Tile::BN, Tile::BK}};
         },
     .launch = launch,
 }};

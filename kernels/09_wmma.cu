@@ -144,15 +144,18 @@ const Registration registration{{
     .number = "09",
     .name = "wmma",
     .idea = "the tensor cores through <mma.h>, straight from global memory",
+    .predecessor = "",
     .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_75",
+    .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
-    .min_sm = 80,
     .row_align_bytes = 16,
-    .tile = {Tile::BM, Tile::BN, Tile::ROW / 2},
+    .refuses = refuses_before_mma,
     .resources =
         [](const Problem& p) {
           return for_types(p, [&]<Type type, class TC>() {
-            return Resources{(const void*)gemm<type, TC>, Tile::THREADS};
+            return Resources{
+                (const void*)gemm<type, TC>, Tile::THREADS, 0, {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

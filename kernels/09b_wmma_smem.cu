@@ -190,15 +190,20 @@ const Registration registration{{
     .number = "09b",
     .name = "wmma_smem",
     .idea = "the same fragments from tiles in shared memory, with a skew",
+    .predecessor = "09",
     .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_75",
+    .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
-    .min_sm = 80,
     .row_align_bytes = 16,
-    .tile = {Tile::BM, Tile::BN, Tile::ROW / 2},
+    .refuses = refuses_before_mma,
     .resources =
         [](const Problem& p) {
           return for_types(p, [&]<Type type, class TC>() {
-            return Resources{(const void*)gemm<type, TC>, Tile::THREADS, Tile::SMEM_BYTES};
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

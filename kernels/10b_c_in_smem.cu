@@ -207,15 +207,19 @@ const Registration registration{{
     .number = "10b",
     .name = "c_in_smem",
     .idea = "a counter-example: the results in shared memory, loaded and stored around each k tile",
+    .predecessor = "10",
     .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_80",
+    .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
-    .min_sm = 80,
     .row_align_bytes = 16,
-    .tile = {Tile::BM, Tile::BN, Tile::ROW / 2},
     .resources =
         [](const Problem& p) {
           return for_types(p, [&]<Type type, class TC>() {
-            return Resources{(const void*)gemm<type, TC>, Tile::THREADS, Tile::SMEM_BYTES};
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

@@ -177,15 +177,19 @@ const Registration registration{{
     .number = "12",
     .name = "swizzle",
     .idea = "an XOR swizzle in place of the skew: no bank conflict and no wasted byte",
+    .predecessor = "11",
     .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_80",
+    .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
-    .min_sm = 80,
     .row_align_bytes = 16,
-    .tile = {Tile::BM, Tile::BN, Tile::ROW / 2},
     .resources =
         [](const Problem& p) {
           return for_types(p, [&]<Type type, class TC>() {
-            return Resources{(const void*)gemm<type, TC>, Tile::THREADS, Tile::SMEM_BYTES};
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

@@ -160,15 +160,19 @@ const Registration registration{{
     .number = "13",
     .name = "ldmatrix",
     .idea = "four 8 x 16-byte matrices an instruction, for TF32 too",
+    .predecessor = "12",
     .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_80",
+    .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
-    .min_sm = 80,
     .row_align_bytes = 16,
-    .tile = {Tile::BM, Tile::BN, Tile::ROW / 2},
     .resources =
         [](const Problem& p) {
           return for_types(p, [&]<Type type, class TC>() {
-            return Resources{(const void*)gemm<type, TC>, Tile::THREADS, Tile::SMEM_BYTES};
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

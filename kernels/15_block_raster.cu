@@ -241,15 +241,17 @@ const Registration registration{{
     .number = "15",
     .name = "block_raster",
     .idea = "tiles of C in bands, so that L2 serves most of A and B",
+    .predecessor = "14",
     .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_80",
+    .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
-    .min_sm = 80,
     .row_align_bytes = 16,
-    .tile = {Tile::BM, Tile::BN, Tile::ROW / 2},
     .resources =
         [](const Problem& p) {
           return for_kernel(p, [&]<class T, class TC>(auto kernel) {
-            return Resources{(const void*)kernel, Tile::THREADS, Tile::SMEM_BYTES};
+            return Resources{
+                (const void*)kernel, Tile::THREADS, Tile::SMEM_BYTES, {Tile::BM, Tile::BN, Tile::ROW / int{sizeof(T)}}};
           });
         },
     .launch = launch,

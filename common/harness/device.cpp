@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "common/harness/error.h"
+#include "common/harness/json.h"
 #include "common/harness/nvml.h"
 #include "common/harness/simulator.h"
 #include "common/rung.h"
@@ -35,15 +36,6 @@ std::string first_value(const std::string& path, const std::string& key) {
   for (std::string line; std::getline(file, line);)
     if (line.rfind(key, 0) == 0 && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
   return "";
-}
-
-std::string json_string(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) quoted += c;
-  }
-  return quoted + '"';
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
 #include "bench/ceilings.h"
 #include "common/harness/blas.h"
 #include "common/harness/check.h"
+#include "common/harness/cli/list.h"
 #include "common/harness/csv.h"
 #include "common/harness/device.h"
 #include "common/harness/error.h"
@@ -55,9 +55,12 @@ const std::vector<std::string> row_columns = {"kernel",
                                               "bound",
                                               "status",
                                               "reason",
+                                              "unit",
                                               "registers",
                                               "smem_bytes",
                                               "blocks_per_sm",
+                                              "tile",
+                                              "waves",
                                               "clock_mhz",
                                               "power_w",
                                               "temperature_c",
@@ -110,7 +113,7 @@ class Driver {
 
   void refuse_other_gpu() const;
   std::vector<Cell> cells() const;
-  std::vector<Type> timed_types(const std::vector<Cell>& cells) const;
+  std::vector<std::string> wanted_ceilings(const std::vector<Cell>& cells) const;
   std::string key(const Row& row) const;
   Row describe(const Cell& cell) const;
   OperandSpec operand_spec(const Cell& cell) const;
@@ -185,13 +188,12 @@ std::vector<Cell> Driver::cells() const {
   return cells;
 }
 
-/// The types among `cells` that this GPU has rungs for.
-std::vector<Type> Driver::timed_types(const std::vector<Cell>& cells) const {
-  std::vector<Type> types;
+/// The ceilings of those of `cells` that this GPU has rungs for.
+std::vector<std::string> Driver::wanted_ceilings(const std::vector<Cell>& cells) const {
+  std::vector<std::string> names;
   for (const Cell& cell : cells)
-    if (std::find(types.begin(), types.end(), cell.type) == types.end() && reason_to_waive(cell).empty())
-      types.push_back(cell.type);
-  return types;
+    if (reason_to_waive(cell).empty()) names.push_back(ceiling_name(cell.rung->unit, cell.type));
+  return names;
 }
 
 std::string Driver::key(const Row& row) const {
@@ -202,6 +204,7 @@ std::string Driver::key(const Row& row) const {
 
 Row Driver::describe(const Cell& cell) const {
   return {{"kernel", cell.rung->stem()},
+          {"unit", name(cell.rung->unit)},
           {"type", name(cell.type)},
           {"out", name(options_.out)},
           {"m", fmt::to_string(cell.shape.m)},
@@ -233,14 +236,8 @@ std::string Driver::reason_to_waive(const Cell& cell) const {
     for (const Type type : rung.types) names.push_back(name(type));
     return fmt::format("computes {}, not {}", fmt::join(names, ", "), name(cell.type));
   }
-  if (device_.sm < rung.min_sm) return fmt::format("needs sm_{}, this is sm_{}", rung.min_sm, device_.sm);
+  if (const std::string reason = why_not_on(rung.arch, device_.sm); !reason.empty()) return reason;
   const OperandSpec spec = operand_spec(cell);
-  const int smem_bytes =
-      rung.resources({.m = spec.shape.m, .n = spec.shape.n, .k = spec.shape.k, .type = cell.type, .out = options_.out})
-          .dynamic_smem_bytes;
-  if (static_cast<size_t>(smem_bytes) > device_.smem_block_bytes)
-    return fmt::format("needs {} bytes of shared memory a block, this GPU has {}", smem_bytes,
-                       device_.smem_block_bytes);
   const size_t operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
   const std::tuple<const char*, int, size_t> rows[] = {
       {"lda", spec.lda(), operand}, {"ldb", spec.ldb(), operand}, {"ldc", spec.ldc(), result}};
@@ -248,6 +245,22 @@ std::string Driver::reason_to_waive(const Cell& cell) const {
     if (elements * bytes % rung.row_align_bytes != 0)
       return fmt::format("needs {} to be a multiple of {} for {}-byte accesses, got {}", leading_dimension,
                          rung.row_align_bytes / bytes, rung.row_align_bytes, elements);
+  const Problem p{.m = spec.shape.m,
+                  .n = spec.shape.n,
+                  .k = spec.shape.k,
+                  .type = spec.type,
+                  .out = spec.out,
+                  .layout_b = spec.layout_b,
+                  .alpha = options_.alpha,
+                  .beta = options_.beta,
+                  .lda = spec.lda(),
+                  .ldb = spec.ldb(),
+                  .ldc = spec.ldc()};
+  if (const std::string reason = rung.refuses(p); !reason.empty()) return reason;
+  const int smem_bytes = rung.resources(p).dynamic_smem_bytes;
+  if (static_cast<size_t>(smem_bytes) > device_.smem_block_bytes)
+    return fmt::format("needs {} bytes of shared memory per block, this GPU has {}", smem_bytes,
+                       device_.smem_block_bytes);
   return "";
 }
 
@@ -325,12 +338,16 @@ void Driver::describe_resources(const Cell& cell, Row& row) const {
   cudaFuncAttributes attributes;
   cuda_check(cudaFuncGetAttributes(&attributes, resources.kernel));
   row["smem_bytes"] = fmt::to_string(attributes.sharedSizeBytes + resources.dynamic_smem_bytes);
+  const TileShape tile = resources.tile;
+  row["tile"] = fmt::format("{}x{}x{}", tile.m, tile.n, tile.k);
   if (attributes.numRegs == 0) return;  // the simulator knows only what ptxas said of machine code for its own GPU
   int blocks = 0;
   cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, resources.kernel, resources.threads,
                                                            resources.dynamic_smem_bytes));
   row["registers"] = fmt::to_string(attributes.numRegs);
   row["blocks_per_sm"] = fmt::to_string(blocks);
+  const double tiles = static_cast<double>(ceil_div(p.m, tile.m)) * ceil_div(p.n, tile.n);
+  row["waves"] = number(tiles / (static_cast<double>(blocks) * device_.sm_count));
 }
 
 void Driver::time_cell(const Cell& cell, Row& row) {
@@ -360,9 +377,10 @@ void Driver::time_cell(const Cell& cell, Row& row) {
   }
   row["ratio_best"] = number(best_ratio);
 
-  const Floor floor = time_floor(ceilings_, p);
-  row["ceiling"] = floor.ceiling;
-  row["ceiling_fraction"] = number(floor.ms / median(0));
+  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->unit, p)) {
+    row["ceiling"] = floor->ceiling;
+    row["ceiling_fraction"] = number(floor->ms / median(0));
+  }
   if (const double mhz = measured.sm[0].mhz(); mhz > 0.0) {
     row["clock_mhz"] = number(mhz);
     row["flop_clk_sm"] = number(gflop * 1e6 / (median(0) * mhz * device_.sm_count));
@@ -468,7 +486,7 @@ int Driver::run() {
 
   if (!options_.check_only && !all.empty())
     ceilings_ = options_.ceilings.empty() ? measure_ceilings(device_)
-                                          : read_ceilings(options_.ceilings, device_, timed_types(all));
+                                          : read_ceilings(options_.ceilings, device_, wanted_ceilings(all));
 
   if (device_.simulated) warn_of_long_work(all);
   if (!all.empty()) print_header();
@@ -521,18 +539,6 @@ int Driver::run() {
   return !all.empty() && waived == all.size() ? exit_waived : exit_ok;
 }
 
-void print_list() {
-  size_t idea_width = 0;
-  for (const Rung& rung : rungs()) idea_width = std::max(idea_width, std::strlen(rung.idea));
-  fmt::print("{:5} {:20} {:{}}  {:18} {}\n", "rung", "name", "idea", idea_width, "types", "from");
-  for (const Rung& rung : rungs()) {
-    std::vector<std::string> types;
-    for (const Type type : rung.types) types.push_back(name(type));
-    fmt::print("{:5} {:20} {:{}}  {:18} sm_{}\n", rung.number, rung.name, rung.idea, idea_width,
-               fmt::format("{}", fmt::join(types, " ")), rung.min_sm);
-  }
-}
-
 /// The simulator where it is asked for, and, said in one line, where there is no GPU: then this program starts anew.
 void choose_device(const Options& options, char* const* argv) {
   const std::string no_gpu = options.sim ? "" : why_no_gpu();
@@ -559,7 +565,7 @@ int run(int argc, char* const* argv) {
     Options options = parse_options(argc, argv, finished);
     if (finished) return exit_ok;
     if (options.list) {
-      print_list();
+      fmt::print("{}", options.json ? list_json(options.rungs) : list_text(options.rungs));
       return exit_ok;
     }
     if (!on_simulator()) choose_device(options, argv);

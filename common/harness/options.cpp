@@ -124,8 +124,9 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("sizes", sizes,
                  "Of one problem, D = alpha A B + beta C; 4096 4096 4096 without, 256 256 256 on the simulator")
       ->type_name("M N K");
-  app.add_flag("--list", options.list, "Every rung: number, name, idea, types, least architecture");
-  app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; all without");
+  app.add_flag("--list", options.list, "Every rung: number, name, idea, types, unit, architecture");
+  app.add_flag("--json", options.json, "With --list: all that the rungs state about themselves, for scripts");
+  app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
   app.add_option("--type", type, "f32, tf32, bf16 or f16; each rung's first without");
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");
   app.add_option("--shapes", shapes, fmt::format("MxNxK,..., a family ({}) or a file", fmt::join(families, ", ")));
@@ -180,6 +181,11 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
                       ? select_rungs(fmt::format("{}-{}", rungs().front().number, rungs().back().number), rungs())
                       : select_rungs(kernels, rungs());
   if (!type.empty()) options.type = choose("--type", type, types);
+  const auto computes = [&](const Rung* rung) {
+    return !options.type || std::find(rung->types.begin(), rung->types.end(), *options.type) != rung->types.end();
+  };
+  if (kernels.empty() && std::any_of(options.rungs.begin(), options.rungs.end(), computes))
+    std::erase_if(options.rungs, [&](const Rung* rung) { return !computes(rung); });
   options.out = choose("--out", out, outs);
   options.alpha = parse_float("--alpha", alpha);
   options.beta = parse_float("--beta", beta);
@@ -195,6 +201,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
     parse_count("--sim-seed", sim_seed, 0, 999'999'999'999'999'999);
     options.sim_seed = sim_seed;
   }
+  if (options.json && !options.list) throw UsageError("--json belongs to --list");
   if (options.check_only && options.check == CheckMode::off)
     throw UsageError("--check-only and --check off exclude each other");
   if (options.resume && options.csv.empty()) throw UsageError("--resume needs --csv, the file to resume from");

@@ -15,9 +15,10 @@
 namespace ladder {
 
 struct Options {
-  bool list = false;
-  std::vector<const Rung*> rungs;  ///< chosen by --kernels, all of this program's without it
-  std::optional<Type> type;        ///< only this one; without it every rung runs its first type
+  bool list = false, json = false;
+  std::vector<const Rung*>
+      rungs;                 ///< chosen by --kernels; without it those that compute `type`, and all where none does
+  std::optional<Type> type;  ///< only this one; without it every rung runs its first type
   Out out = Out::f32;
   std::vector<Shape> shapes;
   bool shapes_are_explicit = false;  ///< sizes were spelled out, so one that cannot fit the GPU is a usage error

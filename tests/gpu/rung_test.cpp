@@ -53,7 +53,7 @@ class EveryRung : public GpuTest, public testing::WithParamInterface<size_t> {};
 
 TEST_P(EveryRung, IsRightOverOddShapes) {
   const Rung& rung = rungs()[GetParam()];
-  if (device_->sm < rung.min_sm) GTEST_SKIP() << "needs sm_" << rung.min_sm;
+  if (const std::string reason = why_not_on(rung.arch, device_->sm); !reason.empty()) GTEST_SKIP() << reason;
   size_t checked = 0, turn = 0;
   uint64_t seed = 100;
   const std::vector<Shape> shapes =

@@ -100,6 +100,13 @@ TEST(Options, TellSpelledOutSizesFromFamilies) {
   EXPECT_FALSE(parse({"--shapes", "square"}).shapes_are_explicit);
 }
 
+TEST(Options, TypeAloneChoosesTheRungsThatComputeIt) {
+  EXPECT_THAT(numbers(parse({"--type", "f32"}).rungs),
+              ElementsAre("01", "01b", "02", "03", "04", "05", "06", "06b", "07", "08"));
+  EXPECT_EQ(numbers(parse({"--type", "bf16"}).rungs).front(), "09");
+  EXPECT_THAT(numbers(parse({"--type", "bf16", "--kernels", "01"}).rungs), ElementsAre("01"));
+}
+
 TEST(SelectRungs, TakesNumbersNamesAndRanges) {
   EXPECT_THAT(numbers(select_rungs("6", rungs())), ElementsAre("06"));
   EXPECT_THAT(numbers(select_rungs("6b,02", rungs())), ElementsAre("02", "06b"));
@@ -120,20 +127,6 @@ TEST(SelectRungs, NamesTheNearest) {
   EXPECT_THAT(error("01-99"), HasSubstr("there is no rung '99'"));
   EXPECT_THAT(error("04-02"), HasSubstr("from low to high"));
   EXPECT_THAT(error(","), HasSubstr("--kernels takes rungs such as 05,07-09,12b, got ','"));
-}
-
-TEST(Rungs, AreSortedAndStateWhatTheHarnessNeeds) {
-  ASSERT_GE(rungs().size(), 10U);
-  for (size_t i = 0; i < rungs().size(); ++i) {
-    const Rung& rung = rungs()[i];
-    if (i > 0) {
-      EXPECT_LT(std::string(rungs()[i - 1].number), rung.number);
-    }
-    EXPECT_FALSE(rung.types.empty()) << rung.stem();
-    EXPECT_LE(std::string(rung.idea).size(), 90U) << rung.stem() << ": the idea is one short line";
-    EXPECT_GT(rung.tile.m * rung.tile.n * rung.tile.k, 0) << rung.stem();
-    EXPECT_EQ(rung.resources(Problem{}).threads % 32, 0) << rung.stem();
-  }
 }
 
 }  // namespace

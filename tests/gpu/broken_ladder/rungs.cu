@@ -22,7 +22,7 @@ void launch_into_nowhere(const Problem& p) {
 
 template <int smem_bytes>
 Resources resources(const Problem&) {
-  return {(const void*)write_to_nowhere, 1024, smem_bytes};
+  return {(const void*)write_to_nowhere, 1024, smem_bytes, {32, 32, 32}};
 }
 
 Rung rung(const char* number, const char* name, void (*launch)(const Problem&),
@@ -30,11 +30,12 @@ Rung rung(const char* number, const char* name, void (*launch)(const Problem&),
   return {.number = number,
           .name = name,
           .idea = "fails on purpose",
+          .predecessor = "",
           .types = {Type::f32},
+          .arch = "sm_70",
+          .unit = Unit::cuda_cores,
           .layout_b = LayoutB::row_major,
-          .min_sm = 70,
           .row_align_bytes = 4,
-          .tile = {32, 32, 32},
           .resources = resources,
           .launch = launch};
 }

@@ -1,0 +1,76 @@
+#include "common/harness/cli/list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <source_location>
+
+#include "bench/ceilings.h"
+#include "common/harness/json.h"
+#include "common/harness/operands.h"
+#include "common/harness/options.h"
+
+namespace ladder {
+namespace {
+
+std::vector<std::string> type_names(const Rung& rung) {
+  std::vector<std::string> names;
+  for (const Type type : rung.types) names.push_back(name(type));
+  return names;
+}
+
+/// `path` relative to the project, where it lies inside. The compiler was given this file's path and a rung's alike.
+std::string relative_to_project(const std::string& path) {
+  const std::string here = std::source_location::current().file_name();
+  const std::string root = here.substr(0, here.size() - std::string("common/harness/cli/list.cpp").size());
+  return path.starts_with(root) ? path.substr(root.size()) : path;
+}
+
+std::string rung_json(const Rung& rung) {
+  std::vector<std::string> types, ceilings;
+  for (const Type type : rung.types) {
+    types.push_back(json_string(name(type)));
+    ceilings.push_back(json_string(name(type)) + ":" + json_string(ceiling_name(rung.unit, type)));
+  }
+  return fmt::format(
+      R"({{"number":{},"name":{},"stem":{},"idea":{},"predecessor":{},"types":[{}],"arch":{},"unit":{},"layout_b":{},)"
+      R"("row_align_bytes":{},"ceilings":{{{}}},"source":{}}})",
+      json_string(rung.number), json_string(rung.name), json_string(rung.stem()), json_string(rung.idea),
+      json_string(rung.predecessor), fmt::join(types, ","), json_string(rung.arch), json_string(name(rung.unit)),
+      json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"), rung.row_align_bytes,
+      fmt::join(ceilings, ","), json_string(relative_to_project(rung.source)));
+}
+
+}  // namespace
+
+std::string list_text(const std::vector<const Rung*>& rungs) {
+  size_t name_width = 4, idea_width = 4, types_width = 5;
+  for (const Rung* rung : rungs) {
+    name_width = std::max(name_width, std::string(rung->name).size());
+    idea_width = std::max(idea_width, std::string(rung->idea).size());
+    types_width = std::max(types_width, fmt::format("{}", fmt::join(type_names(*rung), " ")).size());
+  }
+  const auto line = [&](const char* number, const char* name, const char* idea, const std::string& types,
+                        const char* unit, const char* arch) {
+    return fmt::format("{:5} {:{}}  {:{}}  {:{}}  {:10} {}\n", number, name, name_width, idea, idea_width, types,
+                       types_width, unit, arch);
+  };
+  std::string text = line("rung", "name", "idea", "types", "unit", "from");
+  for (const Rung* rung : rungs)
+    text += line(rung->number, rung->name, rung->idea, fmt::format("{}", fmt::join(type_names(*rung), " ")),
+                 name(rung->unit), rung->arch);
+  return text;
+}
+
+std::string list_json(const std::vector<const Rung*>& rungs) {
+  std::vector<std::string> types, lines;
+  for (const Type type : {Type::f32, Type::tf32, Type::bf16, Type::f16})
+    types.push_back(fmt::format(R"({{"name":{},"bytes":{},"result_bytes":{{"f32":{},"same":{}}}}})",
+                                json_string(name(type)), operand_bytes(type), result_bytes(type, Out::f32),
+                                result_bytes(type, Out::same)));
+  for (const Rung* rung : rungs) lines.push_back(rung_json(*rung));
+  return fmt::format("{{\"types\":[{}],\n\"rungs\":[\n{}\n]}}\n", fmt::join(types, ","), fmt::join(lines, ",\n"));
+}
+
+}  // namespace ladder

@@ -1,0 +1,17 @@
+// What --list prints: the facts that rungs state about themselves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/rung.h"
+
+namespace ladder {
+
+/// A table for people: number, name, idea, types, unit, least architecture.
+std::string list_text(const std::vector<const Rung*>& rungs);
+
+/// JSON for scripts: everything that a rung states, and the types that exist. One line per rung.
+std::string list_json(const std::vector<const Rung*>& rungs);
+
+}  // namespace ladder

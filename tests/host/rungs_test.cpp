@@ -1,0 +1,78 @@
+// What rungs state about themselves, and what is derived from it: who may run it, which ceiling binds, what --list prints.
+#include "common/rung.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bench/ceilings.h"
+#include "common/harness/cli/list.h"
+#include "common/harness/options.h"
+
+namespace ladder {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+TEST(Rungs, AreSortedAndStateWhatTheHarnessNeeds) {
+  ASSERT_GE(rungs().size(), 10U);
+  for (size_t i = 0; i < rungs().size(); ++i) {
+    const Rung& rung = rungs()[i];
+    if (i > 0) {
+      EXPECT_LT(std::string(rungs()[i - 1].number), rung.number);
+    }
+    EXPECT_FALSE(rung.types.empty()) << rung.stem();
+    EXPECT_LE(std::string(rung.idea).size(), 90U) << rung.stem() << ": the idea is one short line";
+    EXPECT_NO_THROW(parse_arch(rung.arch)) << rung.stem();
+    EXPECT_THAT(rung.source, EndsWith("/" + rung.stem() + ".cu"));
+    const auto is_predecessor = [&](const Rung& other) { return std::string(other.number) == rung.predecessor; };
+    EXPECT_TRUE(*rung.predecessor == '\0' || std::any_of(rungs().begin(), rungs().begin() + i, is_predecessor))
+        << rung.stem() << " changes '" << rung.predecessor << "', which does not come before it";
+  }
+}
+
+TEST(Arch, IsTheLeastOrExactlyOne) {
+  EXPECT_EQ(why_not_on("sm_80", 80), "");
+  EXPECT_EQ(why_not_on("sm_80", 120), "");
+  EXPECT_EQ(why_not_on("sm_80", 75), "needs sm_80, this is sm_75");
+  EXPECT_EQ(why_not_on("sm_90a", 90), "");
+  EXPECT_EQ(why_not_on("sm_90a", 80), "needs exactly sm_90a, this is sm_80");
+  EXPECT_EQ(why_not_on("sm_90a", 100), "needs exactly sm_90a, this is sm_100");
+  for (const char* text : {"", "80", "sm_", "sm_a", "sm_90ab", "sm_80 "})
+    EXPECT_THROW(parse_arch(text), std::invalid_argument) << text;
+}
+
+TEST(Ceilings, AreNamedByUnitAndType) {
+  EXPECT_EQ(ceiling_name(Unit::cuda_cores, Type::f32), "fp32_fma");
+  EXPECT_EQ(ceiling_name(Unit::mma_sync, Type::bf16), "mma_bf16");
+  EXPECT_EQ(ceiling_name(Unit::wgmma, Type::bf16), "wgmma_bf16");
+}
+
+TEST(Ceilings, BindOnlyTheirOwnUnit) {
+  const std::vector<Ceiling> measured = {{"mma_bf16", 600e3, "GFLOP/s"}, {"dram", 4000, "GB/s"}};
+  const Problem large{.m = 8192, .n = 8192, .k = 8192, .type = Type::bf16};
+  const Problem flat{.m = 8192, .n = 8192, .k = 8, .type = Type::bf16};
+  ASSERT_TRUE(time_floor(measured, Unit::mma_sync, large));
+  EXPECT_EQ(time_floor(measured, Unit::mma_sync, large)->ceiling, "mma_bf16");
+  EXPECT_NEAR(time_floor(measured, Unit::mma_sync, large)->ms, 2 * 8.192 * 8.192 * 8.192 / 6.0, 1e-3);
+  EXPECT_EQ(time_floor(measured, Unit::mma_sync, flat)->ceiling, "dram");
+  EXPECT_FALSE(time_floor(measured, Unit::wgmma, large)) << "wgmma was not measured";
+}
+
+TEST(List, HoldsEveryFactOfARung) {
+  const std::string json = list_json(select_rungs("05,10", rungs()));
+  EXPECT_THAT(json, HasSubstr(R"({"name":"bf16","bytes":2,"result_bytes":{"f32":4,"same":2}})"));
+  EXPECT_THAT(json, HasSubstr(R"("number":"10","name":"mma_ptx","stem":"10_mma_ptx",)"));
+  EXPECT_THAT(json,
+              HasSubstr(R"("predecessor":"09b","types":["bf16","f16","tf32"],"arch":"sm_75","unit":"mma.sync",)"));
+  EXPECT_THAT(json, HasSubstr(R"("layout_b":"col_major","row_align_bytes":16,)"));
+  EXPECT_THAT(json, HasSubstr(R"("ceilings":{"bf16":"mma_bf16","f16":"mma_f16","tf32":"mma_tf32"},)"));
+  EXPECT_THAT(json, HasSubstr(R"("source":"kernels/10_mma_ptx.cu"})"));
+  EXPECT_THAT(json, HasSubstr(R"("unit":"CUDA cores","layout_b":"row_major","row_align_bytes":16,)"));
+  EXPECT_THAT(list_text(select_rungs("05,10", rungs())), HasSubstr("bf16 f16 tf32  mma.sync   sm_75\n"));
+}
+
+}  // namespace
+}  // namespace ladder
