@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "sim/error.h"
 
@@ -43,9 +44,10 @@ struct Entry {
 static_assert(sizeof(Wrapper) == 24 && sizeof(Container) == 16 && sizeof(Entry) == 64, "as nvcc lays them out");
 
 constexpr uint16_t kind_ptx = 1, kind_elf = 2;
-constexpr uint64_t flag_lz4 = 0x2000;         // --compress-mode=speed
-constexpr uint64_t flag_zstd = 0x8000;        // the default
-constexpr uint64_t flag_specific = 0x100000;  // sm_90a
+constexpr uint64_t flag_lz4 = 0x2000;       // --compress-mode=speed
+constexpr uint64_t flag_zstd = 0x8000;      // the default
+constexpr uint64_t flag_alone = 0x100000;   // sm_90a
+constexpr uint64_t flag_family = 0x200000;  // sm_100f
 constexpr uint64_t max_image_bytes = uint64_t{1} << 30;
 
 [[noreturn]] void damaged(const std::string& what) { throw Error("fat binary: " + what, Fault::invalid_ptx); }
@@ -119,6 +121,28 @@ std::string content_of(const Entry& entry, std::span<const std::byte> payload) {
   return text;
 }
 
+Target target_of(const Entry& entry) {
+  return {entry.arch, entry.flags & flag_alone    ? Target::alone
+                      : entry.flags & flag_family ? Target::family
+                                                  : Target::later};
+}
+
+/// Whether `target` was made for a GPU of capability `sm`, or for an earlier one of its major version.
+bool is_of_family(const Target& target, unsigned sm) {
+  return target.scope == Target::alone ? target.arch == sm : target.arch <= sm && target.arch / 10 == sm / 10;
+}
+
+template <class Image, class Runs>
+const Image* newest(const std::vector<Image>& images, Runs runs) {
+  const Image* best = nullptr;
+  for (const Image& image : images) {
+    if (!runs(image.target)) continue;
+    const auto rank = [](const Image& image) { return std::pair(image.target.arch, image.target.scope); };
+    if (!best || rank(image) > rank(*best)) best = &image;
+  }
+  return best;
+}
+
 std::span<const std::byte> container_of(const void* wrapper_address) {
   if (!wrapper_address) damaged("no wrapper");
   Wrapper wrapper;
@@ -156,6 +180,10 @@ void each_entry(std::span<const std::byte> bytes, uint16_t kind, Use use) {
 
 }  // namespace
 
+std::string Target::name() const {
+  return "sm_" + std::to_string(arch) + (scope == alone ? "a" : scope == family ? "f" : "");
+}
+
 std::vector<PtxImage> ptx_images(const void* wrapper) { return ptx_images(container_of(wrapper)); }
 
 std::vector<PtxImage> ptx_images(std::span<const std::byte> container) {
@@ -163,7 +191,7 @@ std::vector<PtxImage> ptx_images(std::span<const std::byte> container) {
   each_entry(container, kind_ptx, [&](const Entry& entry, std::span<const std::byte> payload) {
     std::string text = content_of(entry, payload);
     text.resize(text.find_last_not_of('\0') + 1);  // padding
-    images.push_back({entry.arch, (entry.flags & flag_specific) != 0, std::move(text)});
+    images.push_back({target_of(entry), std::move(text)});
   });
   return images;
 }
@@ -173,9 +201,19 @@ std::vector<CodeImage> code_images(const void* wrapper) { return code_images(con
 std::vector<CodeImage> code_images(std::span<const std::byte> container) {
   std::vector<CodeImage> images;
   each_entry(container, kind_elf, [&](const Entry& entry, std::span<const std::byte> payload) {
-    images.push_back({entry.arch, (entry.flags & flag_specific) != 0, content_of(entry, payload)});
+    images.push_back({target_of(entry), content_of(entry, payload)});
   });
   return images;
+}
+
+const PtxImage* newest_for(unsigned sm, const std::vector<PtxImage>& images) {
+  return newest(images, [&](const Target& target) {
+    return target.scope == Target::later ? target.arch <= sm : is_of_family(target, sm);
+  });
+}
+
+const CodeImage* newest_for(unsigned sm, const std::vector<CodeImage>& images) {
+  return newest(images, [&](const Target& target) { return is_of_family(target, sm); });
 }
 
 }  // namespace sim

@@ -126,9 +126,9 @@ void Block::preset(Warp& warp, const Preset& p) {
         case Preset::nwarpid:
           return warps_.size();
         case Preset::smid:
-          return cluster_.index() % 132;
+          return cluster_.index() % launch_.sms;
         case Preset::nsmid:
-          return 132;
+          return launch_.sms;
         case Preset::gridid:
           return 1;
         case Preset::zero:

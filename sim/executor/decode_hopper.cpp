@@ -1,6 +1,7 @@
 // What came with sm_90: clusters, mbarriers, bulk copies, wgmma.
 #include "sim/executor/decoder.h"
 #include "sim/executor/wgmma.h"
+#include "sim/gpu.h"
 
 namespace sim {
 
@@ -286,14 +287,13 @@ void Decoder::set_registers(Op& op) {
   op.o.immediate = static_cast<uint32_t>(operand(0).bits);
   if (op.o.immediate < 24 || op.o.immediate > 256 || op.o.immediate % 8)
     fail("a number of registers that is no multiple of 8 from 24 to 256");
-  constexpr uint32_t registers_per_sm = 65536;
   uint32_t threads = 1;
   for (const uint32_t extent : kernel_.maxntid) threads *= std::max(1U, extent);
   threads = (threads + warp_size - 1) / warp_size * warp_size * std::max(1U, kernel_.minnctapersm);
   if (kernel_.maxnreg)
     program_.registers = kernel_.maxnreg;
   else if (kernel_.maxntid[0])
-    program_.registers = std::min(256U, registers_per_sm / threads / 8 * 8);
+    program_.registers = std::min(256U, uint32_t{Gpu::registers_per_sm} / threads / 8 * 8);
 }
 
 }  // namespace sim

@@ -25,6 +25,7 @@ struct LaunchParams {
   bool explicit_cluster = false;  ///< the kernel or its launch asked for clusters
   bool cooperative = false;       ///< all blocks run at the same time: they may wait for one another
   uint32_t dynamic_smem = 0;
+  uint32_t sms = 1;               ///< multiprocessors of the GPU
   std::vector<std::byte> params;  ///< the values of the .param list, laid out by size and alignment
   uint64_t seed = 0;              ///< of the order in which warps run
   unsigned threads = 0;           ///< CPU threads; 0: as many as there are

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "sim/shim/runtime.h"
 
@@ -14,6 +16,8 @@ namespace {
 
 using Properties = cudaDeviceProp;
 
+constexpr const char* pci_bus_id = "0000:00:00.0";
+
 /// One figure of the device: the attribute, its value, and the member of cudaDeviceProp that says the same, if any.
 struct Figure {
   cudaDeviceAttr attribute;
@@ -21,82 +25,85 @@ struct Figure {
   int Properties::*member = nullptr;
 };
 
-constexpr Figure figures[] = {
-    {cudaDevAttrMaxThreadsPerBlock, h200::max_threads_per_block, &Properties::maxThreadsPerBlock},
-    {cudaDevAttrMaxBlockDimX, h200::max_block[0]},
-    {cudaDevAttrMaxBlockDimY, h200::max_block[1]},
-    {cudaDevAttrMaxBlockDimZ, h200::max_block[2]},
-    {cudaDevAttrMaxGridDimX, h200::max_grid[0]},
-    {cudaDevAttrMaxGridDimY, h200::max_grid[1]},
-    {cudaDevAttrMaxGridDimZ, h200::max_grid[2]},
-    {cudaDevAttrMaxSharedMemoryPerBlock, h200::smem_per_block},
-    {cudaDevAttrMaxSharedMemoryPerBlockOptin, h200::smem_per_block_optin},
-    {cudaDevAttrMaxSharedMemoryPerMultiprocessor, h200::smem_per_sm},
-    {cudaDevAttrReservedSharedMemoryPerBlock, h200::smem_reserved_per_block},
-    {cudaDevAttrTotalConstantMemory, h200::constant_bytes},
-    {cudaDevAttrWarpSize, h200::warp_size, &Properties::warpSize},
-    {cudaDevAttrMaxPitch, 2147483647},
-    {cudaDevAttrMaxRegistersPerBlock, h200::registers_per_sm, &Properties::regsPerBlock},
-    {cudaDevAttrMaxRegistersPerMultiprocessor, h200::registers_per_sm, &Properties::regsPerMultiprocessor},
-    {cudaDevAttrMultiProcessorCount, h200::sm_count, &Properties::multiProcessorCount},
-    {cudaDevAttrMaxThreadsPerMultiProcessor, h200::max_threads_per_sm, &Properties::maxThreadsPerMultiProcessor},
-    {cudaDevAttrMaxBlocksPerMultiprocessor, h200::max_blocks_per_sm, &Properties::maxBlocksPerMultiProcessor},
-    {cudaDevAttrComputeCapabilityMajor, h200::sm / 10, &Properties::major},
-    {cudaDevAttrComputeCapabilityMinor, h200::sm % 10, &Properties::minor},
-    {cudaDevAttrL2CacheSize, 60 << 20, &Properties::l2CacheSize},
-    {cudaDevAttrGlobalMemoryBusWidth, 6144, &Properties::memoryBusWidth},
-    {cudaDevAttrClockRate, 1980000},        // kHz; for what is reported, since nothing is timed
-    {cudaDevAttrMemoryClockRate, 3201000},  // kHz
-    {cudaDevAttrGlobalL1CacheSupported, 1, &Properties::globalL1CacheSupported},
-    {cudaDevAttrLocalL1CacheSupported, 1, &Properties::localL1CacheSupported},
-    {cudaDevAttrTextureAlignment, 512},
-    {cudaDevAttrTexturePitchAlignment, 32},
-    {cudaDevAttrSurfaceAlignment, 512},
-    {cudaDevAttrUnifiedAddressing, 1, &Properties::unifiedAddressing},
-    {cudaDevAttrManagedMemory, 1, &Properties::managedMemory},
-    {cudaDevAttrCanMapHostMemory, 1, &Properties::canMapHostMemory},
-    {cudaDevAttrCanUseHostPointerForRegisteredMem, 1, &Properties::canUseHostPointerForRegisteredMem},
-    {cudaDevAttrPageableMemoryAccess, 0, &Properties::pageableMemoryAccess},
-    {cudaDevAttrConcurrentManagedAccess, 0, &Properties::concurrentManagedAccess},
-    {cudaDevAttrEccEnabled, 1, &Properties::ECCEnabled},
-    {cudaDevAttrStreamPrioritiesSupported, 1, &Properties::streamPrioritiesSupported},
-    {cudaDevAttrClusterLaunch, 1, &Properties::clusterLaunch},
-    // One kernel runs at a time, copies are done when the call returns, and there is one device.
-    {cudaDevAttrConcurrentKernels, 0, &Properties::concurrentKernels},
-    {cudaDevAttrAsyncEngineCount, 0, &Properties::asyncEngineCount},
-    {cudaDevAttrGpuOverlap, 0},
-    {cudaDevAttrCooperativeLaunch, 0, &Properties::cooperativeLaunch},
-    {cudaDevAttrMemoryPoolsSupported, 0, &Properties::memoryPoolsSupported},
-    {cudaDevAttrComputeMode, 0},
-    {cudaDevAttrKernelExecTimeout, 0},
-    {cudaDevAttrIntegrated, 0, &Properties::integrated},
-    {cudaDevAttrTccDriver, 0, &Properties::tccDriver},
-    {cudaDevAttrIsMultiGpuBoard, 0, &Properties::isMultiGpuBoard},
-    {cudaDevAttrHostNativeAtomicSupported, 0, &Properties::hostNativeAtomicSupported},
-    {cudaDevAttrComputePreemptionSupported, 0, &Properties::computePreemptionSupported},
-    {cudaDevAttrSingleToDoublePrecisionPerfRatio, 2},
-    {cudaDevAttrPciBusId, 0, &Properties::pciBusID},
-    {cudaDevAttrPciDeviceId, 0, &Properties::pciDeviceID},
-    {cudaDevAttrPciDomainId, 0, &Properties::pciDomainID},
-};
+std::vector<Figure> figures_of(const Gpu& gpu) {
+  return {
+      {cudaDevAttrMaxThreadsPerBlock, Gpu::max_threads_per_block, &Properties::maxThreadsPerBlock},
+      {cudaDevAttrMaxBlockDimX, Gpu::max_block[0]},
+      {cudaDevAttrMaxBlockDimY, Gpu::max_block[1]},
+      {cudaDevAttrMaxBlockDimZ, Gpu::max_block[2]},
+      {cudaDevAttrMaxGridDimX, Gpu::max_grid[0]},
+      {cudaDevAttrMaxGridDimY, Gpu::max_grid[1]},
+      {cudaDevAttrMaxGridDimZ, Gpu::max_grid[2]},
+      {cudaDevAttrMaxSharedMemoryPerBlock, Gpu::smem_per_block},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu.smem_per_block_optin},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, gpu.smem_per_sm},
+      {cudaDevAttrReservedSharedMemoryPerBlock, gpu.smem_reserved_per_block},
+      {cudaDevAttrTotalConstantMemory, Gpu::constant_bytes},
+      {cudaDevAttrWarpSize, Gpu::warp_size, &Properties::warpSize},
+      {cudaDevAttrMaxPitch, 2147483647},
+      {cudaDevAttrMaxRegistersPerBlock, Gpu::registers_per_sm, &Properties::regsPerBlock},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, Gpu::registers_per_sm, &Properties::regsPerMultiprocessor},
+      {cudaDevAttrMultiProcessorCount, gpu.sms, &Properties::multiProcessorCount},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, gpu.threads_per_sm, &Properties::maxThreadsPerMultiProcessor},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, gpu.blocks_per_sm, &Properties::maxBlocksPerMultiProcessor},
+      {cudaDevAttrComputeCapabilityMajor, gpu.sm / 10, &Properties::major},
+      {cudaDevAttrComputeCapabilityMinor, gpu.sm % 10, &Properties::minor},
+      {cudaDevAttrL2CacheSize, gpu.l2_bytes, &Properties::l2CacheSize},
+      {cudaDevAttrGlobalMemoryBusWidth, gpu.memory_bus_bits, &Properties::memoryBusWidth},
+      {cudaDevAttrClockRate, gpu.clock_khz},
+      {cudaDevAttrMemoryClockRate, gpu.memory_clock_khz},
+      {cudaDevAttrGlobalL1CacheSupported, 1, &Properties::globalL1CacheSupported},
+      {cudaDevAttrLocalL1CacheSupported, 1, &Properties::localL1CacheSupported},
+      {cudaDevAttrTextureAlignment, 512},
+      {cudaDevAttrTexturePitchAlignment, 32},
+      {cudaDevAttrSurfaceAlignment, 512},
+      {cudaDevAttrUnifiedAddressing, 1, &Properties::unifiedAddressing},
+      {cudaDevAttrManagedMemory, 1, &Properties::managedMemory},
+      {cudaDevAttrCanMapHostMemory, 1, &Properties::canMapHostMemory},
+      {cudaDevAttrCanUseHostPointerForRegisteredMem, 1, &Properties::canUseHostPointerForRegisteredMem},
+      {cudaDevAttrPageableMemoryAccess, 0, &Properties::pageableMemoryAccess},
+      {cudaDevAttrConcurrentManagedAccess, 0, &Properties::concurrentManagedAccess},
+      {cudaDevAttrEccEnabled, gpu.ecc, &Properties::ECCEnabled},
+      {cudaDevAttrStreamPrioritiesSupported, 1, &Properties::streamPrioritiesSupported},
+      {cudaDevAttrClusterLaunch, gpu.has_clusters(), &Properties::clusterLaunch},
+      // One kernel runs at a time, copies are done when the call returns, and there is one device.
+      {cudaDevAttrConcurrentKernels, 0, &Properties::concurrentKernels},
+      {cudaDevAttrAsyncEngineCount, 0, &Properties::asyncEngineCount},
+      {cudaDevAttrGpuOverlap, 0},
+      {cudaDevAttrCooperativeLaunch, 0, &Properties::cooperativeLaunch},
+      {cudaDevAttrMemoryPoolsSupported, 0, &Properties::memoryPoolsSupported},
+      {cudaDevAttrComputeMode, 0},
+      {cudaDevAttrKernelExecTimeout, 0},
+      {cudaDevAttrIntegrated, 0, &Properties::integrated},
+      {cudaDevAttrTccDriver, 0, &Properties::tccDriver},
+      {cudaDevAttrIsMultiGpuBoard, 0, &Properties::isMultiGpuBoard},
+      {cudaDevAttrHostNativeAtomicSupported, 0, &Properties::hostNativeAtomicSupported},
+      {cudaDevAttrComputePreemptionSupported, 0, &Properties::computePreemptionSupported},
+      {cudaDevAttrSingleToDoublePrecisionPerfRatio, gpu.fp32_to_fp64},
+      {cudaDevAttrPciBusId, 0, &Properties::pciBusID},
+      {cudaDevAttrPciDeviceId, 0, &Properties::pciDeviceID},
+      {cudaDevAttrPciDomainId, 0, &Properties::pciDomainID},
+  };
+}
 
 Properties properties() {
+  const Gpu& gpu = described_gpu();
   Properties properties = {};
-  std::strncpy(properties.name, h200::name, sizeof properties.name - 1);
-  for (const Figure& figure : figures)
+  std::strncpy(properties.name, gpu.name, sizeof properties.name - 1);
+  for (const Figure& figure : figures_of(gpu))
     if (figure.member) properties.*figure.member = figure.value;
-  properties.totalGlobalMem = h200::memory_bytes;
-  properties.totalConstMem = h200::constant_bytes;
-  properties.sharedMemPerBlock = h200::smem_per_block;
-  properties.sharedMemPerBlockOptin = h200::smem_per_block_optin;
-  properties.sharedMemPerMultiprocessor = h200::smem_per_sm;
-  properties.reservedSharedMemPerBlock = h200::smem_reserved_per_block;
+  properties.totalGlobalMem = gpu.memory_bytes;
+  properties.totalConstMem = Gpu::constant_bytes;
+  properties.sharedMemPerBlock = Gpu::smem_per_block;
+  properties.sharedMemPerBlockOptin = gpu.smem_per_block_optin;
+  properties.sharedMemPerMultiprocessor = gpu.smem_per_sm;
+  properties.reservedSharedMemPerBlock = gpu.smem_reserved_per_block;
   properties.memPitch = 2147483647;
   properties.textureAlignment = 512;
   properties.texturePitchAlignment = 32;
   properties.surfaceAlignment = 512;
-  std::memcpy(properties.maxThreadsDim, h200::max_block, sizeof h200::max_block);
-  std::memcpy(properties.maxGridSize, h200::max_grid, sizeof h200::max_grid);
+  std::memcpy(properties.maxThreadsDim, Gpu::max_block, sizeof Gpu::max_block);
+  std::memcpy(properties.maxGridSize, Gpu::max_grid, sizeof Gpu::max_grid);
   return properties;
 }
 
@@ -105,23 +112,25 @@ size_t host_available_bytes() {
   std::ifstream file("/proc/meminfo");
   for (std::string key, rest; file >> key && std::getline(file, rest);)
     if (key == "MemAvailable:") return std::stoull(rest) * 1024;
-  return h200::memory_bytes;
+  return described_gpu().memory_bytes;
 }
 
 void require_device(int device) { require(device == 0, cudaErrorInvalidDevice); }
 
-}  // namespace
-
-bool h200::attribute(cudaDeviceAttr attribute, int* value) {
-  for (const Figure& figure : figures) {
-    if (figure.attribute != attribute) continue;
-    *value = figure.value;
-    return true;
-  }
-  return false;
+/// The one that GEMM_LADDER_SIM_GPU names. Null, and a line that says so, where it names none.
+const Gpu* gpu_from_environment() {
+  const char* const key = std::getenv("GEMM_LADDER_SIM_GPU");
+  if (!key || !*key) return &gpus().front();
+  const Gpu* const gpu = find_gpu(key);
+  if (!gpu) fmt::print(stderr, "simulator: GEMM_LADDER_SIM_GPU={}: there is no such GPU, only {}\n", key, gpu_names());
+  return gpu;
 }
 
-Runtime::Runtime() : memory(h200::memory_bytes) {}
+}  // namespace
+
+const Gpu& described_gpu() { return *runtime().gpu; }
+
+Runtime::Runtime() : gpu(gpu_from_environment()), memory(gpu ? gpu->memory_bytes : 0) {}
 
 Runtime& runtime() {
   static Runtime* const instance = new Runtime;
@@ -144,7 +153,11 @@ CUDA_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute
   return call([&] {
     require_device(device);
     require(value);
-    if (sim::h200::attribute(attribute, value)) return;
+    for (const sim::Figure& figure : sim::figures_of(sim::described_gpu()))
+      if (figure.attribute == attribute) {
+        *value = figure.value;
+        return;
+      }
     require(attribute > 0 && attribute < cudaDevAttrMax);
     sim::not_supported(fmt::format("cudaDeviceGetAttribute of attribute {}", static_cast<int>(attribute)).c_str());
   });
@@ -186,8 +199,8 @@ CUDA_API cudaError_t cudaDeviceSynchronize() {
 CUDA_API cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   return call([&] {
     require_device(device);
-    require(text && length > static_cast<int>(std::strlen(sim::h200::pci_bus_id)));
-    std::strcpy(text, sim::h200::pci_bus_id);
+    require(text && length > static_cast<int>(std::strlen(sim::pci_bus_id)));
+    std::strcpy(text, sim::pci_bus_id);
   });
 }
 
@@ -203,8 +216,8 @@ CUDA_API cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetV
 CUDA_API cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return call([&] {
     require(free && total);
-    *total = sim::h200::memory_bytes;
-    *free = std::min(sim::host_available_bytes(), sim::h200::memory_bytes - sim::runtime().memory.used());
+    *total = sim::described_gpu().memory_bytes;
+    *free = std::min(sim::host_available_bytes(), *total - sim::runtime().memory.used());
   });
 }
 

@@ -15,16 +15,17 @@ int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
   require(threads > 0);
   if (threads > kernel.max_threads) return 0;
   if (dynamic_smem > static_cast<size_t>(std::max(kernel.max_dynamic_smem, 0))) return 0;
-  const int smem = round_up(kernel.smem_bytes + static_cast<int>(dynamic_smem) + h200::smem_reserved_per_block,
-                            h200::smem_granularity);
-  const int warps = round_up(threads, h200::warp_size) / h200::warp_size;
-  int by_registers = h200::max_blocks_per_sm;
+  const Gpu& gpu = described_gpu();
+  const int smem =
+      round_up(kernel.smem_bytes + static_cast<int>(dynamic_smem) + gpu.smem_reserved_per_block, gpu.smem_granularity);
+  const int by_smem = smem ? gpu.smem_per_sm / smem : gpu.blocks_per_sm;
+  const int warps = round_up(threads, Gpu::warp_size) / Gpu::warp_size;
+  int by_registers = gpu.blocks_per_sm;
   if (kernel.usage.registers) {  // handed out to warps in units of 256, in each of the four partitions
-    const int of_a_warp = round_up(kernel.usage.registers * h200::warp_size, 256);
-    by_registers = h200::registers_per_sm / 4 / of_a_warp * 4 / warps;
+    const int of_a_warp = round_up(kernel.usage.registers * Gpu::warp_size, 256);
+    by_registers = Gpu::registers_per_sm / 4 / of_a_warp * 4 / warps;
   }
-  return std::min({h200::max_blocks_per_sm, h200::max_threads_per_sm / (warps * h200::warp_size),
-                   h200::smem_per_sm / smem, by_registers});
+  return std::min({gpu.blocks_per_sm, gpu.threads_per_sm / (warps * Gpu::warp_size), by_smem, by_registers});
 }
 
 }  // namespace
@@ -42,8 +43,8 @@ CUDA_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const
     attributes->maxDynamicSharedSizeBytes = kernel.max_dynamic_smem;
     attributes->numRegs = kernel.usage.registers;  // 0 without machine code: ptxas decides, and does not run here
     attributes->localSizeBytes = kernel.usage.local_bytes;
-    attributes->ptxVersion = h200::sm;
-    attributes->binaryVersion = h200::sm;
+    attributes->ptxVersion = kernel.binary->ptx_arch;
+    attributes->binaryVersion = described_gpu().sm;
     attributes->preferredShmemCarveout = -1;
     const auto& cluster = kernel.function->reqnctapercluster;
     attributes->requiredClusterWidth = static_cast<int>(cluster[0]);
@@ -58,7 +59,7 @@ CUDA_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribut
     Kernel& kernel = find_kernel(function);
     switch (attribute) {
       case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        require(value >= 0 && value <= h200::smem_per_block_optin - kernel.smem_bytes);
+        require(value >= 0 && value <= described_gpu().smem_per_block_optin - kernel.smem_bytes);
         kernel.max_dynamic_smem = value;
         return;
       case cudaFuncAttributePreferredSharedMemoryCarveout:  // a hint on speed
@@ -99,8 +100,9 @@ CUDA_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, co
   return call([&] {
     const Kernel& kernel = find_kernel(function);
     require(bytes && blocks > 0 && threads > 0);
-    const int share = h200::smem_per_sm / blocks / h200::smem_granularity * h200::smem_granularity;
-    *bytes = std::clamp(share - h200::smem_reserved_per_block - kernel.smem_bytes, 0, kernel.max_dynamic_smem);
+    const Gpu& gpu = described_gpu();
+    const int share = gpu.smem_per_sm / blocks / gpu.smem_granularity * gpu.smem_granularity;
+    *bytes = std::clamp(share - gpu.smem_reserved_per_block - kernel.smem_bytes, 0, kernel.max_dynamic_smem);
   });
 }
 
@@ -115,8 +117,9 @@ CUDA_API cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* f
     const dim3 block = configuration->blockDim;
     const int blocks =
         blocks_per_sm(kernel, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
-    const int gpcs = h200::sm_count / h200::sms_per_gpc;
-    *clusters = gpcs * (h200::sms_per_gpc * blocks / static_cast<int>(cluster.count()));
+    const Gpu& gpu = described_gpu();
+    require(gpu.has_clusters(), cudaErrorNotSupported);
+    *clusters = gpu.sms / gpu.sms_per_gpc * (gpu.sms_per_gpc * blocks / static_cast<int>(cluster.count()));
   });
 }
 
@@ -125,6 +128,6 @@ CUDA_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void*
   return call([&] {
     require(size && configuration);
     const Kernel& kernel = find_kernel(function);
-    *size = kernel.nonportable_clusters ? h200::max_cluster_blocks_nonportable : h200::max_cluster_blocks;
+    *size = max_cluster_blocks(kernel);
   });
 }

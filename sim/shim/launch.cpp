@@ -32,10 +32,10 @@ void check_configuration(const Kernel& kernel, const Configuration& launch) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
            size.y <= unsigned(limits[1]) && size.z <= unsigned(limits[2]);
   };
-  require(within(launch.grid, h200::max_grid), cudaErrorInvalidValue);
-  require(within(launch.block, h200::max_block), cudaErrorInvalidValue);
+  require(within(launch.grid, Gpu::max_grid), cudaErrorInvalidValue);
+  require(within(launch.block, Gpu::max_block), cudaErrorInvalidValue);
   const size_t threads = size_t{launch.block.x} * launch.block.y * launch.block.z;
-  require(threads <= size_t{h200::max_threads_per_block}, cudaErrorInvalidValue);
+  require(threads <= size_t{Gpu::max_threads_per_block}, cudaErrorInvalidValue);
   require(threads <= size_t(kernel.max_threads), cudaErrorInvalidValue);
   require(launch.dynamic_smem <= size_t(kernel.max_dynamic_smem), cudaErrorInvalidValue);
 }
@@ -78,6 +78,7 @@ void launch(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments
   params.grid = {configuration.grid.x, configuration.grid.y, configuration.grid.z};
   params.block = {configuration.block.x, configuration.block.y, configuration.block.z};
   params.dynamic_smem = static_cast<uint32_t>(configuration.dynamic_smem);
+  params.sms = static_cast<uint32_t>(described_gpu().sms);
   params.seed = next_seed();
   params.params = pack(*kernel.function, arguments);
   const ptx::Module& module = *kernel.binary->module;
@@ -126,6 +127,10 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
 
 }  // namespace
 
+int max_cluster_blocks(const Kernel& kernel) {
+  return kernel.nonportable_clusters ? described_gpu().cluster_blocks_nonportable : described_gpu().cluster_blocks;
+}
+
 Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration) {
   const auto& required = kernel.function->reqnctapercluster;
   const bool compiled = required[0] != 0;
@@ -139,9 +144,8 @@ Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration)
             cudaErrorInvalidClusterSize);
     cluster = {asked.x, asked.y, asked.z};
   }
-  const int limit = kernel.nonportable_clusters ? h200::max_cluster_blocks_nonportable : h200::max_cluster_blocks;
   const dim3 grid = configuration.gridDim;
-  require(cluster.count() <= uint64_t(limit), cudaErrorInvalidClusterSize);
+  require(cluster.count() <= uint64_t(max_cluster_blocks(kernel)), cudaErrorInvalidClusterSize);
   require(grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0, cudaErrorInvalidClusterSize);
   return cluster;
 }

@@ -18,21 +18,17 @@ std::map<Binary*, std::unique_ptr<Binary>> binaries;
 std::map<const void*, std::unique_ptr<Kernel>> kernels;      // by the host's stub
 std::map<const void*, std::unique_ptr<Variable>> variables;  // by the host's shadow
 
-/// The newest PTX that the described GPU can run; that for exactly this GPU (sm_90a) before the general one.
+/// The newest PTX that the described GPU can run, as the driver chooses it.
 const PtxImage& choose(const std::vector<PtxImage>& images) {
-  const PtxImage* best = nullptr;
-  for (const PtxImage& image : images) {
-    if (image.arch > h200::sm || (image.specific && image.arch != h200::sm)) continue;
-    const auto rank = [](const PtxImage& image) { return 2 * image.arch + image.specific; };
-    if (!best || rank(image) > rank(*best)) best = &image;
-  }
-  if (!best)
-    throw CallFailed{(fmt::print(stderr,
-                                 "simulator: this program holds no PTX for sm_{} or less; build it with "
-                                 "-gencode arch=compute_90a,code=[compute_90a,sm_90a]\n",
-                                 h200::sm),
-                      cudaErrorNoKernelImageForDevice)};
-  return *best;
+  const unsigned sm = static_cast<unsigned>(described_gpu().sm);
+  if (const PtxImage* const best = newest_for(sm, images)) return *best;
+  std::string found;
+  for (const PtxImage& image : images) found += (found.empty() ? "; it holds that for " : ", ") + image.target.name();
+  fmt::print(stderr,
+             "simulator: this program holds no PTX that an sm_{0} GPU can run{1}; build it with "
+             "-gencode arch=compute_{0},code=compute_{0}\n",
+             sm, found);
+  throw CallFailed{cudaErrorNoKernelImageForDevice};
 }
 
 Variable* registered_variable(const Binary& binary, const std::string& name) {
@@ -86,20 +82,21 @@ void define_variables(Binary& binary) {
   }
 }
 
-/// What ptxas made of the kernels for the described GPU; of machine code for exactly it (sm_90a) before the general one.
+/// What ptxas made of the kernels, in the machine code that the described GPU would run.
 void read_usage(Binary& binary) {
-  const CodeImage* best = nullptr;
   const std::vector<CodeImage> images = code_images(binary.wrapper);
-  for (const CodeImage& image : images)
-    if (image.arch == h200::sm && (!best || image.specific)) best = &image;
-  if (best) binary.usage = kernel_usage(best->elf);
+  if (const CodeImage* const best = newest_for(static_cast<unsigned>(described_gpu().sm), images))
+    binary.usage = kernel_usage(best->elf);
 }
 
 void load(Binary& binary) {
   if (binary.module) return;
   require(binary.failed == cudaSuccess, binary.failed);
   try {
-    binary.module = std::make_unique<ptx::Module>(ptx::parse(choose(ptx_images(binary.wrapper)).text));
+    const std::vector<PtxImage> images = ptx_images(binary.wrapper);
+    const PtxImage& chosen = choose(images);
+    binary.ptx_arch = static_cast<int>(chosen.target.arch);
+    binary.module = std::make_unique<ptx::Module>(ptx::parse(chosen.text));
     define_variables(binary);
     read_usage(binary);
   } catch (const CallFailed& failed) {
@@ -115,7 +112,7 @@ void load(Binary& binary) {
 
 /// __launch_bounds__ (.maxntid) and __block_size__ (.reqntid) limit the threads of a block.
 int max_threads(const ptx::Function& function) {
-  int threads = h200::max_threads_per_block;
+  int threads = Gpu::max_threads_per_block;
   for (const auto& size : {function.maxntid, function.reqntid}) {
     const uint32_t product = std::max(size[0], 1u) * std::max(size[1], 1u) * std::max(size[2], 1u);
     if (size[0]) threads = std::min<int>(threads, product);
@@ -132,7 +129,7 @@ void load(Kernel& kernel) {
   kernel.program.reset();
   kernel.smem_bytes = static_cast<int>(function->shared_bytes);
   kernel.max_threads = max_threads(*function);
-  kernel.max_dynamic_smem = h200::smem_per_block - kernel.smem_bytes;
+  kernel.max_dynamic_smem = Gpu::smem_per_block - kernel.smem_bytes;
   const auto usage = kernel.binary->usage.find(kernel.name);
   kernel.usage = usage == kernel.binary->usage.end() ? KernelUsage{} : usage->second;
 }

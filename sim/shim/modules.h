@@ -19,6 +19,7 @@ namespace sim {
 struct Binary {
   const void* wrapper;
   std::unique_ptr<ptx::Module> module = {};       ///< null until loaded
+  int ptx_arch = 0;                               ///< of the PTX that was loaded: 80 for sm_80
   cudaError_t failed = cudaSuccess;               ///< why it could not be loaded
   std::map<std::string, KernelUsage> usage = {};  ///< of its kernels, where it holds machine code for the described GPU
 };
@@ -45,6 +46,9 @@ struct Variable {
 
 /// By the host's stub or by the handle that cudaGetKernel gave out; loaded. Otherwise cudaErrorInvalidDeviceFunction.
 Kernel& find_kernel(const void* function);
+
+/// The largest cluster that its blocks can form on the described GPU.
+int max_cluster_blocks(const Kernel& kernel);
 
 /// The clusters that a launch asks for, by its attribute or by the kernel's __cluster_dims__; 1 x 1 x 1 where by neither. A
 /// cluster that cannot be is cudaErrorInvalidClusterSize.

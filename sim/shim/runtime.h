@@ -9,6 +9,7 @@
 
 #include "sim/device_memory.h"
 #include "sim/error.h"
+#include "sim/gpu.h"
 
 namespace sim {
 
@@ -19,6 +20,7 @@ struct CallFailed {
 
 struct Runtime {
   std::recursive_mutex mutex;  ///< one call at a time: a launch returns when its kernel has ended
+  const Gpu* gpu;              ///< the described one; null where GEMM_LADDER_SIM_GPU names none, and no call succeeds
   DeviceMemory memory;
   cudaError_t sticky = cudaSuccess;  ///< a kernel's fault: every later call returns it, until cudaDeviceReset
 
@@ -50,6 +52,7 @@ cudaError_t call(Body&& body) noexcept {
   const std::lock_guard lock(runtime().mutex);
   if (runtime().sticky != cudaSuccess) return record(runtime().sticky);
   try {
+    require(runtime().gpu, cudaErrorInvalidDevice);
     std::forward<Body>(body)();
     return cudaSuccess;
   } catch (const CallFailed& failed) {

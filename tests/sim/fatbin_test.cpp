@@ -54,8 +54,7 @@ TEST_P(CompressedAs, GivesTheText) {
   const auto bytes = container(std::string("-gencode arch=compute_80,code=compute_80 --compress-mode=") + GetParam());
   const auto images = ptx_images(bytes);
   ASSERT_EQ(images.size(), 1u);
-  EXPECT_EQ(images[0].arch, 80u);
-  EXPECT_FALSE(images[0].specific);
+  EXPECT_EQ(images[0].target, Target{80});
   EXPECT_THAT(images[0].text, HasSubstr(".version"));
   EXPECT_THAT(images[0].text, HasSubstr(".target sm_80"));
   EXPECT_THAT(images[0].text, HasSubstr("_Z4fillPi"));
@@ -68,14 +67,38 @@ INSTANTIATE_TEST_SUITE_P(Fatbin, CompressedAs, ::testing::Values("default", "non
 TEST(Fatbin, TellsEveryArchitecture) {
   const auto bytes = container(
       "-gencode arch=compute_80,code=[compute_80,sm_80] -gencode arch=compute_90,code=compute_90 "
-      "-gencode arch=compute_90a,code=[compute_90a,sm_90a]");
-  std::vector<std::pair<unsigned, bool>> found;
+      "-gencode arch=compute_90a,code=[compute_90a,sm_90a] -gencode arch=compute_120f,code=compute_120f");
+  std::vector<std::string> found;
   for (const PtxImage& image : ptx_images(bytes)) {
-    found.emplace_back(image.arch, image.specific);
-    EXPECT_THAT(image.text, HasSubstr(".target sm_" + std::to_string(image.arch) + (image.specific ? "a" : "")));
+    found.push_back(image.target.name());
+    EXPECT_THAT(image.text, HasSubstr(".target " + found.back()));
   }
-  using Found = std::pair<unsigned, bool>;
-  EXPECT_THAT(found, ::testing::UnorderedElementsAre(Found{80, false}, Found{90, false}, Found{90, true}));
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre("sm_80", "sm_90", "sm_90a", "sm_120f"));
+}
+
+template <class Image>
+std::string newest(unsigned sm, const std::vector<Target>& targets) {
+  std::vector<Image> images;
+  for (const Target& target : targets) images.push_back({target, ""});
+  const Image* const found = newest_for(sm, images);
+  return found ? found->target.name() : "none";
+}
+
+TEST(Fatbin, TheNewestPtxThatAGpuRuns) {
+  const std::vector<Target> targets{
+      {75}, {80}, {90}, {90, Target::alone}, {100, Target::family}, {120, Target::family}};
+  const std::pair<unsigned, const char*> expected[] = {{70, "none"},     {75, "sm_75"},  {80, "sm_80"},
+                                                       {89, "sm_80"},    {90, "sm_90a"}, {100, "sm_100f"},
+                                                       {103, "sm_100f"}, {110, "sm_90"}, {120, "sm_120f"}};
+  for (const auto& [sm, name] : expected) EXPECT_EQ(newest<PtxImage>(sm, targets), name) << sm;
+  EXPECT_EQ(newest<PtxImage>(120, {{90, Target::alone}}), "none");
+}
+
+TEST(Fatbin, TheNewestMachineCodeThatAGpuRuns) {
+  const std::vector<Target> targets{{80}, {86}, {90}, {90, Target::alone}};
+  const std::pair<unsigned, const char*> expected[] = {
+      {75, "none"}, {80, "sm_80"}, {89, "sm_86"}, {90, "sm_90a"}, {120, "none"}};
+  for (const auto& [sm, name] : expected) EXPECT_EQ(newest<CodeImage>(sm, targets), name) << sm;
 }
 
 TEST(Fatbin, HasNoPtxWhereThereIsMachineCodeAlone) {

@@ -1,5 +1,6 @@
 // Programs that nvcc built, run on the simulated runtime as a user runs them: LD_LIBRARY_PATH and nothing else.
 // Each compares its results with the CPU's and prints "passed".
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,6 +13,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "sim/gpu.h"
 
 namespace {
 
@@ -161,6 +164,55 @@ TEST(ShimAlone, CountsAreWrittenAsCsvAndRepeat) {
 TEST(ShimAlone, CountsThatCannotBeWrittenAreReported) {
   const Result result = run("vector_add", "", "GEMM_LADDER_SIM_COUNTS=/nowhere/counts.csv");
   EXPECT_NE(result.output.find("cannot write '/nowhere/counts.csv'"), std::string::npos) << result.output;
+}
+
+// --- described GPUs --------------------------------------------------------------------------------------------------------
+
+class DescribedGpu : public testing::TestWithParam<sim::Gpu> {
+ protected:
+  static Result run_on(const std::string& gpu, const std::string& program) {
+    return run(program, "", "GEMM_LADDER_SIM_GPU=" + gpu);
+  }
+  static Result run_here(const std::string& program) { return run_on(std::string(GetParam().key), program); }
+};
+
+/// The program holds PTX for sm_75, sm_80 and sm_90a.
+TEST_P(DescribedGpu, IsWhatAProgramIsTold) {
+  const sim::Gpu& gpu = GetParam();
+  const int ptx = gpu.sm == 90 ? 900 : gpu.sm >= 80 ? 800 : 750;
+  const std::string expected = fmt::format(
+      "name {}\nsm {}\nsms {}\nl2 {}\nmemory {}\nclusters {:d}\nPTX {}\nnsmid {}\nshared memory {} of {}\n"
+      "blocks of 32 threads {}, of 512 threads {}, of all shared memory 1\npassed\n",
+      gpu.name, gpu.sm, gpu.sms, gpu.l2_bytes, gpu.memory_bytes, gpu.has_clusters(), ptx, gpu.sms,
+      gpu.smem_per_block_optin, gpu.smem_per_sm, gpu.blocks_per_sm, gpu.threads_per_sm / 512);
+  EXPECT_EQ(run_here("device").output, expected);
+}
+
+/// PTX for sm_90a is for an H200 alone, neither for an earlier GPU nor for a later one.
+TEST_P(DescribedGpu, RefusesPtxThatItCannotRun) {
+  const sim::Gpu& gpu = GetParam();
+  const Result result = run_here("vector_add");
+  if (gpu.sm == 90) {
+    EXPECT_THAT(result.output, testing::EndsWith("passed\n"));
+    return;
+  }
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output,
+              testing::StartsWith(fmt::format("simulator: this program holds no PTX that an sm_{} GPU can "
+                                              "run; it holds that for sm_90a; build it with",
+                                              gpu.sm)));
+  EXPECT_THAT(result.output, testing::HasSubstr("cudaErrorNoKernelImageForDevice"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, DescribedGpu, testing::ValuesIn(sim::gpus().begin(), sim::gpus().end()),
+                         [](const auto& gpu) { return std::string(gpu.param.key); });
+
+TEST_F(DescribedGpu, OfAnUnknownNameIsAClearError) {
+  const Result result = run_on("h100", "vector_add");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output,
+              testing::StartsWith("simulator: GEMM_LADDER_SIM_GPU=h100: there is no such GPU, only h200, "));
+  EXPECT_THAT(result.output, testing::HasSubstr("cudaErrorInvalidDevice"));
 }
 
 TEST(ShimAlone, WithoutPtxIsAClearError) {
