@@ -39,6 +39,29 @@ install_hint() {
   else echo "install $debian (Debian's names) in this system's way"; fi
 }
 
+# ---- packages of this system -----------------------------------------------------------------------------------------
+
+# Downloads Debian packages; where the system's lists do not serve, with lists of our own, which takes no root.
+download_debs() (
+  apt=(apt-get -o APT::Sandbox::User=root)
+  cd "$deps/deb" || exit
+  "${apt[@]}" download "$@" && exit
+  mkdir -p "$deps/apt/lists/partial" "$deps/apt/cache/archives/partial"
+  apt+=(-o "Dir::State::Lists=$deps/apt/lists" -o "Dir::Cache=$deps/apt/cache")
+  "${apt[@]}" update
+  "${apt[@]}" download "$@"
+)
+
+# unpack_debs PACKAGE...: into .deps, which takes no root.
+unpack_debs() {
+  local deb
+  rm -rf "$deps/deb"
+  mkdir -p "$deps/deb"
+  download_debs "$@" || return
+  for deb in "$deps"/deb/*.deb; do dpkg -x "$deb" "$deps" || return; done
+  rm -rf "$deps/deb" "$deps/apt"
+}
+
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 need_python3() {
@@ -52,10 +75,13 @@ make_venv() {
   quietly "making .venv" "Needs Python's venv: $(install_hint python3-venv python3 python)" create_venv
 }
 
-# Debian's python3 makes no pip for the environment without its python3-venv; then the system's pip puts one there.
+# Debian's python3 makes no pip for the environment without its python3-venv. Then the system's pip puts one there, or pip's
+# own wheel, which Debian has as a package.
 create_venv() {
   python3 -m venv --clear "$venv" && return
-  python3 -m venv --clear --without-pip "$venv" && python3 -m pip --python "$venv/bin/python" install pip
+  python3 -m venv --clear --without-pip "$venv" || return
+  python3 -m pip --python "$venv/bin/python" install pip && return
+  unpack_debs python3-pip-whl && python3 "$deps"/usr/share/python-wheels/pip-*.whl/pip --python "$venv/bin/python" install pip
 }
 
 # need_python NAME...: the packages of requirements/NAME.txt, from the python3 at hand where it has them all.
@@ -135,20 +161,9 @@ need_sass() {
 
 has_header() { c++ -std=c++20 -E -x c++ -isystem "$deps/usr/include" - <<<"#include <$1>" &>/dev/null; }
 
-# Downloads Debian packages; where the system's lists do not serve, with lists of our own, which takes no root.
-download_debs() (
-  apt=(apt-get -o APT::Sandbox::User=root)
-  cd "$deps/deb" || exit
-  "${apt[@]}" download "$@" && exit
-  mkdir -p "$deps/apt/lists/partial" "$deps/apt/cache/archives/partial"
-  apt+=(-o "Dir::State::Lists=$deps/apt/lists" -o "Dir::Cache=$deps/apt/cache")
-  "${apt[@]}" update
-  "${apt[@]}" download "$@"
-)
-
 # need_packages HINT PACKAGE...: headers and libraries of Debian packages, unpacked into .deps/usr.
 need_packages() {
-  local hint=$1 deb
+  local hint=$1
   shift
   if ! type -P apt-get dpkg >/dev/null; then
     [[ -n $optional ]] || die "needs the headers of $*: $hint"
@@ -156,11 +171,7 @@ need_packages() {
     return 1
   fi
   say "setup: $* from this system's packages into .deps/usr"
-  rm -rf "$deps/deb"
-  mkdir -p "$deps/deb"
-  quietly "downloading $*" "By hand: $hint" download_debs "$@" || return
-  for deb in "$deps"/deb/*.deb; do dpkg -x "$deb" "$deps"; done
-  rm -rf "$deps/deb" "$deps/apt"
+  quietly "downloading $*" "By hand: $hint" unpack_debs "$@"
 }
 
 need_libraries() {
