@@ -136,7 +136,7 @@ need_cuda() {
     if usable_nvcc "$nvcc"; then export CUDACXX=$nvcc; return; fi
   done
   cuda=$(sed -n 's/^cuda-toolkit.*==\([0-9]*\.[0-9]*\).*/\1/p' requirements/cuda.txt)
-  driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p')
+  driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || :)
   [[ -z $driver ]] || at_least "$cuda" "$driver" ||
     die "no nvcc 12.4 or later with cuBLAS here, and this driver is too old for the one that set-up would fetch: it runs CUDA up to $driver, not $cuda. Update the driver, or install the CUDA Toolkit $driver"
   say "setup: no nvcc 12.4 or later with cuBLAS here; CUDA $cuda from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)"

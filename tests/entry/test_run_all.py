@@ -129,10 +129,12 @@ def test_setup_without_a_network_names_what_is_missing(tmp_path):
 NVIDIA_SMI = "| NVIDIA-SMI 550.54   Driver Version: 550.54   CUDA Version: {} |"
 
 
-def fetches_cuda(tmp_path: Path, driver: str) -> subprocess.CompletedProcess:
-    """need_cuda on a machine with this driver and no compiler, where pip says what it is asked for."""
+def fetches_cuda(tmp_path: Path, driver: str | None) -> subprocess.CompletedProcess:
+    """need_cuda on a machine with this driver, or none, and no compiler, where pip says what it is asked for."""
     path = tools(tmp_path / "bin")
-    answers = {"nvidia-smi": f"echo '{NVIDIA_SMI.format(driver)}'", "python3": 'echo "$*" >>asked; [[ $* != *install* ]]'}
+    answers = {"python3": 'echo "$*" >>asked; [[ $* != *install* ]]'}
+    if driver:
+        answers["nvidia-smi"] = f"echo '{NVIDIA_SMI.format(driver)}'"
     for name, answer in answers.items():
         (tmp_path / "bin" / name).write_text(f"#!{shutil.which('bash')}\n{answer}\n")
         (tmp_path / "bin" / name).chmod(0o755)
@@ -149,8 +151,9 @@ def test_a_driver_that_is_too_old_is_named_before_anything_is_fetched(tmp_path):
     assert not (tmp_path / "asked").exists()
 
 
-def test_for_a_driver_that_is_new_enough_cuda_is_fetched(tmp_path):
-    done = fetches_cuda(tmp_path, "13.1")
+@pytest.mark.parametrize("driver", ["13.0", "13.1", None])
+def test_for_a_driver_that_is_new_enough_or_none_cuda_is_fetched(driver, tmp_path):
+    done = fetches_cuda(tmp_path, driver)
     assert "CUDA 13.0 from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)" in done.stderr
     assert "requirements/cuda.txt" in (tmp_path / "asked").read_text()
 
