@@ -12,12 +12,15 @@
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text
 #
+# A kernel of your own: every NN_name.cu in kernels/local is a rung for all of these, and so is every one in DIR with
+# --with DIR. kernels/local/README.md has the details.
 # The first two take --results DIR, a folder in place of results/<gpu>. Interrupted, they keep what was measured, and the
 # same command goes on from there.
 # With no GPU, or with --sim, they and run use the simulator: the same programs, executed on the CPU at small sizes, checked
 # and counted, not timed. The report in results/simulator shows the counters and, labelled as such, a real GPU's recorded results.
 # What is missing on the machine is set up inside the checkout (tools/setup.sh): .deps, .venv and build hold it all.
 set -euo pipefail
+caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=tools/setup.sh
 source tools/setup.sh
@@ -29,29 +32,48 @@ usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
 has_gpu() { nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; }
 
-# build [TARGET...]: progress is shown where everything is built; one target is built quietly, unless it fails.
+# Fails with the line with which tools/rungs.cmake refuses a file; where there is none, with the whole log.
+build_failed() {
+  local log=$1 what=$2 refused
+  refused=$(sed -n '/^ *kernels: /{s///p;q}' "$log")
+  [[ -z $refused ]] || usage_error "$refused"
+  cat "$log" >&2
+  die "$what failed"
+}
+
+# configure [again]: where that was not done, or not with this folder of --with.
+configure() {
+  local log=build/configure.log
+  if [[ -z ${1:-} && -f build/build.ninja ]] && grep -qxF "LADDER_WITH:PATH=$with" build/CMakeCache.txt; then return; fi
+  say "build: configuring"
+  mkdir -p build
+  cmake --preset default -D LADDER_WITH:PATH="$with" >"$log" 2>&1 && return
+  rm -f build/build.ninja  # it would be that of other folders
+  build_failed "$log" "configuring the build"
+}
+
+# build TARGET...: progress is shown in a first build, which takes minutes; a later one is quiet unless it fails.
 build() {
   need_build
-  if [[ ! -f build/build.ninja ]]; then
-    say "build: configuring"
-    quietly "configuring the build" "" cmake --preset default
-  fi
-  if (($#)); then
-    local log=build/last_build.log
-    cmake --build build --target "$@" >"$log" 2>&1 || { cat "$log" >&2; die "the build of $* failed"; }
+  configure
+  local log=build/last_build.log
+  if [[ -f build/.ninja_log ]]; then
+    cmake --build build --target "$@" >"$log" 2>&1 || build_failed "$log" "the build of $*"
   else
-    cmake --build build >&2 || die "the build failed"
+    say "build: $* for the first time"
+    cmake --build build --target "$@" >&2 || die "the build of $* failed"
   fi
 }
 
-# stem_of NUMBER: 06, 6, bank_conflict_free and 06_bank_conflict_free all mean 06_bank_conflict_free.
+# stem_of NUMBER: 06, 6, bank_conflict_free and 06_bank_conflict_free all mean 06_bank_conflict_free. A rung's name is that
+# of its file, so nothing need be built to find it.
 stem_of() {
   local word=$1 file stem stems=()
   [[ $word =~ ^[0-9][a-z]?$ ]] && word=0$word
-  for file in kernels/*.cu; do
+  for file in kernels/*.cu kernels/local/*.cu ${with:+"$with"/*.cu}; do
     stem=$(basename "$file" .cu)
     if [[ $word == "$stem" || $word == "${stem%%_*}" || $word == "${stem#*_}" ]]; then echo "$stem"; return; fi
-    stems+=("$stem")
+    [[ $stem == '*' ]] || stems+=("$stem")
   done
   usage_error "there is no rung '$1'; the nearest is $(nearest "$word" "${stems[@]}")"
 }
@@ -60,6 +82,7 @@ stem_of() {
 
 # step TITLE COMMAND...: a wrong result is remembered and told at the end; Ctrl-C and failures end the run.
 wrong=0
+published=2048x2048x2048,4096x4096x4096,8192x8192x8192
 step() {
   local status=0
   say "== $1"
@@ -91,41 +114,41 @@ prepare_results() {
   elif [[ -f $results/run.txt ]]; then
     archive=$results/archive/$(date -u +%Y%m%dT%H%M%SZ)
     mkdir -p "$archive"
-    for file in {ladder,samples,ceilings,check,steady,counts}.csv environment.json run.txt report.html summary.md plots; do
+    for file in {ladder,samples,ceilings,check,steady,counts}.csv {rungs,environment}.json run.txt report.html summary.md plots; do
       [[ ! -e $results/$file ]] || mv "$results/$file" "$archive"
     done
     say "the earlier results are now in $archive"
   fi
   echo "$state" >"$results/run.txt"
+  build/bin/ladder --list --json >"$results/rungs.json"
 }
-
-# The rungs that compute TYPE, as --kernels takes them.
-rungs_of() { build/bin/ladder --list | grep -w "$1" | awk '{print $1}' | paste -sd,; }
 
 ladder() { build/bin/ladder --resume --environment "$results/environment.json" --ceilings "$results/ceilings.csv" "$@"; }
 
+# The types of operands, from the facts that the results keep.
+types() { python3 -c 'import json, sys; print(*(t["name"] for t in json.load(sys.stdin)["types"]))' <"$results/rungs.json"; }
+
 measure() {
-  local mode=$1 times=(--csv "$results/ladder.csv" --samples-csv "$results/samples.csv")
+  local mode=$1 type times=(--csv "$results/ladder.csv" --samples-csv "$results/samples.csv")
+  local odd=(--check-only --shapes tests/shapes/odd.txt --ld-pad align --csv "$results/check.csv")
   trap interrupted INT
   if [[ ! -f $results/ceilings.csv ]]; then
     step "what this GPU can do" build/bin/ceilings --csv "$results/ceilings.csv"
   fi
+  step "check" ladder "${odd[@]}"
   if [[ $mode == quick ]]; then
-    step "check" ladder --check-only --shapes tests/shapes/odd.txt --ld-pad align --csv "$results/check.csv"
     step "time" ladder --shapes 1024x1024x1024,2048x2048x2048,4096x4096x4096 --rounds 10 "${times[@]}"
-  else
-    step "check" ladder --check-only --shapes tests/shapes/odd.txt --ld-pad align --csv "$results/check.csv"
-    step "check with alpha and beta" ladder --check-only --shapes tests/shapes/odd.txt --ld-pad align \
-      --alpha -1.5 --beta 0.75 --csv "$results/check.csv"
-    step "time" ladder --shapes square,llm,tails,skinny "${times[@]}"
-    local type  # in which rungs on tensor cores are not timed by default
-    for type in tf32 f16; do
-      step "check, $type" ladder --type $type --kernels "$(rungs_of $type)" --check-only --shapes tests/shapes/odd.txt \
-        --ld-pad align --alpha -1.5 --beta 0.75 --csv "$results/check.csv"
-      step "time, $type" ladder --type $type --kernels "$(rungs_of $type)" --shapes square "${times[@]}"
-    done
-    step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
+    finish
+    return
   fi
+  for type in $(types); do
+    step "check with alpha and beta, $type" ladder --type "$type" "${odd[@]}" --alpha -1.5 --beta 0.75
+    # What is published is the median of several sittings; --resume keeps them, so the steps after it add other shapes.
+    step "time in five sittings, $type" ladder --type "$type" --shapes "$published" --sittings 5 "${times[@]}"
+    step "time, $type" ladder --type "$type" --shapes square "${times[@]}"
+  done
+  step "time" ladder --shapes llm,tails,skinny "${times[@]}"  # each rung in the first of its types
+  step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
   finish
 }
 
@@ -176,7 +199,7 @@ whole_ladder() {
     esac
     shift
   done
-  build
+  build ladder ceilings ${sim:+simulator}
   need_python report
   if [[ -z $sim ]] && ! has_gpu; then
     sim=yes
@@ -207,7 +230,7 @@ run_rung() {
   (($#)) || usage_error "run takes a rung and its arguments, such as: run 06 4096 4096 4096"
   local stem
   stem=$(stem_of "$1")
-  build "$stem"
+  if [[ " ${*:2} " == *" --sim"* ]]; then build "$stem" simulator; else build "$stem"; fi
   exec "build/bin/$stem" "${@:2}"
 }
 
@@ -238,17 +261,22 @@ count_rung() {
   (($#)) || usage_error "counts takes a rung and its arguments, such as: counts 06 256 256 256"
   local stem
   stem=$(stem_of "$1")
-  build "$stem" cudart_sim
+  build "$stem" simulator
   need_python report
   exec python3 -m tools.counts "$stem" "${@:2}"
 }
 
 list_rungs() { build ladder; exec build/bin/ladder --list "$@"; }
 
+# What cannot be set up (a GPU node without a network) is named, and the tests that do without it are run.
 run_tests() {
-  build
-  need_sass
-  need_python test docs
+  need_python3
+  optional=yes need_googletest || :
+  need_build
+  configure again
+  build all
+  optional=yes need_sass || :
+  optional=yes need_python test docs || :
   exec python3 -m tools.test
 }
 
@@ -257,6 +285,19 @@ build_docs() {
   mkdocs build --quiet --strict
   echo "Documentation: site/index.html"
 }
+
+with=
+arguments=()
+while (($#)); do
+  if [[ $1 == --with ]]; then
+    with=$(cd "$caller" && cd -- "${2:-}" 2>/dev/null && [[ -n $2 ]] && pwd) || usage_error "--with takes a folder, got '${2:-}'"
+    shift
+  else
+    arguments+=("$1")
+  fi
+  shift
+done
+set -- ${arguments[@]+"${arguments[@]}"}
 
 case ${1:-} in
   "" | --quick | --sim | --results) whole_ladder "$@" ;;

@@ -4,6 +4,7 @@ usage: python3 -m tools.diff FROM TO   (stems such as 05_float4; their objects m
 """
 
 import csv
+import json
 import sys
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -57,9 +58,15 @@ def changed(line: str | None, other: str | None, colour: str) -> Text:
     return text
 
 
+def in_build(stem: str) -> dict:
+    """Where the rung's source and object are, as CMake wrote it down."""
+    rungs = json.loads(Path("build/generated/kernels.json").read_text())
+    return next(rung for rung in rungs if rung["stem"] == stem)
+
+
 def built_kernels(stem: str) -> list[Kernel]:
     """The rung's kernels for the newest architecture that it was built for: one, or one for each type."""
-    found = kernels(Path(f"build/CMakeFiles/kernel_{stem}.dir/kernels/{stem}.cu.o"))
+    found = kernels(Path(in_build(stem)["object"]))
     newest = max(sm_number(kernel.arch) for kernel in found)
     return [kernel for kernel in found if sm_number(kernel.arch) == newest]
 
@@ -119,7 +126,7 @@ def main(stems: tuple[str, str]) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=200)
-    old, new = (Path(f"kernels/{stem}.cu").read_text().splitlines() for stem in stems)
+    old, new = (Path(in_build(stem)["source"]).read_text().splitlines() for stem in stems)
     console.print(side_by_side(old, new, stems))
     console.print(facts(stems))
 

@@ -13,7 +13,10 @@ have() { command -v "$1" >/dev/null; }
 # at_least WANTED FOUND: compares dotted versions.
 at_least() { [[ -n $2 && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
 
-# quietly WHAT ADVICE COMMAND...: shows the command's output only where it fails.
+# Set where the work goes on without what cannot be brought: the tests.
+optional=
+
+# quietly WHAT ADVICE COMMAND...: shows the command's output only where it fails, which ends the run unless `optional` is set.
 quietly() {
   local what=$1 advice=$2 log
   shift 2
@@ -21,7 +24,10 @@ quietly() {
   log=$deps/setup.log
   "$@" >"$log" 2>&1 && return
   tail -n 3 "$log" >&2
-  die "$what failed (is there a network? the whole log is .deps/setup.log). $advice"
+  what+=" failed (is there a network? the whole log is .deps/setup.log). $advice"
+  [[ -n $optional ]] || die "$what"
+  say "setup: $what"
+  return 1
 }
 
 # The command that installs packages here, each system under its own names.
@@ -31,6 +37,29 @@ install_hint() {
   elif have dnf; then echo "sudo dnf install $fedora"
   elif have pacman; then echo "sudo pacman -S $arch"
   else echo "install $debian (Debian's names) in this system's way"; fi
+}
+
+# ---- packages of this system -----------------------------------------------------------------------------------------
+
+# Downloads Debian packages; where the system's lists do not serve, with lists of our own, which takes no root.
+download_debs() (
+  apt=(apt-get -o APT::Sandbox::User=root)
+  cd "$deps/deb" || exit
+  "${apt[@]}" download "$@" && exit
+  mkdir -p "$deps/apt/lists/partial" "$deps/apt/cache/archives/partial"
+  apt+=(-o "Dir::State::Lists=$deps/apt/lists" -o "Dir::Cache=$deps/apt/cache")
+  "${apt[@]}" update
+  "${apt[@]}" download "$@"
+)
+
+# unpack_debs PACKAGE...: into .deps, which takes no root.
+unpack_debs() {
+  local deb
+  rm -rf "$deps/deb"
+  mkdir -p "$deps/deb"
+  download_debs "$@" || return
+  for deb in "$deps"/deb/*.deb; do dpkg -x "$deb" "$deps" || return; done
+  rm -rf "$deps/deb" "$deps/apt"
 }
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
@@ -46,10 +75,13 @@ make_venv() {
   quietly "making .venv" "Needs Python's venv: $(install_hint python3-venv python3 python)" create_venv
 }
 
-# Debian's python3 makes no pip for the environment without its python3-venv; then the system's pip puts one there.
+# Debian's python3 makes no pip for the environment without its python3-venv. Then the system's pip puts one there, or pip's
+# own wheel, which Debian has as a package.
 create_venv() {
   python3 -m venv --clear "$venv" && return
-  python3 -m venv --clear --without-pip "$venv" && python3 -m pip --python "$venv/bin/python" install pip
+  python3 -m venv --clear --without-pip "$venv" || return
+  python3 -m pip --python "$venv/bin/python" install pip && return
+  unpack_debs python3-pip-whl && python3 "$deps"/usr/share/python-wheels/pip-*.whl/pip --python "$venv/bin/python" install pip
 }
 
 # need_python NAME...: the packages of requirements/NAME.txt, from the python3 at hand where it has them all.
@@ -59,7 +91,7 @@ need_python() {
   need_python3
   if [[ -x $venv/bin/pip ]]; then PATH=$venv/bin:$PATH; fi
   missing=$(python3 tools/missing.py "${files[@]}") && return
-  make_venv
+  make_venv || return
   PATH=$venv/bin:$PATH
   missing=$(python3 tools/missing.py "${files[@]}") && return
   say "setup: into .venv: $(tr '\n' ' ' <<<"$missing")"
@@ -73,10 +105,13 @@ unpack_wheels() {
   local requirements=requirements/$1.txt target=$deps/$2 part=$deps/$2.part library link
   need_python3
   local pip=(python3 -m pip)
-  "${pip[@]}" --version &>/dev/null || { make_venv; pip=("$venv/bin/pip"); }
+  if ! "${pip[@]}" --version &>/dev/null; then
+    make_venv || return
+    pip=("$venv/bin/pip")
+  fi
   rm -rf "$part"
   quietly "unpacking NVIDIA's wheels" "By hand: the CUDA Toolkit, 12.4 or later, from developer.nvidia.com/cuda-downloads" \
-    "${pip[@]}" install --target "$part" --requirement "$requirements"
+    "${pip[@]}" install --target "$part" --requirement "$requirements" || return
   for library in "$part"/nvidia/cu13/lib/lib*.so.*; do  # the linker wants libX.so, the wheels hold libX.so.N
     [[ -e $library ]] || continue
     link=${library%.so.*}.so
@@ -96,11 +131,15 @@ usable_nvcc() {
 
 # need_cuda: CUDACXX is an nvcc of 12.4 or later that finds cuBLAS.
 need_cuda() {
-  local nvcc
+  local nvcc cuda driver
   for nvcc in "${CUDACXX:-}" "$(type -P nvcc)" /usr/local/cuda/bin/nvcc "$deps/cuda/bin/nvcc"; do
     if usable_nvcc "$nvcc"; then export CUDACXX=$nvcc; return; fi
   done
-  say "setup: no nvcc 12.4 or later with cuBLAS here; CUDA 13.0 from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)"
+  cuda=$(sed -n 's/^cuda-toolkit.*==\([0-9]*\.[0-9]*\).*/\1/p' requirements/cuda.txt)
+  driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || :)
+  [[ -z $driver ]] || at_least "$cuda" "$driver" ||
+    die "no nvcc 12.4 or later with cuBLAS here, and this driver is too old for the one that set-up would fetch: it runs CUDA up to $driver, not $cuda. Update the driver, or install the CUDA Toolkit $driver"
+  say "setup: no nvcc 12.4 or later with cuBLAS here; CUDA $cuda from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)"
   rm -rf "$deps/cuda"
   unpack_wheels cuda cuda
   usable_nvcc "$deps/cuda/bin/nvcc" || die "the nvcc in .deps/cuda does not work: is there a g++? $("$deps/cuda/bin/nvcc" --version 2>&1 | tail -n 1)"
@@ -114,7 +153,7 @@ need_sass() {
     if PATH=$directory:$PATH type -P cuobjdump nvdisasm &>/dev/null; then PATH=$directory:$PATH; return; fi
   done
   say "setup: cuobjdump and nvdisasm from NVIDIA's Python wheels into .deps/sass"
-  unpack_wheels sass sass
+  unpack_wheels sass sass || return
   PATH=$deps/sass/bin:$PATH
 }
 
@@ -122,34 +161,33 @@ need_sass() {
 
 has_header() { c++ -std=c++20 -E -x c++ -isystem "$deps/usr/include" - <<<"#include <$1>" &>/dev/null; }
 
-# Downloads Debian packages; where the system's lists do not serve, with lists of our own, which takes no root.
-download_debs() (
-  apt=(apt-get -o APT::Sandbox::User=root)
-  cd "$deps/deb" || exit
-  "${apt[@]}" download "$@" && exit
-  mkdir -p "$deps/apt/lists/partial" "$deps/apt/cache/archives/partial"
-  apt+=(-o "Dir::State::Lists=$deps/apt/lists" -o "Dir::Cache=$deps/apt/cache")
-  "${apt[@]}" update
-  "${apt[@]}" download "$@"
-)
+# need_packages HINT PACKAGE...: headers and libraries of Debian packages, unpacked into .deps/usr.
+need_packages() {
+  local hint=$1
+  shift
+  if ! type -P apt-get dpkg >/dev/null; then
+    [[ -n $optional ]] || die "needs the headers of $*: $hint"
+    say "setup: there are no headers of $*: $hint"
+    return 1
+  fi
+  say "setup: $* from this system's packages into .deps/usr"
+  quietly "downloading $*" "By hand: $hint" unpack_debs "$@"
+}
 
 need_libraries() {
-  local debian=() deb hint
+  local debian=()
   has_header CLI/CLI.hpp || debian+=(libcli11-dev)
   has_header fmt/core.h || debian+=(libfmt-dev)
-  has_header gtest/gtest.h && has_header gmock/gmock.h || debian+=(libgtest-dev libgmock-dev)
   # The simulator's: a machine with a GPU does without it.
   has_header zstd.h || nvidia-smi --list-gpus &>/dev/null || debian+=(libzstd-dev)
-  [[ ${#debian[@]} == 0 ]] && return
-  hint=$(install_hint "${debian[*]}" \
-    "cli11-devel fmt-devel gtest-devel gmock-devel libzstd-devel" "cli11 fmt gtest zstd")
-  type -P apt-get dpkg >/dev/null || die "needs the headers of ${debian[*]}: $hint"
-  say "setup: ${debian[*]} from this system's packages into .deps/usr"
-  rm -rf "$deps/deb"
-  mkdir -p "$deps/deb"
-  quietly "downloading ${debian[*]}" "By hand: $hint" download_debs "${debian[@]}"
-  for deb in "$deps"/deb/*.deb; do dpkg -x "$deb" "$deps"; done
-  rm -rf "$deps/deb" "$deps/apt"
+  [[ ${#debian[@]} == 0 ]] ||
+    need_packages "$(install_hint "${debian[*]}" "cli11-devel fmt-devel libzstd-devel" "cli11 fmt zstd")" "${debian[@]}"
+}
+
+# Of the tests alone; CMake leaves them out where there is none.
+need_googletest() {
+  { has_header gtest/gtest.h && has_header gmock/gmock.h; } ||
+    need_packages "$(install_hint "libgtest-dev libgmock-dev" "gtest-devel gmock-devel" gtest)" libgtest-dev libgmock-dev
 }
 
 # need_build: compiler, libraries, CMake and Ninja.

@@ -64,7 +64,14 @@ def test_run_hands_over_the_exit_status():
     assert run_all("run", "06", "0", "64", "64").returncode == USAGE
 
 
+def needs_packages() -> None:
+    """Of the report; without them, run_all.sh would set out to fetch them."""
+    for name in ("pandas", "matplotlib", "rich", "jinja2"):
+        pytest.importorskip(name)
+
+
 def test_diff_shows_both_rungs_and_what_became_of_them():
+    needs_packages()
     done = run_all("diff", "04", "05")
     assert done.returncode == 0, done.stderr
     for expected in ("04_thread_tile_2d", "05_float4", "registers a thread", "blocks an SM"):
@@ -119,6 +126,55 @@ def test_setup_without_a_network_names_what_is_missing(tmp_path):
     assert ".venv/bin/pip install --requirement=requirements/report.txt" in done.stderr
 
 
+NVIDIA_SMI = "| NVIDIA-SMI 550.54   Driver Version: 550.54   CUDA Version: {} |"
+
+
+def fetches_cuda(tmp_path: Path, driver: str | None) -> subprocess.CompletedProcess:
+    """need_cuda on a machine with this driver, or none, and no compiler, where pip says what it is asked for."""
+    path = tools(tmp_path / "bin")
+    answers = {"python3": 'echo "$*" >>asked; [[ $* != *install* ]]'}
+    if driver:
+        answers["nvidia-smi"] = f"echo '{NVIDIA_SMI.format(driver)}'"
+    for name, answer in answers.items():
+        (tmp_path / "bin" / name).write_text(f"#!{shutil.which('bash')}\n{answer}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    # Whatever compilers this machine has are hidden.
+    return setup_sh("usable_nvcc() { return 1; }; need_cuda", tmp_path, path)
+
+
+def test_a_driver_that_is_too_old_is_named_before_anything_is_fetched(tmp_path):
+    done = fetches_cuda(tmp_path, "12.8")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "this driver is too old" in line and "it runs CUDA up to 12.8, not 13.0" in line
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize("driver", ["13.0", "13.1", None])
+def test_for_a_driver_that_is_new_enough_or_none_cuda_is_fetched(driver, tmp_path):
+    done = fetches_cuda(tmp_path, driver)
+    assert "CUDA 13.0 from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)" in done.stderr
+    assert "requirements/cuda.txt" in (tmp_path / "asked").read_text()
+
+
+def test_what_the_tests_can_do_without_does_not_end_the_run(tmp_path):
+    """No network for pip, no packages of the system."""
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    (tmp_path / "requirements").mkdir()
+    for name in ("test", "sass"):
+        (tmp_path / f"requirements/{name}.txt").write_text("a-package-that-nobody-has>=1\n")
+    script = """
+      export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1; unset PIP_FIND_LINKS
+      has_header() { return 1; }; download_debs() { return 1; }; cuobjdump=; type() { return 1; }
+      for need in need_googletest need_sass "need_python test"; do optional=yes $need && exit 3 || echo "without ${need}"; done
+    """
+    done = setup_sh(script, tmp_path, os.environ["PATH"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["without need_googletest", "without need_sass", "without need_python test"]
+    assert "libgtest-dev" in done.stderr and "a-package-that-nobody-has" in done.stderr
+
+
 def test_missing_tells_met_requirements_from_others(tmp_path):
     file = tmp_path / "wanted.txt"
     file.write_text("# comment\npytest>=1.0\npytest==0.1\nnobody-has-this>=2\n-r more.txt\n")
@@ -131,7 +187,8 @@ def test_missing_tells_met_requirements_from_others(tmp_path):
 # ---- the whole run, with stand-ins for the programs that need a GPU ----------------------------------------------------
 
 LADDER = """#!/usr/bin/env bash
-# Stands in for the ladder: appends a row to --csv, writes --environment.
+# Stands in for the ladder: tells its facts, or appends a row to --csv and writes --environment.
+if [[ $* == "--list --json" ]]; then echo '{"types": [{"name": "f32"}, {"name": "e5m2"}], "rungs": []}'; exit; fi
 echo "$*" >>calls.txt
 gpu='NVIDIA H200'
 while (($#)); do
@@ -174,6 +231,7 @@ out.mkdir(parents=True, exist_ok=True)
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout whose programs are stand-ins; what is real are run_all.sh and tools/."""
+    needs_packages()
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     shutil.copy(ROOT / "run_all.sh", tmp_path)
@@ -182,7 +240,9 @@ def checkout(tmp_path, monkeypatch):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o755)
-    (tmp_path / "build/build.ninja").touch()
+    for name in ("build.ninja", ".ninja_log"):
+        (tmp_path / "build" / name).touch()
+    (tmp_path / "build/CMakeCache.txt").write_text("LADDER_WITH:PATH=\n")
     (tmp_path / "build/generated").mkdir()
     set_commit(tmp_path, "abc")
     for name in (".deps", ".venv"):  # set up already, by the test run that this is part of
@@ -209,17 +269,22 @@ def test_whole_run_measures_and_says_where_the_report_is(checkout):
     made = calls(checkout)
     assert made[0] == "ceilings"
     assert "--check-only" in made[1], "rungs are checked before they are timed"
-    assert any("--shapes square,llm,tails,skinny" in call for call in made)
+    for kind in ("f32", "e5m2"):  # every type that the ladder states
+        of_type = [call for call in made if f"--type {kind} " in call]
+        assert "--check-only" in of_type[0] and "--alpha -1.5 --beta 0.75" in of_type[0]
+        assert "--shapes 2048x2048x2048,4096x4096x4096,8192x8192x8192 --sittings 5" in of_type[1] and "ladder.csv" in of_type[1]
+        assert "--shapes square" in of_type[2] and "--sittings" not in of_type[2]
+    assert any("--shapes llm,tails,skinny" in call for call in made)
     assert any("--protocol steady" in call for call in made)
-    assert all(any(f"--type {kind}" in call and "ladder.csv" in call for call in made) for kind in ("tf32", "f16"))
-    assert all("--resume" in call for call in made[1:] if "--list" not in call)
+    assert all("--resume" in call for call in made[1:])
+    assert "e5m2" in (checkout / "results/nvidia-h200/rungs.json").read_text()
 
 
 def test_quick_run_takes_fewer_sizes(checkout):
     assert run_all("--quick", folder=checkout).returncode == 0
     timed = [call for call in calls(checkout) if "ladder.csv" in call]
     assert len(timed) == 1
-    assert "8192" not in timed[0]
+    assert "8192" not in timed[0] and "--sittings" not in timed[0]
 
 
 def test_a_finished_run_is_kept_in_the_archive(checkout):

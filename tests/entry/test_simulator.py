@@ -249,6 +249,8 @@ def test_readme_shows_what_a_newcomer_sees():
 def test_the_whole_run_without_a_gpu(tmp_path):
     """run_all.sh --quick, end to end; where nvidia-smi lists a GPU, the simulator is asked for."""
     assert f'gpu="{NAME}"' in (ROOT / "run_all.sh").read_text(), "or the second run takes its results for another GPU's"
+    for name in ("pandas", "matplotlib", "rich", "jinja2"):
+        pytest.importorskip(name)
     asked = ["--sim"] if shutil.which("nvidia-smi") else []
     done = subprocess.run(
         [ROOT / "run_all.sh", "--quick", *asked, "--results", tmp_path], capture_output=True, text=True, timeout=900
