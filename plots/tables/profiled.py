@@ -5,8 +5,7 @@ import math
 import re
 from pathlib import Path
 
-from plots.data.rungs import number
-from plots.data.selection import OPERAND_BYTES
+from plots.data.rungs import Facts, number
 from plots.data.units import MISSING, Shape, digits, whole
 from plots.errors import InputError
 from plots.tables.grid import Grid
@@ -17,13 +16,13 @@ Metrics = dict[tuple[str, str], float]  # (group, name) -> value, in the unit of
 Profile = dict[str, Metrics]  # kernel -> its metrics
 
 
-def file_name(what: str) -> str:
+def file_name(what: str, facts: Facts) -> str:
     """The file that holds "bf16" (at 4096 cubed) or "bf16@8192"; "prefetch" is of variants of rung 14."""
     if what == "prefetch":
         return "profile_prefetch_bf16.csv"
-    parts = re.fullmatch(rf"({'|'.join(OPERAND_BYTES)})(?:@(\d+))?", what)
+    parts = re.fullmatch(rf"({'|'.join(facts.types)})(?:@(\d+))?", what)
     if not parts:
-        raise InputError(f"no profile of '{what}': expected one of {', '.join(OPERAND_BYTES)}, or such as bf16@8192")
+        raise InputError(f"no profile of '{what}': expected one of {', '.join(facts.types)}, or such as bf16@8192")
     type, size = parts.groups()
     return "_".join(["profile", *([size] if size else []), *([type] if type != "f32" else [])]) + ".csv"
 

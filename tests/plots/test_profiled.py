@@ -29,6 +29,7 @@ VALUES = {
 def root(tmp_path):
     """A checkout of one chapter with a profile of two rungs."""
     write_folder(tmp_path / "bench/recorded" / GPU)
+    synthetic.write_program(tmp_path, synthetic.stated())
     write(tmp_path, "profile_bf16.csv", 4096)
     return tmp_path
 
