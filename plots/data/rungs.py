@@ -2,8 +2,9 @@
 
 A results folder keeps a copy as rungs.json, so that it can be drawn without a build. Needs nothing but Python itself:
 
-usage: python3 -m plots.data.rungs FACT [TYPE]     that fact of each rung (number, stem, source), or of those that compute TYPE
-       python3 -m plots.data.rungs types           the names of all types
+usage: python3 -m plots.data.rungs number|stem|source [TYPE]     that fact of each rung, or of those that compute TYPE
+       python3 -m plots.data.rungs predecessor STEM              the number of the rung that this one changed
+       python3 -m plots.data.rungs types                         the names of all types
 """
 
 import json
@@ -20,7 +21,7 @@ from plots.errors import InputError
 from tools.nearest import nearest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path("build/bin/ladder")
+PROGRAMS = Path("build/bin")
 FILE = "rungs.json"
 
 
@@ -89,7 +90,7 @@ def parse(text: str, where: str) -> Facts:
         types = [_of(OperandType, row) for row in stated["types"]]
         families = {name: tuple(Shape(*sizes) for sizes in shapes) for name, shapes in stated["families"].items()}
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{where}: not the facts of rungs, as {PROGRAM} --list --json prints them: {error!r}") from error
+        raise InputError(f"{where}: not the facts of rungs, as ladder --list --json prints them: {error!r}") from error
     return Facts({rung.stem: rung for rung in rungs}, {kind.name: kind for kind in types}, families)
 
 
@@ -107,9 +108,9 @@ def read(path: Path) -> Facts:
 
 
 @cache
-def of_checkout(root: Path = ROOT) -> Facts:
-    """What the checkout's own program says of its rungs."""
-    program = root / PROGRAM
+def of_checkout(root: Path = ROOT, stem: str = "ladder") -> Facts:
+    """What the checkout's own program says of its rungs; a rung's program says it of that rung."""
+    program = root / PROGRAMS / stem
     if not program.is_file():
         raise InputError(f"{program} is not built, which states the facts of rungs; ./run_all.sh list builds it")
     done = subprocess.run([program, "--list", "--json"], capture_output=True, text=True)
@@ -140,12 +141,14 @@ def is_variant(stem: str) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints one fact of each rung, a line each."""
+    """Prints facts, a line each."""
     try:
-        facts = of_checkout()
-        if arguments == ["types"]:
-            print(*facts.types, sep="\n")
+        if len(arguments) == 2 and arguments[0] == "predecessor":
+            print(of_checkout(stem=arguments[1]).rungs[arguments[1]].predecessor)
+        elif arguments == ["types"]:
+            print(*of_checkout().types, sep="\n")
         elif arguments[:1] in (["number"], ["stem"], ["source"]) and len(arguments) <= 2:
+            facts = of_checkout()
             rungs = facts.computing(arguments[1]) if arguments[1:] else facts.rungs.values()
             print(*(getattr(rung, arguments[0]) for rung in rungs), sep="\n")
         else:
