@@ -120,8 +120,8 @@ def _counted_section(table: Counted, folder: Path) -> CountedSection:
     style.save(fig, folder, name)
     title = f"What each rung moves and executes, {table.type} at {table.shape}"
     caption = (
-        "Left: bytes that global loads and stores move for each FMA, in whole 32-byte sectors. Middle: wavefronts of shared "
-        "memory for four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions for each FMA; 1 "
+        "Left: bytes that global loads and stores move per FMA, in whole 32-byte sectors. Middle: wavefronts of shared "
+        "memory per four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions per FMA; 1 "
         "is the best. Hatched: variants and counter-examples."
     )
     return CountedSection(table, counter_grid(table), Plot(title, caption, inline_svg(style.svg(fig), name, title)))
