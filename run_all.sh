@@ -6,9 +6,10 @@
 #   ./run_all.sh test              every test that can run here
 #   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help
 #   ./run_all.sh list              every rung: number, name, idea, types, least architecture
-#   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS
+#   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
+#   ./run_all.sh compare A B       two results folders side by side, with what is outside the noise
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text
 #
@@ -26,7 +27,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 
-commands=(test run list diff profile counts docs help)
+commands=(test run list diff profile counts compare docs help)
 
 usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
@@ -235,11 +236,19 @@ run_rung() {
 }
 
 diff_rungs() {
-  (($# == 2)) || usage_error "diff takes two rungs, such as: diff 05 06"
+  (($# == 1 || $# == 2)) || usage_error "diff takes two rungs, such as: diff 05 06, or one and compares it with its predecessor"
   local from to
-  from=$(stem_of "$1")
-  to=$(stem_of "$2")
-  build "kernel_$from" "kernel_$to"
+  to=$(stem_of "${!#}")
+  if (($# == 2)); then
+    from=$(stem_of "$1")
+  else
+    build "$to"
+    need_python3
+    from=$(python3 -m plots.data.rungs predecessor "$to")
+    [[ $from ]] || usage_error "$to states no predecessor: name the rung to compare it with, such as: diff 01 $1"
+    from=$(stem_of "$from")
+  fi
+  build "$from" "$to"
   need_sass
   need_python report
   exec python3 -m tools.diff "$from" "$to"
@@ -308,6 +317,7 @@ case ${1:-} in
   profile) profile_rung "${@:2}" ;;
   counts) count_rung "${@:2}" ;;
   docs) build_docs ;;
+  compare) need_python report; exec python3 -m plots compare "${@:2}" ;;
   help | --help | -h) sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0" ;;
   -*) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results --help)" ;;
   *) usage_error "there is no sub-command '$1'; the nearest is $(nearest "$1" "${commands[@]}")" ;;

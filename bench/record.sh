@@ -1,96 +1,115 @@
 #!/usr/bin/env bash
-# Records this GPU in bench/recorded/<gpu>: bench/record.sh [STEP...], all steps without one, from a clean checkout.
+# Records this GPU in bench/recorded/<gpu>: bench/record.sh [--to DIR] [--resume] [STEP...], all steps without one.
 #
-#   ladder    ./run_all.sh in full, and its tables              ladder.csv steady.csv check.csv ceilings.csv environment.json
-#   types     the rungs on tensor cores, in each of their types ladder_TYPE.csv steady_TYPE.csv spread_TYPE.csv
-#   late      14 to 16 at large shapes, with 16-bit results and beta, in both protocols   late_PROTOCOL.csv
-#   checks    the rungs on tensor cores over odd shapes, results of both types   check_TYPE.csv
-#   spread    the 4096 cells a second time, in a new process    spread.csv
-#   tests     every rung over odd shapes; planted faults        gpu_tests.txt
-#   sanitize  every rung under compute-sanitizer                sanitizer.txt
-#   profile   FP32 rungs under Nsight Compute, 4096 cubed       profile.csv
-#   profile_types  the rungs on tensor cores                    profile_TYPE.csv
-#   counters  FP32 rungs at 512 cubed, beside the simulator's   counters_512.csv
-#   raster    what 14 and 15 ask of L2 and DRAM at 8192 cubed   profile_8192_bf16.csv
-#   sweep     variants of rungs 08 and 14                       sweep_08.csv sweep_14.csv
-#   prefetch  of these, two blocks an SM with 2, 3, 4 stages    profile_prefetch_bf16.csv
+#   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv {rungs,environment}.json
+#   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
+#   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
+#   conditions the rungs and conditions that chapters show beside these             conditions.csv
+#   checks     every rung and type over odd shapes, with both types of results      check.csv
+#   tests      every rung over odd shapes; planted faults                           gpu_tests.txt
+#   sanitize   every rung under compute-sanitizer                                   sanitizer.txt
+#   profile    every rung and type under Nsight Compute, 4096 cubed                 profile_TYPE.csv
+#   profiles   other sizes and variants of sweeps, as chapters show them            profile_TYPE_SIZE.csv profile_sweep_NN.csv
+#   counters   FP32 rungs at 512 cubed, beside the simulator's                      counters_512.csv
+#   sweep      variants of some rungs                                               sweep_NN.csv
+#   second     `published` alone, into <folder>-second: run it on another machine of the same model
+#
+# It runs the programs in build/ as they are and builds nothing but sweeps that are not built (bench/sweep_NN.py --build-only
+# builds them on any machine). Each row is written as soon as it is known. A step begins its files anew; with --resume it
+# goes on where it was stopped. TYPES="bf16 f16" in the environment confines it to those types.
 #
 # README and the chapters draw their numbers from there: python3 -m plots readme; python3 -m plots docs;
 # python3 -m plots recorded.
-# TYPES="bf16 f16" in the environment confines types and checks to those types.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-TYPES=${TYPES:-bf16 tf32 f16}
-steps=("$@")
-((${#steps[@]})) || steps=(ladder types late checks spread tests sanitize profile profile_types raster counters sweep prefetch)
+
+to='' resume='' steps=()
+while (($#)); do
+  case $1 in
+    --to) to=${2:?record.sh: --to takes a folder}; shift ;;
+    --resume) resume=yes ;;
+    published | shapes | steady | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | second) steps+=("$1") ;;
+    *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
+  esac
+  shift
+done
+((${#steps[@]})) || steps=(published shapes steady conditions checks tests sanitize profile profiles counters sweep)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
   exit 77
 fi
-gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
-to=bench/recorded/$gpu
-mkdir -p "$to"
+if [[ ! -x build/bin/ladder || ! -x build/bin/ceilings ]]; then
+  echo "record.sh: build/bin/ladder and build/bin/ceilings are not built: cmake --build build --target ladder ceilings" >&2
+  exit 2
+fi
+name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
+to=${to:-bench/recorded/$(tr 'A-Z ' 'a-z-' <<<"$name")}
+types=${TYPES:-$(python3 -m plots.data.rungs types)}
 
-ladder() {
-  ./run_all.sh
-  cp results/"$gpu"/{ladder,steady,check,ceilings}.csv results/"$gpu"/environment.json "$to"
-}
+begin() { [[ $resume ]] || rm -f "$@"; }
 
 # Rows whose status is 77 do not apply; they say why.
-applies() { "$@" || (($? == 77)); }
+ladder() { build/bin/ladder --resume --ceilings "$to/ceilings.csv" "$@" || (($? == 77)); }
 
-timed() { applies build/bin/ladder --ceilings "$to/ceilings.csv" "$@"; }
+# What documents show after the words given, a line per block: asked_for 'profiled bf16'.
+asked_for() { sed -n "s/^<!-- generated: $1 \(.*\) -->\$/\1/p" docs/*.md; }
 
-types() {
-  local type shapes
-  build/bin/ceilings --csv "$to/ceilings.csv"
-  for type in $TYPES; do
-    shapes=square
-    [[ $type == bf16 ]] && shapes=square,llm,tails,skinny
-    rm -f "$to"/{ladder,steady,spread}_"$type".csv
-    timed --type "$type" --kernels "$(rungs_of "$type")" --shapes 4096x4096x4096 --csv "$to/spread_$type.csv" \
-      --environment "$to/environment_types.json"
-    timed --type "$type" --kernels "$(rungs_of "$type")" --shapes $shapes --csv "$to/ladder_$type.csv"
-    timed --type "$type" --kernels 13-16 --shapes 4096x4096x4096 --protocol steady --csv "$to/steady_$type.csv"
+published() {
+  local type
+  begin "$to"/{ladder,ceilings}.csv
+  build/bin/ladder --list --json >"$to/rungs.json"
+  [[ -f $to/ceilings.csv ]] || build/bin/ceilings --csv "$to/ceilings.csv"
+  for type in $types; do
+    ladder --type "$type" --shapes 2048x2048x2048,4096x4096x4096,8192x8192x8192 --sittings 5 --csv "$to/ladder.csv" \
+      --environment "$to/environment.json"
   done
 }
 
-late() {
-  local out protocol
+second() { bench/record.sh --to "$to-second" ${resume:+--resume} published; }
+
+shapes() {
+  local type
+  for type in $types; do ladder --type "$type" --shapes square --csv "$to/ladder.csv"; done
+  ladder --shapes llm,tails,skinny --csv "$to/ladder.csv"  # each rung in the first of its types
+}
+
+steady() {
+  local size type
+  begin "$to/steady.csv"
+  for size in 4096 8192; do
+    for type in $types; do
+      ladder --type "$type" --shapes "${size}x${size}x$size" --protocol steady --csv "$to/steady.csv"
+    done
+  done
+}
+
+conditions() {
+  local kernels protocol
+  kernels=$(asked_for conditions | tr ' ' '\n' | sort -u | paste -sd,)
+  begin "$to/conditions.csv"
   for protocol in rounds steady; do
-    rm -f "$to/late_$protocol.csv"
-    late_rungs() { timed --type bf16 --kernels 14-16 --protocol $protocol --csv "$to/late_$protocol.csv" "$@"; }
-    late_rungs --shapes 4096x4224x4096,4224x4224x4096,8192x8192x8192,16384x16384x4096
-    late_rungs --shapes 4096x4096x4096 --out same
-    late_rungs --shapes 4096x4096x4096 --out same --beta 0.5
+    of_protocol() { ladder --type bf16 --kernels "$kernels" --protocol $protocol --csv "$to/conditions.csv" "$@"; }
+    of_protocol --shapes 4096x4224x4096,4224x4224x4096,8192x8192x8192,16384x16384x4096
+    of_protocol --shapes 4096x4096x4096 --out same
+    of_protocol --shapes 4096x4096x4096 --out same --beta 0.5
   done
 }
 
 checks() {
-  local type kernels out factors
-  for type in $TYPES; do
-    kernels=$(rungs_of "$type")
-    rm -f "$to/check_$type.csv"
+  local type out factors
+  begin "$to/check.csv"
+  for type in $types; do
     for out in f32 same; do
       for factors in "--alpha 1 --beta 0" "--alpha -1.5 --beta 0.5"; do
         # shellcheck disable=SC2086  # factors are four words
-        applies build/bin/ladder --type "$type" --out $out --kernels "$kernels" --check-only --shapes tests/shapes/odd.txt \
-          --ld-pad align $factors --csv "$to/check_$type.csv"
+        ladder --type "$type" --out $out --check-only --shapes tests/shapes/odd.txt --ld-pad align $factors --csv "$to/check.csv"
       done
     done
   done
 }
 
-spread() {
-  rm -f "$to/spread.csv"
-  build/bin/ladder --shapes 4096x4096x4096 --ceilings "$to/ceilings.csv" --csv "$to/spread.csv"
-}
-
-# The rungs that compute TYPE, as --kernels takes them.
-rungs_of() { build/bin/ladder --list | grep -w "$1" | awk '{print $1}' | paste -sd,; }
-
-heading() { echo "$1 on $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1), $(date -u +%FT%TZ)"; }
+heading() { echo "$1 on $name, $(date -u +%FT%TZ)"; }
 
 tests() {
   {
@@ -106,50 +125,53 @@ sanitize() {
   } | tee "$to/sanitizer.txt"
 }
 
-# profile_all SIZE TYPE RUNGS FILE
-profile_all() {
-  local rung from size=$1 type=$2 file=$4
-  rm -f "$file"
-  for rung in ${3//,/ }; do
-    ./run_all.sh profile "$rung" "$size" "$size" "$size" --type "$type"
-    from=(results/profile/"${rung}"_*_"${size}x${size}x${size}_$type.csv")
-    if [[ -f $file ]]; then tail -n +2 "${from[0]}" >>"$file"; else cp "${from[0]}" "$file"; fi
+# profile_into FILE TYPE SIZE STEM...: those that the file does not have yet.
+profile_into() {
+  local file=$to/$1 type=$2 size=$3 stem
+  for stem in "${@:4}"; do
+    [[ -f $file ]] && grep -q "^$stem," "$file" && continue
+    python3 -m tools.profile "$stem" "$size" "$size" "$size" --type "$type" --csv "$file"
   done
 }
 
-profile() { profile_all 4096 f32 "$(rungs_of f32)" "$to/profile.csv"; }
-
-profile_types() {
-  local type
-  for type in bf16 tf32 f16; do profile_all 4096 $type "$(rungs_of $type)" "$to/profile_$type.csv"; done
+profile() {
+  local type stems
+  for type in $types; do
+    begin "$to/profile_$type.csv"
+    mapfile -t stems < <(python3 -m plots.data.rungs stem "$type")
+    profile_into "profile_$type.csv" "$type" 4096 "${stems[@]}"
+  done
 }
 
-counters() { profile_all 512 f32 "$(rungs_of f32)" "$to/counters_512.csv"; }
-
-raster() { profile_all 8192 bf16 14,15 "$to/profile_8192_bf16.csv"; }
-
-prefetch() {
-  local variant from file=$to/profile_prefetch_bf16.csv
-  rm -f "$file"
-  for variant in twice_stages_2 twice twice_stages_4; do
-    python3 -m tools.profile "sweep_14/block_128x128_$variant" 4096 4096 4096 --type bf16
-    from=results/profile/sweep_14_block_128x128_${variant}_4096x4096x4096_bf16.csv
-    if [[ -f $file ]]; then tail -n +2 "$from" >>"$file"; else cp "$from" "$file"; fi
+profiles() {
+  local what names name
+  begin "$to"/profile_*_*.csv
+  asked_for profiled | while read -r what names; do
+    for name in $names; do
+      case $what in
+        *@*) profile_into "profile_${what#*@}_${what%@*}.csv" "${what%@*}" "${what#*@}" "$(basename kernels/"${name}"_*.cu .cu)" ;;
+        sweep_*) profile_into "profile_$what.csv" bf16 4096 "$what/$name" ;;
+      esac
+    done
   done
+}
+
+counters() {
+  local stems
+  begin "$to/counters_512.csv"
+  mapfile -t stems < <(python3 -m plots.data.rungs stem f32)
+  profile_into counters_512.csv f32 512 "${stems[@]}"
 }
 
 sweep() {
-  local rung
-  for rung in 08 14; do
-    python3 "bench/sweep_$rung.py"
-    cp "build/sweep_$rung/ladder.csv" "$to/sweep_$rung.csv"
+  local script stem
+  for script in bench/sweep_[0-9]*.py; do
+    stem=$(basename "$script" .py)
+    python3 "$script"
+    cp "build/$stem/ladder.csv" "$to/$stem.csv"
   done
 }
 
-for step in "${steps[@]}"; do
-  case $step in
-    ladder | types | late | checks | spread | tests | sanitize | profile | profile_types | raster | counters | sweep | prefetch) "$step" ;;
-    *) echo "record.sh: there is no step '$step'; see the first lines of bench/record.sh" >&2; exit 2 ;;
-  esac
-done
+mkdir -p "$to"
+for step in "${steps[@]}"; do "$step"; done
 echo "Recorded in $to"

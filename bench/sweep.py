@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SPILLS = "spill_bytes"  # the column that a sweep adds to the harness's: what a thread stores, as ptxas counts it
 
 Change = tuple[str, str]  # a piece of the source, everywhere in it, and what replaces it
-Built = dict[str, tuple[int, int]]  # mangled name of a kernel -> registers a thread, bytes of its spill stores
+Built = dict[str, tuple[int, int]]  # mangled name of a kernel -> registers per thread, bytes of its spill stores
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Sweep:
         table.unlink(missing_ok=True)
         how = ["--type", options.type, "--shapes", options.shapes]
         # So that the first variant meets a GPU as warm as the others do. It is not all: even then the first of 14's got a
-        # clock 3.6 % above that of the same kernel timed last, at the same power. FLOP a clock do not move with that.
+        # clock 3.6 % above that of the same kernel timed last, at the same power. FLOP per clock do not move with that.
         subprocess.run([self._linked(nvcc, list(spills)[:1], "warm_up"), *how, "--protocol", "steady"], stdout=subprocess.DEVNULL)
         status = subprocess.run([program, *how, "--protocol", options.protocol, "--csv", table]).returncode
         print_table(add_spills(table, spills))

@@ -22,7 +22,10 @@ ORDER = "const int snake = i % 2 ? TN - 1 - j : j;"
 OPAQUE = 'asm("" : "+r"(lane_row), "+r"(lane_col));'  # hides the map from the compiler: the same code for each of them
 ROWS = "spread(0, i, LANE_ROWS)"
 SPLIT = [("split(i, BM)", ROWS), ("split(j, BN)", "spread(0, j, LANE_COLS)")]  # what 07 calls them
-CARRY = [(f"row + swizzled_column(k, {ROWS}, BK)", f"swizzled_column(k, row + {ROWS}, BK)"), (NO_CARRY, "")]  # for tiles where it can
+CARRY = [
+    (f"row + swizzled_column(k, {ROWS}, BK)", f"swizzled_column(k, row + {ROWS}, BK)"),
+    (NO_CARRY, ""),
+]  # for tiles where it can
 
 
 def lanes(row: str, col: str) -> Change:

@@ -1,12 +1,16 @@
-// 15_block_raster · the order of tiles decides what L2 keeps
+// 15_block_raster · blocks that stay on their SM, and an order of tiles that L2 likes
 //
-// Idea              At any time as many tiles of C are computed as there are SMs. In rows they need few rows of A and all
-//                   columns of B; in a block of about as many rows as columns they need the fewest of both, and L2 serves
-//                   the rest. So tiles are walked in bands of GROUP tile rows, down before across.
-// Changed from 14   raster() in place of row by row
-// Expect            from DRAM as much as 14 at 4096, half at 8192, a quarter at 16384 x 16384 x 4096; no fewer clocks, for
-//                   even row by row it asks DRAM for less than it can deliver, but less power
-// Limiter now       mma.sync, as in 14
+// Idea              One block per SM computes one tile of C after another, and its copies run ahead into the next tile of C:
+//                   the tensor cores no longer rest while a block ends and another begins. Which tiles run side by side
+//                   decides what L2 can serve. In rows they need few rows of A and all columns of B; in a block about as
+//                   high as it is wide they need the fewest of both. So tiles are taken in groups of GROUP_SIZE_M tile
+//                   rows, down the group before across.
+// Changed from 14   as many blocks as SMs, and a loop over tiles of C; the copies have a tile of C of their own; a second
+//                   kernel for a ragged K, which may now come at any time; raster()
+// Expect            the prologue, 2 % of the time of a tile of C at 4096, overlaps with the tile before: 1.02 times as fast.
+//                   From DRAM as much as 14 at 4096, half at 8192, a quarter at 16384 x 16384 x 4096. That saves no
+//                   clocks, for 14 asks DRAM for less than it can deliver, but power
+// Limiter now       mma.sync and what interrupts it: copies, barriers, the epilogue
 // New instructions  none
 // Limits            as 14
 // Run               ./run_all.sh run 15 8192 8192 8192 --type bf16
@@ -14,6 +18,7 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async.h"
+#include "common/ptx/keep_in_register.h"
 #include "common/ptx/ldmatrix.h"
 #include "common/ptx/shared_address.h"
 #include "common/rung.h"
@@ -22,217 +27,222 @@ using namespace ladder;
 
 namespace {
 
-struct Tile {
-  static constexpr int BM = 256;          // rows of C a block
-  static constexpr int BN = 128;          // columns of C a block
-  static constexpr int WM = 64;           // rows of C a warp
-  static constexpr int WN = 64;           // columns of C a warp
-  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
-  static constexpr int STEPS = ROW / 32;  // of one mma along k
-  static constexpr int STAGES = 3;        // tiles in shared memory: one is multiplied, the others are on their way
-  static constexpr int COPY_STEPS = 3;    // the copies of a tile are spread over so many steps
-  static constexpr int GROUP = 8;         // tile rows of a band: 8 x 256 rows beside 16 x 128 columns for 132 SMs
+template <int BLOCK_ROWS, int WARP_COLUMNS>
+struct TileConfig {
+  static constexpr int BM = BLOCK_ROWS;          // rows of C per block
+  static constexpr int BN = 128;                 // columns of C per block
+  static constexpr int WM = 64;                  // rows of C per warp
+  static constexpr int WN = WARP_COLUMNS;        // columns of C per warp
+  static constexpr int BK_BYTES = 128;           // bytes along k per k tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int K_STEPS = BK_BYTES / 32;  // of one mma along k, per k tile
+  static constexpr int STAGES = 3;        // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int GROUP_SIZE_M = 8;  // tile rows of a group: 132 tiles of 256 x 128 are 8 x 16 and 4 more
+  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many steps
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block copies at once, 16 bytes a thread
-  static constexpr int COPIES = (BM + BN) / ROWS;    // of a thread, for a tile
-  static constexpr int STAGE_BYTES = (BM + BN) * ROW;
+  static constexpr int COPY_ROWS =
+      THREADS / (BK_BYTES / 16);  // rows of A or B that the block copies at once, 16 bytes per thread
+  static constexpr int COPIES = (BM + BN) / COPY_ROWS;  // per thread and k tile
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
-  static_assert(BM % ROWS == 0 && BN % ROWS == 0, "a copy is of A or of B");
-  static_assert(ROWS % 32 == 0 && WN % 32 == 0, "a thread's rows are alike for swizzle_128b() and permuted_column()");
-  static_assert(COPY_STEPS < STEPS, "all copies of a tile are committed when the next tile is waited for");
+  static_assert(BM % COPY_ROWS == 0 && BN % COPY_ROWS == 0, "one copy is of A or of B");
+  static_assert(COPY_ROWS % 8 == 0, "all rows of a thread have the same place in swizzle_128b()");
+  static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
+  static_assert(COPY_STEPS < K_STEPS, "all copies of a k tile are committed before the wait for the next one");
 };
-
-/// Keeps the compiler from computing `x` anew each time: a register that a copy or an ldmatrix has just read cannot be
-/// overwritten before they have read it, and the warp would wait for that.
-__device__ void keep(uint32_t& x) { asm volatile("" : "+r"(x)); }
+using Large = TileConfig<256, 64>;  // 144 KB of shared memory: A100, H100, H200
+using Small = TileConfig<128, 32>;  // 96 KB: RTX 30, 40 and 50
 
 // [raster]
-/// Row and column, in tiles, of tile number `i`: down the band, then one to the right. The last band may be lower.
-__device__ Coord raster(int i, int tiles_m, int tiles_n) {
-  const int band = i / (Tile::GROUP * tiles_n) * Tile::GROUP;
-  const int in_band = i % (Tile::GROUP * tiles_n), height = min(tiles_m - band, Tile::GROUP);
-  return {band + in_band % height, in_band / height};
+/// Row and column, in tiles, of tile number `i` of C: down the group of tile rows before across. The last group may have
+/// fewer rows.
+constexpr __host__ __device__ Coord tile_at(int i, int tiles_m, int tiles_n, int group_size_m) {
+  const int group_tiles = group_size_m * tiles_n, first_row = i / group_tiles * group_size_m;
+  const int rows = tiles_m - first_row < group_size_m ? tiles_m - first_row : group_size_m;
+  return {first_row + i % group_tiles % rows, i % group_tiles / rows};
 }
 // [/raster]
 
-/// RAGGED: the last tile along k is not whole. Then every copy says how many of its bytes there are.
-template <Type type, class TC, bool RAGGED>
+// The rungs after this one take it from common/layout.h, which the tests and the figures use: the same function.
+static_assert([] {
+  for (int i = 0; i < 20 * 3; ++i) {
+    const Coord here = tile_at(i, 20, 3, 8), there = raster(i, 20, 3, 8);
+    if (here.row != there.row || here.col != there.col) return false;
+  }
+  return true;
+}());
+
+/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
+template <class Tile, Type type, class TC, bool RAGGED>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
-  constexpr int STAGES = Tile::STAGES, STEPS = Tile::STEPS, COPIES = Tile::COPIES, SIZE = Vector<TC>::SIZE;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN;
+  constexpr int BK_BYTES = Tile::BK_BYTES, K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
   extern __shared__ __align__(128) unsigned char smem[];
 
   // 1. who am I
-  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), tiles = tiles_m * tiles_n;
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a k tile
 
   // 2. set up
-  const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, ROW);
-  const uint32_t s_copy = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
-  uint32_t s_a[STEPS], s_b[STEPS];  // the rows that this lane names to ldmatrix
+  const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
+  const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
+  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];  // the rows that this lane names to ldmatrix
 #pragma unroll
-  for (int k = 0; k < STEPS; ++k) {
-    s_a[k] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k * 2 + lane / 16);
-    s_b[k] = shared_address(smem) + BM * ROW + swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k * 2 + lane / 8 % 2);
-    keep(s_a[k]), keep(s_b[k]);
+  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
+    ldsm_b_addr[k_step] = shared_address(smem) + BM * BK_BYTES +
+                          swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
+    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
   }
+  uint32_t rA[2][WM / 16][4], rB[2][WN / 16][4];  // [parity of the step][16 rows of A or columns of B][word]
 
-  // The copies run ahead: they have their own tile of C, and k_left tiles of it along k still to come.
-  int copy_tile = blockIdx.x, k_left = k_tiles;
-  const unsigned char* g[COPIES];  // where the next ones begin
-  int bytes = 16;                  // of each of them that exist
-  const auto start_tile = [&] {
-    // Behind the last tile the last one again, which nobody looks at; past the last row or column the last one, of
-    // which nothing is stored. The last tile along k, which may be ragged, comes first.
-    const auto [tile_row, tile_col] = raster(min(copy_tile, tiles - 1), tiles_m, tiles_n);
-    const int row = tile_row * BM + copy_row, col = tile_col * BN + permuted_column(copy_row, SIZE);
-    const int k = (k_tiles - 1) * ROW + copy_chunk * 16;
+  // The copies run ahead of the mma: they have their own tile of C, and their own count of k tiles.
+  int copy_c_tile = blockIdx.x, copy_k_tiles_left = k_tiles;
+  const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
+  int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
+  const auto start_c_tile = [&] {
+    // Past the last row or column, read the last one instead: nothing of it is stored. After the last tile of C, copy it
+    // once more: the copies are never used. The last k tile, which may be ragged, comes first.
+    const auto [tile_row, tile_col] = tile_at(min(copy_c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int row = tile_row * BM + copy_row, col = tile_col * BN + copy_row;
+    const int k_offset_bytes = (k_tiles - 1) * BK_BYTES + copy_chunk * 16;
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
-      const T* start = i < BM / ROWS ? A + static_cast<size_t>(min(row + i * ROWS, M - 1)) * lda
-                                     : B + static_cast<size_t>(min(col + i * ROWS - BM, N - 1)) * ldb;
-      g[i] = reinterpret_cast<const unsigned char*>(start) + k;
+      const T* const start = i < BM / COPY_ROWS ? A + static_cast<size_t>(min(row + i * COPY_ROWS, M - 1)) * lda
+                                                : B + static_cast<size_t>(min(col + i * COPY_ROWS - BM, N - 1)) * ldb;
+      cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes;
     }
-    if (RAGGED) bytes = min(max(k_bytes - k, 0), 16);
+    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes, 0), 16);
   };
-  const auto next_tile = [&] {
-    if (--k_left > 0) {
+  const auto next_k_tile = [&] {
+    if (--copy_k_tiles_left > 0) {
 #pragma unroll
-      for (int i = 0; i < COPIES; ++i) g[i] -= ROW;
-      if (RAGGED) bytes = 16;
+      for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
+      if (RAGGED) copy_bytes = 16;
     } else {
-      k_left = k_tiles;
-      copy_tile += gridDim.x;
-      start_tile();
+      copy_k_tiles_left = k_tiles;
+      copy_c_tile += gridDim.x;
+      start_c_tile();
     }
   };
-  const auto copy = [&](uint32_t to, int first, int last) {
+  const auto copy = [&](uint32_t stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {
+      const uint32_t dst = cp_async_dst + stage_bytes + i * COPY_ROWS * BK_BYTES;
       if (RAGGED)
-        cp_async_cg_16(to + i * ROWS * ROW, g[i], bytes);
+        cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
       else
-        cp_async_cg_16(to + i * ROWS * ROW, g[i]);
+        cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
-  uint32_t rA[2][WM / 16][4], rB[2][WN / 16][4];
-  const auto load_fragments = [&](uint32_t stage, int k, int buffer) {
+  const auto load_fragments = [&](uint32_t stage_bytes, int k_step) {
 #pragma unroll
-    for (int i = 0; i < WM / 16; ++i) ldmatrix_x4(rA[buffer][i], s_a[k] + stage + i * 16 * ROW);
+    for (int i = 0; i < WM / 16; ++i)
+      ldmatrix_x4(rA[k_step % 2][i], ldsm_a_addr[k_step] + stage_bytes + i * 16 * BK_BYTES);
 #pragma unroll
-    for (int j = 0; j < WN / 16; ++j) ldmatrix_x4(rB[buffer][j], s_b[k] + stage + j * 16 * ROW);
+    for (int j = 0; j < WN / 16; ++j)
+      ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
   };
 
-  start_tile();
+  start_c_tile();
 #pragma unroll 1
   for (int stage = 0; stage < STAGES - 1; ++stage) {
-    copy(s_copy + stage * Tile::STAGE_BYTES, 0, COPIES);
+    if (stage > 0) next_k_tile();
+    copy(stage * Tile::STAGE_BYTES, 0, COPIES);
     cp_async_commit_group();
-    if (stage < STAGES - 2) next_tile();
   }
   cp_async_wait_group<STAGES - 2>();
   __syncthreads();
-  uint32_t stage = 0;  // that is multiplied, in bytes from the first
-  load_fragments(stage, 0, 0);
+  load_fragments(0, 0);
+  uint32_t read_stage_bytes = 0;
 
-  for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+  for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
     float acc[WM / 16][WN / 8][4] = {};
 
     // [main-loop]
     // 3. main loop
 #pragma unroll 1
-    for (int k_tile = k_tiles; k_tile > 0; --k_tile) {
-      const uint32_t next = stage + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : stage + Tile::STAGE_BYTES;
-      const uint32_t s_to = s_copy + (stage == 0 ? Tile::SMEM_BYTES : stage) - Tile::STAGE_BYTES;  // of the copies
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
+      const uint32_t next_stage_bytes =
+          read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
+      const uint32_t write_stage_bytes =
+          (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
 #pragma unroll
-      for (int k = 0; k < STEPS; ++k) {
-        if (k == STEPS - 1) {  // the next stage is needed: my copies into it have landed, and then everyone's have
-          cp_async_wait_group<STAGES - 2>();
-          __syncthreads();
+      for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+        if (k_step == K_STEPS - 1) {          // the next stage is needed
+          cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
+          __syncthreads();                    // everyone's have, and everyone is done with this stage
         }
-        load_fragments(k == STEPS - 1 ? next : stage, (k + 1) % STEPS, (k + 1) % 2);
-        if (k == 0) next_tile();
-        if (k < Tile::COPY_STEPS)  // into the stage that was used up when everyone came to the last barrier
-          copy(s_to, COPIES * k / Tile::COPY_STEPS, COPIES * (k + 1) / Tile::COPY_STEPS);
-        if (k == Tile::COPY_STEPS - 1) cp_async_commit_group();
+        load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
+        if (k_step == 0) next_k_tile();
+        if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+          copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
+        if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
 #pragma unroll
-        for (int j = 0; j < WN / 8; ++j) {
+        for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
           for (int i = 0; i < WM / 16; ++i) {
-            const int snake = j % 2 ? WM / 16 - 1 - i : i;  // neighbouring mma share an operand
-            const uint32_t b[2] = {rB[k % 2][j / 2][j % 2 * 2], rB[k % 2][j / 2][j % 2 * 2 + 1]};
-            Operand<type>::mma(acc[snake][j], rA[k % 2][snake], b);
+            const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
+            Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
           }
-        }
       }
-      stage = next;
+      read_stage_bytes = next_stage_bytes;
     }
     // [/main-loop]
 
-    // 4. epilogue: of every 16 rows a lane has SIZE neighbouring results in VECTORS places, by turns in rows g and g + 8
-    // [epilogue]
-    constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C that set out together
-    const auto [tile_row, tile_col] = raster(tile, tiles_m, tiles_n);
-    const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
-    const int first_col = tile_col * BN + warp_col + lane % 4 * SIZE;
+    // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
+    const auto [tile_row, tile_col] = tile_at(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i) {
-      const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
-      const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
-      const auto place = [&](int v) { return C + static_cast<size_t>(row(v)) * ldc + col(v); };
-      const auto left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // results from here on that C has room for
 #pragma unroll
-      for (int first = 0; first < VECTORS; first += TOGETHER) {
-        Vector<TC> c[TOGETHER] = {};
-        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+      for (int r = 0; r < 4; r += 2) {
+        const auto [row, col] = mma_c(lane, r);
+        const int m = tile_row * BM + warp_row + i * 16 + row;
+        if (m >= M) continue;
 #pragma unroll
-          for (int v = first; v < first + TOGETHER; ++v)
-            if (left(v) > 0) c[v - first].bits = *reinterpret_cast<const uint4*>(place(v));
-        }
-#pragma unroll
-        for (int v = first; v < first + TOGETHER; ++v) {
-          Vector<TC> d;
-#pragma unroll
-          for (int e = 0; e < SIZE; ++e) {
-            const float x = alpha * acc[i][v / 2 * SIZE / 2 + e / 2][v % 2 * 2 + e % 2];
-            d.element[e] = from_float<TC>(beta == 0.0F ? x : x + beta * to_float(c[v - first].element[e]));
+        for (int j = 0; j < WN / 8; ++j) {
+          const int n = tile_col * BN + warp_col + j * 8 + col;
+          TC* const gC = C + static_cast<size_t>(m) * ldc + n;
+          float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
+          if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+            if (n < N) d[0] += beta * to_float(gC[0]);
+            if (n + 1 < N) d[1] += beta * to_float(gC[1]);
           }
-          if (left(v) >= SIZE) *reinterpret_cast<uint4*>(place(v)) = d.bits;
-          if (N % SIZE != 0) {  // then the last of them have to go one by one: the padding of C is not ours to write
-#pragma unroll
-            for (int e = 0; e < SIZE; ++e)
-              if (e < left(v) && left(v) < SIZE) place(v)[e] = d.element[e];
-          }
+          if (n + 2 <= N)
+            store2(gC, d);
+          else if (n < N)
+            *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
         }
       }
     }
-    // [/epilogue]
   }
 }
 
-/// Calls `f` with the kernel for this problem.
+/// Calls `f` with the tile that the GPU has the shared memory for, the types and the kernel.
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
     using T = typename Operand<type>::Element;
-    return f.template operator()<T, TC>(p.k * sizeof(T) % Tile::ROW ? gemm<type, TC, true> : gemm<type, TC, false>);
+    const bool ragged = p.k * sizeof(T) % Large::BK_BYTES != 0;
+    return device_limits().smem_block_bytes >= Large::SMEM_BYTES
+               ? f.template operator()<Large, T, TC>(ragged ? gemm<Large, type, TC, true>
+                                                            : gemm<Large, type, TC, false>)
+               : f.template operator()<Small, T, TC>(ragged ? gemm<Small, type, TC, true>
+                                                            : gemm<Small, type, TC, false>);
   });
 }
 
 void launch(const Problem& p) {
-  for_kernel(p, [&]<class T, class TC>(auto kernel) {
+  for_kernel(p, [&]<class Tile, class T, class TC>(auto kernel) {
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-    int device = 0, sms = 0;
-    cuda_check(cudaGetDevice(&device));
-    cuda_check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
-    const int tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
-    kernel<<<min(tiles, sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda,
-                                                                           p.B<T>(), p.ldb, p.beta, p.C<TC>(), p.ldc);
+    const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
+    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda, p.B<T>(),
+                                                                  p.ldb, p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }
@@ -240,7 +250,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "15",
     .name = "block_raster",
-    .idea = "tiles of C in bands, so that L2 serves most of A and B",
+    .idea = "blocks that stay on their SM; tiles of C in an order for which L2 serves most of A and B",
     .predecessor = "14",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
@@ -249,9 +259,11 @@ const Registration registration{{
     .row_align_bytes = 16,
     .resources =
         [](const Problem& p) {
-          return for_kernel(p, [&]<class T, class TC>(auto kernel) {
-            return Resources{
-                (const void*)kernel, Tile::THREADS, Tile::SMEM_BYTES, {Tile::BM, Tile::BN, Tile::ROW / int{sizeof(T)}}};
+          return for_kernel(p, [&]<class Tile, class T, class TC>(auto kernel) {
+            return Resources{(const void*)kernel,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / static_cast<int>(sizeof(T))}};
           });
         },
     .launch = launch,

@@ -1,4 +1,4 @@
-"""python3 -m plots COMMAND. Exit 0 all right, 1 something is stale, 2 bad input, said in one line."""
+"""python3 -m plots COMMAND. Exit 0 all right, 1 something is stale or outside the noise, 2 bad input, said in one line."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from plots.data import rungs
 from plots.data.counters import counted
 from plots.data.results import is_simulation, load, load_simulation
 from plots.data.rungs import ROOT
@@ -14,6 +15,7 @@ from plots.documents import chapters, committed, report
 from plots.errors import InputError
 from plots.figures import counters, style
 from plots.figures.kinds import KINDS
+from plots.tables import compare
 
 GENERATED = {
     "readme": ("fill the generated blocks of README.md", chapters.update_readme),
@@ -49,11 +51,18 @@ def _parser() -> argparse.ArgumentParser:
     for name, (purpose, update) in GENERATED.items():
         command = commands.add_parser(name, help=purpose)
         _generated(command)
+        command.add_argument(
+            "--rungs", type=Path, metavar="FILE", help="what build/bin/ladder --list --json printed; it is run otherwise"
+        )
         command.set_defaults(run=_update, update=update)
     command = commands.add_parser("maps", help="the chapters' figures of index maps, into docs/img")
     _generated(command)
     command.add_argument("--maps", type=Path, metavar="FILE", help="what build/bin/maps printed; it is run otherwise")
-    command.set_defaults(run=_update, update=None)
+    command.set_defaults(run=_update_maps)
+    command = commands.add_parser("compare", help="two results folders side by side, with what is outside the noise")
+    command.add_argument("first", type=Path, metavar="A")
+    command.add_argument("second", type=Path, metavar="B")
+    command.set_defaults(run=_compare)
     return parser
 
 
@@ -112,12 +121,30 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _compare(options: argparse.Namespace) -> int:
+    folders = (options.first, options.second)
+    found = compare.pairs(*(tables(load(folder)) for folder in folders))
+    if not found:
+        raise InputError(f"{options.first} and {options.second} have no cell in common")
+    for grid in compare.grids(found, ("first", "second")):
+        print(grid.markdown(), end="\n\n")
+    print(compare.verdict(found))
+    return 0 if all(pair.is_noise for pair in found) else 1
+
+
 def _update(options: argparse.Namespace) -> int:
-    update = options.update or (lambda root, check: committed.update_maps(root, check, options.maps))
-    stale = update(options.root, options.check)
+    facts = rungs.read(options.rungs) if options.rungs else None
+    return _told(options.update(options.root, options.check, facts), options.check)
+
+
+def _update_maps(options: argparse.Namespace) -> int:
+    return _told(committed.update_maps(options.root, options.check, options.maps), options.check)
+
+
+def _told(stale: list[str], check: bool) -> int:
     for name in stale:
-        print(f"{'stale' if options.check else 'updated'}: {name}")
-    return 1 if stale and options.check else 0
+        print(f"{'stale' if check else 'updated'}: {name}")
+    return 1 if stale and check else 0
 
 
 if __name__ == "__main__":

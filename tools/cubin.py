@@ -17,12 +17,12 @@ class Kernel:
 
     arch: str  # "sm_90a"
     symbol: str  # mangled
-    registers: int  # a thread
-    stack_bytes: int  # a thread
-    local_bytes: int  # a thread; spills among them
-    shared_bytes: int  # a block, without dynamic shared memory
-    threads: int  # a block, as its launch bounds promise; 0 without
-    min_blocks: int  # an SM, as its launch bounds promise; 1 without
+    registers: int  # per thread
+    stack_bytes: int  # per thread
+    local_bytes: int  # per thread; spills among them
+    shared_bytes: int  # per block, without dynamic shared memory
+    threads: int  # per block, as its launch bounds promise; 0 without
+    min_blocks: int  # per SM, as its launch bounds promise; 1 without
     instructions: tuple[str, ...]  # "LDG.E.128.CONSTANT", in the order of the code
     loops: tuple[range, ...] = ()  # which of them, from the target of each branch backwards to that branch
     skips: tuple[range, ...] = ()  # which of them each branch forwards leaps over
@@ -46,8 +46,8 @@ def kernels(file: Path) -> list[Kernel]:
             if shared and sm_number(arch) >= 90:
                 shared -= RESERVED_SHARED_BYTES  # from sm_90 on the dump counts them in
             threads, min_blocks = bounds.get(symbol, (0, 1))
-            of_a_thread = (sizes["REG"], sizes["STACK"], sizes["LOCAL"])
-            found.append(Kernel(arch, symbol, *of_a_thread, shared, threads, min_blocks, *code[arch, symbol]))
+            per_thread = (sizes["REG"], sizes["STACK"], sizes["LOCAL"])
+            found.append(Kernel(arch, symbol, *per_thread, shared, threads, min_blocks, *code[arch, symbol]))
     return found
 
 
@@ -74,13 +74,13 @@ SM_LIMITS = {
 
 
 def blocks_per_sm(sm: int, threads: int, registers: int, shared_bytes: int) -> int | None:
-    """Resident blocks an SM; None for an SM whose limits are not in the table."""
+    """Resident blocks per SM; None for an SM whose limits are not in the table."""
     if sm not in SM_LIMITS or not threads:
         return None
     limits = SM_LIMITS[sm]
     warps = -(-threads // 32)
-    registers_a_warp = -(-registers // 8) * 8 * 32  # handed out in units of 256
-    warps_by_registers = 16384 // registers_a_warp * 4  # four partitions of 16384 registers
+    registers_per_warp = -(-registers // 8) * 8 * 32  # handed out in units of 256
+    warps_by_registers = 16384 // registers_per_warp * 4  # four partitions of 16384 registers
     return min(
         limits.blocks,
         limits.threads // (warps * 32),

@@ -1,10 +1,9 @@
 """What changed between two rungs: their code side by side, then what the compiler and the GPU made of it.
 
-usage: python3 -m tools.diff FROM TO   (stems such as 05_float4; their objects must be built)
+usage: python3 -m tools.diff FROM TO   (stems such as 05_float4; their programs must be built)
 """
 
 import csv
-import json
 import sys
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -13,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plots.data import rungs
+from plots.errors import InputError
 from tools.cubin import Kernel, blocks_per_sm, kernels, sm_number
 
 CONTEXT = 2  # unchanged lines shown around a change
@@ -58,15 +59,17 @@ def changed(line: str | None, other: str | None, colour: str) -> Text:
     return text
 
 
-def in_build(stem: str) -> dict:
-    """Where the rung's source and object are, as CMake wrote it down."""
-    rungs = json.loads(Path("build/generated/kernels.json").read_text())
-    return next(rung for rung in rungs if rung["stem"] == stem)
+def object_of(stem: str) -> Path | None:
+    """What the build made of a rung's file, wherever that lies; None where it is not built."""
+    return next(Path(f"build/CMakeFiles/kernel_{stem}.dir").rglob(f"{stem}.cu.o"), None)
 
 
 def built_kernels(stem: str) -> list[Kernel]:
-    """The rung's kernels for the newest architecture that it was built for: one, or one for each type."""
-    found = kernels(Path(in_build(stem)["object"]))
+    """The rung's kernels for the newest architecture that it was built for: one, or one per type."""
+    built = object_of(stem)
+    if built is None:
+        raise InputError(f"kernel_{stem} is not built")
+    found = kernels(built)
     newest = max(sm_number(kernel.arch) for kernel in found)
     return [kernel for kernel in found if sm_number(kernel.arch) == newest]
 
@@ -78,19 +81,20 @@ def built_kernel(stem: str) -> Kernel:
 
 def timed_rows(stems: tuple[str, str]) -> tuple[str, dict[str, dict[str, str]]]:
     """Where both rungs were timed at 4096, and their rows: this machine's results first, then the recorded ones."""
-    for file in [*sorted(Path("results").glob("*/ladder*.csv")), *sorted(Path("bench/recorded").glob("*/ladder*.csv"))]:
-        rows = {}
+    for file in [*sorted(Path("results").glob("*/ladder.csv")), *sorted(Path("bench/recorded").glob("*/ladder.csv"))]:
+        by_type: dict[str, dict[str, dict[str, str]]] = {}  # of several sittings the last
         with file.open(newline="") as lines:
             for row in csv.DictReader(lines):
-                first = rows.get(row["kernel"], row)  # of several types the first, of several times the last
-                if row["m"] == row["n"] == row["k"] == "4096" and row["gflops"] and row["type"] == first["type"]:
-                    rows[row["kernel"]] = row
-        if all(stem in rows for stem in stems):
-            return str(file), rows
+                if row["m"] == row["n"] == row["k"] == "4096" and row["gflops"]:
+                    by_type.setdefault(row["type"], {})[row["kernel"]] = row
+        for rows in by_type.values():
+            if all(stem in rows for stem in stems):
+                return str(file), rows
     return "", {}
 
 
-def facts(stems: tuple[str, str]) -> Table:
+def made(stems: tuple[str, str]) -> Table:
+    """What the compiler and the GPU made of both."""
     built = [built_kernel(stem) for stem in stems]
     file, rows = timed_rows(stems)
     table = Table(title=f"Compiled for {built[0].arch}", title_justify="left")
@@ -101,11 +105,11 @@ def facts(stems: tuple[str, str]) -> Table:
     def add(name: str, values: list) -> None:
         table.add_row(name, *("-" if value is None else f"{value:,}" for value in values))
 
-    add("threads a block", [kernel.threads or None for kernel in built])
-    add("registers a thread", [kernel.registers for kernel in built])
-    add("shared memory, bytes a block", [kernel.shared_bytes for kernel in built])
-    add("blocks an SM", [occupancy(kernel) for kernel in built])
-    add("warps an SM", [(occupancy(kernel) or 0) * kernel.threads // 32 or None for kernel in built])
+    add("threads per block", [kernel.threads or None for kernel in built])
+    add("registers per thread", [kernel.registers for kernel in built])
+    add("shared memory, bytes per block", [kernel.shared_bytes for kernel in built])
+    add("blocks per SM", [occupancy(kernel) for kernel in built])
+    add("warps per SM", [(occupancy(kernel) or 0) * kernel.threads // 32 or None for kernel in built])
     add("instructions", [len(kernel.instructions) for kernel in built])
     add("FFMA among them", [kernel.count("FFMA") for kernel in built])
     if rows:
@@ -122,14 +126,24 @@ def occupancy(kernel: Kernel) -> int | None:
     return blocks_per_sm(sm_number(kernel.arch), kernel.threads, kernel.registers, kernel.shared_bytes)
 
 
-def main(stems: tuple[str, str]) -> None:
+def source(stem: str) -> list[str]:
+    """The lines of a rung's file, wherever it lies: its program says."""
+    return Path(rungs.of_checkout(stem=stem).rungs[stem].source).read_text().splitlines()
+
+
+def main(stems: tuple[str, str]) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=200)
-    old, new = (Path(in_build(stem)["source"]).read_text().splitlines() for stem in stems)
-    console.print(side_by_side(old, new, stems))
-    console.print(facts(stems))
+    try:
+        old, new = map(source, stems)
+        console.print(side_by_side(old, new, stems))
+        console.print(made(stems))
+    except InputError as error:
+        print(f"diff: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main((sys.argv[1], sys.argv[2]))
+    sys.exit(main((sys.argv[1], sys.argv[2])))

@@ -1,10 +1,12 @@
 """Profiles one rung with Nsight Compute: the metrics that the chapters speak of, as a table and a CSV file.
 
-usage: python3 -m tools.profile STEM [M N K [--type TYPE]]   (STEM such as 06_bank_conflict_free; its program must be built)
+usage: python3 -m tools.profile STEM [M N K [--type TYPE]] [--csv FILE]      (its program must be built)
 
-A STEM of sweep_14/NAME is a variant that bench/sweep_14.py built.
+STEM is such as 06_bank_conflict_free, or sweep_16/NAME: a variant that bench/sweep_16.py built. --csv FILE adds the rows to
+a file, in place of one of their own in results/profile.
 """
 
+import argparse
 import csv
 import subprocess
 import sys
@@ -15,7 +17,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tools.diff import built_kernels
+from tools.cubin import kernels
+from tools.diff import object_of
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,21 @@ METRICS = [
 ]  # fmt: skip
 
 
-def program_of(stem: str) -> tuple[str, str]:
-    """The program that runs a rung, and a regular expression for the names of the rung's kernels."""
-    if stem.startswith("sweep_"):  # a program of many rungs: nvcc puts the name of the file into the name of its kernels
-        sweep, _, variant = stem.partition("/")
-        return f"build/{sweep}/ladder", rf"^_ZN.*_\d+_{variant}_cu_"
-    return f"build/bin/{stem}", f"^({'|'.join(sorted({kernel.symbol for kernel in built_kernels(stem)}))})$"
+def program_of(stem: str) -> tuple[list[str], str]:
+    """The command that runs a rung, and a regular expression for the names of the rung's kernels."""
+    sweep, _, file = stem.rpartition("/")
+    if sweep:
+        return [f"build/{sweep}/ladder"], names_of(file, Path(f"build/{sweep}/{file}.o"))
+    own = Path("build/bin") / stem
+    command = [str(own)] if own.is_file() else ["build/bin/ladder", "--kernels", stem.partition("_")[0]]
+    return command, names_of(stem, object_of(stem))
+
+
+def names_of(file: str, built: Path | None) -> str:
+    """nvcc puts the name of the file into those of kernels in an unnamed namespace; its object, where built, has others."""
+    symbols = {kernel.symbol for kernel in kernels(built)} if built and built.is_file() else set()
+    unnamed = rf"^_ZN.*_\d+_{file}_cu_"
+    return "|".join([unnamed, *(f"^{symbol}$" for symbol in sorted(symbols) if f"_{file}_cu_" not in symbol)])
 
 
 def collect(stem: str, shape: list[str], options: Sequence[str] = ()) -> dict[str, str]:
@@ -98,7 +110,7 @@ def collect(stem: str, shape: list[str], options: Sequence[str] = ()) -> dict[st
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
         "--kernel-name-base", "mangled", "--kernel-name", f"regex:{names}", "--launch-count", "1",
         "--metrics", ",".join(metric.ncu for metric in METRICS),
-        program, *shape, *options, "--check-only", "--check", "sample",
+        *program, *shape, *options, "--check-only", "--check", "sample",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     lines = done.stdout.splitlines()
@@ -123,28 +135,53 @@ def readable(text: str) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def main(stem: str, shape: list[str], options: Sequence[str] = ()) -> None:
-    values = collect(stem, shape, options)
-    kind = f"_{options[1]}" if options else ""
-    file = Path("results") / "profile" / f"{stem.replace('/', '_')}_{'x'.join(shape)}{kind}.csv"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    table = Table(title=" ".join([f"{stem}, {' x '.join(shape)}", *options[1:]]), title_justify="left")
+def table_of(title: str, values: dict[str, str]) -> Table:
+    table = Table(title=title, title_justify="left")
     for column, justify in (("metric", "left"), ("value", "right"), ("unit", "left"), ("meaning", "left")):
         table.add_column(column, justify=justify)
     group = METRICS[0].group
-    with file.open("w", newline="") as out:
+    for metric in METRICS:
+        if metric.group != group:
+            table.add_section()
+            group = metric.group
+        value = readable(values.get(metric.ncu, ""))
+        table.add_row(f"{metric.group}: {metric.name}", value, metric.unit, metric.meaning)
+    return table
+
+
+def add_rows(file: Path, stem: str, shape: list[str], values: dict[str, str]) -> None:
+    """Adds the metrics to a CSV file, which gets its header where it is new."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not file.is_file()
+    with file.open("a", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(["kernel", "m", "n", "k", "group", "metric", "value", "unit", "ncu"])
+        if is_new:
+            writer.writerow(["kernel", "m", "n", "k", "group", "metric", "value", "unit", "ncu"])
         for metric in METRICS:
             value = values.get(metric.ncu, "").replace(",", "")
             writer.writerow([stem, *shape, metric.group, metric.name, value, metric.unit, metric.ncu])
-            if metric.group != group:
-                table.add_section()
-                group = metric.group
-            table.add_row(f"{metric.group}: {metric.name}", readable(value), metric.unit, metric.meaning)
-    Console(highlight=False).print(table)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="tools.profile", usage=__doc__.split("usage: ")[1].splitlines()[0])
+    parser.add_argument("stem")
+    parser.add_argument("shape", nargs="*", default=["4096"] * 3)
+    parser.add_argument("--type")
+    parser.add_argument("--csv", type=Path)
+    options = parser.parse_args(arguments)
+    if len(options.shape) != 3:
+        parser.error("a shape is M N K")
+    values = collect(options.stem, options.shape, ["--type", options.type] if options.type else [])
+    named = "_".join([options.stem.replace("/", "_"), "x".join(options.shape), *([options.type] if options.type else [])])
+    file = options.csv or Path("results") / "profile" / f"{named}.csv"
+    if not options.csv:
+        file.unlink(missing_ok=True)
+    add_rows(file, options.stem, options.shape, values)
+    title = " ".join([f"{options.stem}, {' x '.join(options.shape)}", *([options.type] if options.type else [])])
+    Console(highlight=False).print(table_of(title, values))
     print(f"CSV: {file}")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:5] or ["4096", "4096", "4096"], sys.argv[5:])
+    sys.exit(main(sys.argv[1:]))

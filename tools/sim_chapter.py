@@ -6,7 +6,7 @@ usage: python3 -m tools.sim_chapter [--write]     without --write: exit status 1
     <!-- simulator: shared 05_float4 -->    the lines of a rung that use shared memory, at 256 x 256 x 256
     <!-- simulator: total 05_float4 06_bank_conflict_free -->    some totals of rungs side by side
     <!-- simulator: hardware nvidia-h200 -->    every rung at 512 x 512 x 512, beside what Nsight Compute counted
-    <!-- /simulator -->
+    <!-- end simulator -->
 """
 
 import csv
@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from plots.documents.blocks import update
+from plots.errors import InputError
 from tools.counts import Kernel, code, read, source_lines
 
 CHAPTER = Path("docs/sim.md")
@@ -100,24 +102,25 @@ def hardware(gpu: str) -> str:
     return "\n".join(rows) + "\n"
 
 
-def filled(text: str) -> str:
-    """The chapter with what the simulator says now."""
-    kinds = {"mistakes": mistake, "shared": shared, "total": total, "hardware": hardware}
+KINDS = {"mistakes": mistake, "shared": shared, "total": total, "hardware": hardware}
 
-    def fill(match: re.Match) -> str:
-        kind, *arguments = match[1].split()
-        return f"<!-- simulator: {match[1]} -->\n{kinds[kind](*arguments)}<!-- /simulator -->"
 
-    return re.sub(r"<!-- simulator: (.*?) -->\n.*?<!-- /simulator -->", fill, text, flags=re.DOTALL)
+def render(name: str) -> str:
+    """What the simulator says now, for the block `name`."""
+    kind, *arguments = name.split()
+    if kind not in KINDS:
+        raise InputError(f"unknown block '{name}': expected {', '.join(KINDS)}")
+    return KINDS[kind](*arguments)
 
 
 def main(arguments: list[str]) -> int:
-    text = CHAPTER.read_text()
-    now = filled(text)
-    if arguments == ["--write"]:
-        CHAPTER.write_text(now)
-    elif now != text:
-        print(f"{CHAPTER} is stale: python3 -m tools.sim_chapter --write")
+    try:
+        stale = update(CHAPTER, render, check=arguments != ["--write"], word="simulator")
+    except InputError as error:
+        print(f"sim_chapter: {error}", file=sys.stderr)
+        return 2
+    if stale and arguments != ["--write"]:
+        print(f"{CHAPTER} is stale ({', '.join(stale)}): python3 -m tools.sim_chapter --write")
         return 1
     return 0
 

@@ -31,17 +31,17 @@ class Counted:
         """Wavefronts beyond the fewest that the bytes need: bank conflicts."""
         return self.rows[kernel].sim_shared_wavefronts - self.rows[kernel].sim_shared_ideal
 
-    def an_fma(self, count: float) -> float:
+    def per_fma(self, count: float) -> float:
         """A count for each of the M·N·K multiply-adds."""
         return count / (self.shape.flop / 2)
 
-    def instructions_an_fma(self, kernel: str) -> float:
-        """Warp instructions of PTX for each FMA of a warp."""
-        return self.an_fma(WARP * self.rows[kernel].sim_warp_instructions)
+    def instructions_per_fma(self, kernel: str) -> float:
+        """Warp instructions of PTX per FMA of a warp."""
+        return self.per_fma(WARP * self.rows[kernel].sim_warp_instructions)
 
-    def for_four_fmas(self, wavefronts: float) -> float:
-        """Wavefronts for four FMAs of a warp, which an SM starts in the time of one wavefront."""
-        return self.an_fma(4 * WARP * wavefronts)
+    def per_four_fmas(self, wavefronts: float) -> float:
+        """Wavefronts per four FMAs of a warp, which an SM starts in the time of one wavefront."""
+        return self.per_fma(4 * WARP * wavefronts)
 
 
 def counted(simulation: Simulation) -> list[Counted]:

@@ -13,29 +13,30 @@ from typing import Any
 
 import pandas as pd
 
+from plots.data import rungs
+from plots.data.rungs import Facts
 from plots.data.units import Shape, gflops
 from plots.errors import InputError
 
+# The columns that are used here; their order in the file is free, and others may stand there, too.
 CELL = ["kernel", "type", "out", "m", "n", "k", "alpha", "beta", "ld_pad", "init", "l2", "protocol"]
-COUNTERS = [  # of the simulator; empty on a GPU
-    *("sim_warp_instructions", "sim_flops", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
-    *("sim_global_store_bytes", "sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
-]
-LATER = [{"flop_clk_sm"}, {*COUNTERS}]  # a file that was recorded before there were these is read without
-PROVENANCE = ["gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"]
+PROVENANCE = ["gpu", "driver", "cuda", "cublas", "commit", "utc"]
 COLUMNS = [
     *CELL,
-    *("rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms"),
-    *("cublaslt_gflops", "ratio_cublas", "ratio_best", "ceiling_fraction", "ceiling", "flop_clk_sm", "max_error", "bound"),
-    *("status", "reason", "registers", "smem_bytes", "blocks_per_sm", "clock_mhz", "power_w", "temperature_c", "throttle"),
+    *("median_ms", "p10_ms", "p90_ms", "gflops", "cublas_gflops", "cublaslt_gflops", "ratio_cublas", "ratio_best"),
+    *("ceiling_fraction", "max_error", "bound", "status", "reason", "registers", "smem_bytes", "blocks_per_sm"),
+    *("clock_mhz", "power_w", "temperature_c", "throttle"),
     *PROVENANCE,
-    *COUNTERS,
 ]
-CEILING_COLUMNS = ["name", "value", "unit", "gpu", "utc", "commit"]
-TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "ceiling", "status", "reason", "throttle", *PROVENANCE}
+COUNTERS = [  # of the simulator; empty on a GPU
+    *("sim_warp_instructions", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
+    *("sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
+]
+NEWER = ["sitting", "flop_clk_sm", "ratio_clk", *COUNTERS]  # empty in a file that was recorded before there were these
+CEILING_COLUMNS = ["name", "value", "unit"]
+TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "status", "reason", "throttle", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
-    "type": {"f32", "tf32", "bf16", "f16"},
     "protocol": {"rounds", "steady", "check"},
     "status": {"ok", "wrong", "waived", "failed"},
 }
@@ -59,12 +60,12 @@ class Simulation:
 
 @dataclass
 class Results:
-    """What a results folder holds. A table is a DataFrame with COLUMNS and `shape`; None where its file is absent."""
+    """What a results folder holds. A table is a DataFrame with COLUMNS, NEWER and `shape`; None where its file is absent."""
 
     folder: Path
+    facts: Facts
     ladder: pd.DataFrame
     check: pd.DataFrame | None = None
-    spread: pd.DataFrame | None = None
     steady: pd.DataFrame | None = None
     ceilings: dict[str, tuple[float, str]] = field(default_factory=dict)  # name -> (value, unit)
     environment: dict[str, Any] = field(default_factory=dict)
@@ -83,8 +84,8 @@ class Results:
         return utc[:10] or "unknown date"
 
 
-def _lines(path: Path, header: list[str], notes: list[str]) -> list[tuple[int, list[str]]]:
-    """The records of a CSV file with their line numbers; the header is checked and left out. LATER columns may be absent."""
+def _lines(path: Path, needed: list[str], newer: list[str], notes: list[str]) -> list[tuple[int, list[str]]]:
+    """The records of a CSV file with their line numbers: the fields of the columns `needed` and `newer`, in that order."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -97,28 +98,15 @@ def _lines(path: Path, header: list[str], notes: list[str]) -> list[tuple[int, l
     reader = csv.reader(io.StringIO(text))
     records = [(reader.line_num, record) for record in reader if record]
     if not records:
-        raise InputError(f"{path}: empty; expected the header {','.join(header[:4])},...")
-    found = records[0][1]
-    absent = {name for names in LATER if names.isdisjoint(found) for name in names}
-    expected = [name for name in header if name not in absent]
-    if found != expected:
-        raise InputError(f"{path}:1: {_header_fault(found, expected)}")
+        raise InputError(f"{path}: empty; expected a header with {', '.join(needed[:4])}, ...")
+    header = records[0][1]
+    if absent := [name for name in needed if name not in header]:
+        raise InputError(f"{path}:1: no column {', '.join(absent)}")
+    places = [header.index(name) if name in header else None for name in [*needed, *newer]]
     for number, record in records[1:]:
-        if len(record) != len(found):
-            raise InputError(f"{path}:{number}: {len(record)} fields, the header has {len(found)}")
-        fields = dict(zip(found, record, strict=True))
-        record[:] = [fields.get(name, "") for name in header]
-    return records[1:]
-
-
-def _header_fault(got: list[str], want: list[str]) -> str:
-    """The first way in which a header differs."""
-    for position, name in enumerate(want):
-        if position >= len(got):
-            return f"wrong header: column {position + 1} should be '{name}' and is missing"
-        if got[position] != name:
-            return f"wrong header: column {position + 1} should be '{name}', is '{got[position]}'"
-    return f"wrong header: {len(got) - len(want)} columns too many, from '{got[len(want)]}'"
+        if len(record) != len(header):
+            raise InputError(f"{path}:{number}: {len(record)} fields, the header has {len(header)}")
+    return [(n, ["" if place is None else record[place] for place in places]) for n, record in records[1:]]
 
 
 def _number(text: str, where: str) -> float:
@@ -144,13 +132,15 @@ def _field(path: Path, line: int, name: str, text: str) -> str | float | int:
 
 
 def read_rows(path: Path, notes: list[str]) -> pd.DataFrame:
-    """The rows of a ladder CSV, the latest of each cell, with a `shape` column; times in ms, rates in GFLOP/s."""
+    """The rows of a ladder CSV, the latest of each cell and sitting, with a `shape` column; ms and GFLOP/s."""
+    columns = [*COLUMNS, *NEWER]
     records = [
-        [_field(path, line, name, text) for name, text in zip(COLUMNS, record, strict=True)]
-        for line, record in _lines(path, COLUMNS, notes)
+        [_field(path, line, name, text) for name, text in zip(columns, record, strict=True)]
+        for line, record in _lines(path, COLUMNS, NEWER, notes)
     ]
-    frame = pd.DataFrame(records, columns=COLUMNS)
-    frame = frame.sort_values("utc", kind="stable").drop_duplicates(CELL, keep="last").sort_index()
+    frame = pd.DataFrame(records, columns=columns)
+    frame["sitting"] = frame["sitting"].fillna(1)
+    frame = frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "sitting"], keep="last").sort_index()
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
     gpus = sorted(set(frame["gpu"]) - {""})
     if len(gpus) > 1:
@@ -173,7 +163,7 @@ def _check_formula(path: Path, frame: pd.DataFrame, notes: list[str]) -> None:
 def read_ceilings(path: Path, notes: list[str]) -> dict[str, tuple[float, str]]:
     """Measured ceilings by name: (value, unit); the last row of a name wins."""
     ceilings = {}
-    for line, (name, value, unit, *_) in _lines(path, CEILING_COLUMNS, notes):
+    for line, (name, value, unit) in _lines(path, CEILING_COLUMNS, [], notes):
         number = _number(value, f"{path}:{line}: value")
         if not number > 0:
             raise InputError(f"{path}:{line}: value is not a positive number: '{value}'")
@@ -208,24 +198,19 @@ def load_simulation(folder: Path) -> Simulation:
     return simulation
 
 
-def _read_table(folder: Path, name: str, notes: list[str]) -> pd.DataFrame | None:
-    """The rows of NAME.csv and of NAME_TYPE.csv, which holds types that were measured in a run of their own."""
-    files = [
-        file
-        for file in (folder / f"{name}.csv", *(folder / f"{name}_{kind}.csv" for kind in ("tf32", "bf16", "f16")))
-        if file.is_file()
-    ]
-    return pd.concat([read_rows(file, notes) for file in files], ignore_index=True) if files else None
+def load(folder: Path, facts: Facts | None = None) -> Results:
+    """Everything in a results folder, under the facts that it keeps, unless others are given.
 
-
-def load(folder: Path) -> Results:
-    """Everything in a results folder. ladder.csv must be there; what else is missing is noted."""
-    ladder = _read_table(folder, "ladder", notes := [])
-    if ladder is None:
+    ladder.csv must be there; what else is missing is noted.
+    """
+    notes: list[str] = []
+    if not (folder / "ladder.csv").is_file():
         raise InputError(f"{folder}: no ladder.csv in it")
-    results = Results(folder, ladder, notes=notes)
-    for name in ("check", "spread", "steady"):
-        setattr(results, name, _read_table(folder, name, notes))
+    ladder = read_rows(folder / "ladder.csv", notes)
+    results = Results(folder, facts or rungs.of_folder(folder), ladder, notes=notes)
+    for name in ("check", "steady"):
+        if (folder / f"{name}.csv").is_file():
+            setattr(results, name, read_rows(folder / f"{name}.csv", notes))
     if (folder / "ceilings.csv").is_file():
         results.ceilings = read_ceilings(folder / "ceilings.csv", notes)
     else:

@@ -1,18 +1,127 @@
-"""What the kernel files state about themselves: read from the registration in the last lines of kernels/*.cu."""
+"""The facts of rungs and types, as `build/bin/ladder --list --json` prints them.
 
+A results folder keeps a copy as rungs.json, so that it can be drawn without a build. Needs nothing but Python itself:
+
+usage: python3 -m plots.data.rungs number|stem|source [TYPE]     that fact of each rung, or of those that compute TYPE
+       python3 -m plots.data.rungs predecessor STEM              the number of the rung that this one changed
+       python3 -m plots.data.rungs types                         the names of all types
+"""
+
+import json
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from plots.data.units import Shape
+from plots.errors import InputError
+from tools.nearest import nearest
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path("build/bin")
+FILE = "rungs.json"
 
 
 @dataclass(frozen=True)
-class RungFile:
-    """One kernels/NN_name.cu."""
+class Rung:
+    """What a rung states about itself."""
 
-    stem: str  # "06_bank_conflict_free", the kernel column of every CSV
+    number: str  # "06b"
+    name: str
+    stem: str  # "06b_padded", the kernel column of every CSV
     idea: str  # one line
+    predecessor: str  # the number of the rung that it changed; empty for the first of its kind
+    types: tuple[str, ...]
+    arch: str  # "sm_80": that or later; "sm_90a": that family alone
+    unit: str  # "CUDA cores", "mma.sync" or "wgmma"
+    ceilings: dict[str, str]  # type -> the name of the measured ceiling that it cannot pass
+    source: str  # its file, from the project's root where it lies inside
+
+
+@dataclass(frozen=True)
+class OperandType:
+    """One type of operands."""
+
+    name: str
+    bytes: int
+    result_bytes: dict[str, int]  # of an element of C, by --out
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All rungs in ladder order, all types, and the named families of shapes."""
+
+    rungs: dict[str, Rung]  # by stem
+    types: dict[str, OperandType]
+    families: dict[str, tuple[Shape, ...]]
+
+    def find(self, word: str) -> Rung:
+        """The rung that a number (06, 6), a name or a stem means."""
+        padded = f"0{word}" if re.fullmatch(r"\d[a-z]?", word) else word
+        for rung in self.rungs.values():
+            if padded in (rung.number, rung.name, rung.stem):
+                return rung
+        raise InputError(f"there is no rung '{word}'; the nearest is {nearest(padded, self.rungs)}")
+
+    def predecessor(self, stem: str) -> Rung | None:
+        """The rung that `stem` states as the one it changed; None for the first of its kind, or a kernel unknown here."""
+        stated = self.rungs[stem].predecessor if stem in self.rungs else ""
+        return self.find(stated) if stated else None
+
+    def idea(self, stem: str) -> str:
+        """The idea of a rung; empty for a kernel unknown here."""
+        return self.rungs[stem].idea if stem in self.rungs else ""
+
+    def computing(self, kind: str) -> list[Rung]:
+        """The rungs that compute a type."""
+        if kind not in self.types:
+            raise InputError(f"there is no type '{kind}'; the nearest is {nearest(kind, self.types)}")
+        return [rung for rung in self.rungs.values() if kind in rung.types]
+
+
+def parse(text: str, where: str) -> Facts:
+    """The facts in a JSON text; keys that nobody here uses are left out."""
+    try:
+        stated = json.loads(text)
+        rungs = [_of(Rung, row) for row in stated["rungs"]]
+        types = [_of(OperandType, row) for row in stated["types"]]
+        families = {name: tuple(Shape(*sizes) for sizes in shapes) for name, shapes in stated["families"].items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: not the facts of rungs, as ladder --list --json prints them: {error!r}") from error
+    return Facts({rung.stem: rung for rung in rungs}, {kind.name: kind for kind in types}, families)
+
+
+def _of(kind: type, row: dict[str, Any]) -> Any:
+    fields = {name: row[name] for name in kind.__dataclass_fields__}
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+
+
+def read(path: Path) -> Facts:
+    """The facts in a file."""
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+@cache
+def of_checkout(root: Path = ROOT, stem: str = "ladder") -> Facts:
+    """What the checkout's own program says of its rungs; a rung's program says it of that rung."""
+    program = root / PROGRAMS / stem
+    if not program.is_file():
+        raise InputError(f"{program} is not built, which states the facts of rungs; ./run_all.sh list builds it")
+    done = subprocess.run([program, "--list", "--json"], capture_output=True, text=True)
+    if done.returncode:
+        raise InputError(f"{program} --list --json: {done.stderr.strip() or f'exit status {done.returncode}'}")
+    return parse(done.stdout, f"{program} --list --json")
+
+
+def of_folder(folder: Path) -> Facts:
+    """The facts that a results folder keeps; without them, those of this checkout."""
+    return read(folder / FILE) if (folder / FILE).is_file() else of_checkout()
 
 
 def order(stem: str) -> tuple[int, str]:
@@ -31,22 +140,25 @@ def is_variant(stem: str) -> bool:
     return number(stem)[-1:].isalpha()
 
 
-def predecessor(stem: str, stems: list[str]) -> str | None:
-    """The rung that `stem` is compared with: its own rung for a variant, else the numbered rung before it."""
-    if is_variant(stem):
-        return next((s for s in stems if order(s) == (order(stem)[0], "")), None)
-    before = [s for s in stems if not is_variant(s) and order(s) < order(stem)]
-    return max(before, key=order, default=None)
+def main(arguments: list[str]) -> int:
+    """Prints facts, a line each."""
+    try:
+        if len(arguments) == 2 and arguments[0] == "predecessor":
+            print(of_checkout(stem=arguments[1]).rungs[arguments[1]].predecessor)
+        elif arguments == ["types"]:
+            print(*of_checkout().types, sep="\n")
+        elif arguments[:1] in (["number"], ["stem"], ["source"]) and len(arguments) <= 2:
+            facts = of_checkout()
+            rungs = facts.computing(arguments[1]) if arguments[1:] else facts.rungs.values()
+            print(*(getattr(rung, arguments[0]) for rung in rungs), sep="\n")
+        else:
+            print(__doc__, file=sys.stderr)
+            return 2
+    except InputError as error:
+        print(f"rungs: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
-def read_rungs(root: Path = ROOT) -> dict[str, RungFile]:
-    """The kernel files in ladder order, by stem."""
-    stems = sorted((path.stem for path in (root / "kernels").glob("*.cu")), key=order)
-    sources = {stem: (root / "kernels" / f"{stem}.cu").read_text(encoding="utf-8") for stem in stems}
-    return {stem: RungFile(stem, _idea(source)) for stem, source in sources.items()}
-
-
-def _idea(source: str) -> str:
-    """The string of `.idea = "..."`, adjacent literals joined."""
-    match = re.search(r'\.idea\s*=\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', source)
-    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', match[1])).replace('\\"', '"') if match else ""
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

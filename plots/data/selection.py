@@ -1,19 +1,21 @@
-"""Choosing the rows that one figure or table compares: one type, one set of conditions, one row a kernel and shape."""
+"""Choosing the rows that one figure or table compares: one type, one set of conditions, one cell per kernel and shape."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from plots.data.families import family
 from plots.data.results import Results
-from plots.data.rungs import order
-from plots.data.units import Shape
+from plots.data.rungs import Facts, order
+from plots.data.units import Shape, quotient
 
 NAN = float("nan")
 HEADLINE = Shape(4096, 4096, 4096)
+PUBLISHED = [Shape(n, n, n) for n in (2048, 4096, 8192)]  # measured in several sittings; README and the chapters show them
 PER_CLK = "_per_clk"  # after the name of a ceiling: the same in FLOP/clk/SM
-OPERAND_BYTES = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2}
 
 
 class Condition(NamedTuple):
@@ -37,11 +39,32 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A measured limit of compute: in GFLOP/s, and in FLOP a clock and SM, which power does not move; NaN where unknown."""
+    """A measured limit of compute: in GFLOP/s, and in FLOP/clk/SM, which power does not move; NaN where unknown."""
 
     name: str
     gflops: float
     flop_clk_sm: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One kernel at one shape: a row per sitting, with the CSV's columns as attributes."""
+
+    sittings: list[Any]
+
+    @property
+    def status(self) -> str:
+        """ "ok" where every sitting came out right, else what the first other one says."""
+        return next((row.status for row in self.sittings if row.status != "ok"), "ok")
+
+    def numbers(self, column: str) -> list[float]:
+        """What is known of a column, a number per sitting; nothing of a cell that did not come out right."""
+        values = [float(getattr(row, column)) for row in self.sittings] if self.status == "ok" else []
+        return [value for value in values if value == value]
+
+    def value(self, column: str) -> float:
+        """The published number: the median over sittings; NaN where there is none."""
+        return median(self.numbers(column) or [NAN])
 
 
 @dataclass(frozen=True)
@@ -50,20 +73,21 @@ class Table:
 
     type: str
     condition: Condition
-    cells: dict[tuple[str, Shape], Any]  # (kernel, shape) -> row with the CSV's columns as attributes
+    facts: Facts
+    cells: dict[tuple[str, Shape], Cell]
     kernels: list[str]  # in ladder order
     shapes: list[Shape]  # squares by size, then the others
     baselines: dict[str, dict[Shape, float]]  # "cuBLAS", "cuBLASLt" -> shape -> median over kernels' rows
-    ceiling: Ceiling | None
+    measured_ceilings: dict[str, Ceiling]
     dram_gbs: float  # GB/s, NaN where not measured
     left_out: int  # timed rows of this type under other conditions
 
     @property
     def squares(self) -> list[Shape]:
         """The shapes of the family `square`, ascending."""
-        return sorted(shape for shape in self.shapes if family(shape) == "square")
+        return sorted(shape for shape in self.shapes if family(shape, self.facts) == "square")
 
-    @property
+    @cached_property
     def headline(self) -> Shape:
         """The shape of headline and ladder: 4096³ if measured, else the largest square, else the largest shape."""
         timed = [shape for shape in self.shapes if any(self.value(k, shape) > 0 for k in self.kernels)] or self.shapes
@@ -73,22 +97,54 @@ class Table:
     @property
     def operand_bytes(self) -> int:
         """Bytes of an element of A or B."""
-        return OPERAND_BYTES[self.type]
+        return self.facts.types[self.type].bytes
 
     @property
     def out_bytes(self) -> int:
         """Bytes of an element of C."""
-        return self.operand_bytes if self.condition.out == "same" else 4
+        return self.facts.types[self.type].result_bytes[self.condition.out]
 
     def value(self, kernel: str, shape: Shape, column: str = "gflops") -> float:
-        """A number of a cell that came out right; NaN for any other."""
-        row = self.cells.get((kernel, shape))
-        return float(getattr(row, column)) if row is not None and row.status == "ok" else NAN
+        """A cell's published number; NaN where it did not come out right or was not measured."""
+        cell = self.cells.get((kernel, shape))
+        return cell.value(column) if cell else NAN
+
+    def numbers(self, kernel: str, shape: Shape, column: str) -> list[float]:
+        """A cell's numbers, one per sitting."""
+        cell = self.cells.get((kernel, shape))
+        return cell.numbers(column) if cell else []
+
+    def knows(self, column: str) -> bool:
+        """True where a column has a number in some cell."""
+        return any(cell.numbers(column) for cell in self.cells.values())
 
     @property
-    def counts_clocks(self) -> bool:
-        """True where it is known of some cell how many clocks it took."""
-        return any(row.flop_clk_sm > 0 for row in self.cells.values())
+    def sittings(self) -> int:
+        """The most sittings that a cell was measured in."""
+        return max(len(cell.sittings) for cell in self.cells.values())
+
+    @property
+    def gain_column(self) -> str:
+        """What gains are quotients of: FLOP/clk/SM, which power does not move; the rate where no clocks were counted."""
+        return "flop_clk_sm" if self.knows("flop_clk_sm") else "gflops"
+
+    def gain(self, kernel: str, shape: Shape) -> tuple[float, str]:
+        """How many times its stated predecessor a kernel reaches, and the predecessor's number; NaN where not measured."""
+        before = self.facts.predecessor(kernel)
+        if before is None:
+            return NAN, ""
+        return quotient(*(self.value(k, shape, self.gain_column) for k in (kernel, before.stem))), before.number
+
+    def ceiling(self, kernel: str) -> Ceiling | None:
+        """The measured ceiling of a kernel's unit; None where it was not measured."""
+        rung = self.facts.rungs.get(kernel)
+        return self.measured_ceilings.get(rung.ceilings.get(self.type, "")) if rung else None
+
+    @property
+    def ceilings(self) -> list[Ceiling]:
+        """The ceilings of the kernels in this table, the lowest first."""
+        found = {ceiling.name: ceiling for k in self.kernels if (ceiling := self.ceiling(k))}
+        return sorted(found.values(), key=lambda ceiling: ceiling.gflops)
 
     def baseline(self, name: str, shape: Shape) -> float:
         """GFLOP/s of "cuBLAS" or "cuBLASLt"; NaN where not measured."""
@@ -96,9 +152,17 @@ class Table:
 
 
 def tables(results: Results) -> list[Table]:
-    """One table a type, in the order of DESIGN's types."""
+    """One table per type, in the order in which the facts name the types."""
     timed = results.ladder[results.ladder["protocol"] != "check"]
-    return [_table(kind, timed[timed["type"] == kind], results) for kind in OPERAND_BYTES if kind in set(timed["type"])]
+    return [_table(kind, timed[timed["type"] == kind], results) for kind in results.facts.types if kind in set(timed["type"])]
+
+
+def cells(rows: pd.DataFrame) -> dict[tuple[str, Shape], Cell]:
+    """The cells of comparable rows, in the order of the file."""
+    found: dict[tuple[str, Shape], list[Any]] = {}
+    for row in rows.itertuples():
+        found.setdefault((row.kernel, row.shape), []).append(row)
+    return {place: Cell(sittings) for place, sittings in found.items()}
 
 
 def select(frame: pd.DataFrame, condition: Condition) -> pd.DataFrame:
@@ -113,35 +177,25 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
     counts = rows.groupby(list(Condition._fields), sort=True).size()
     condition = Condition(*max(counts.index, key=lambda group: (counts[group], _is_default(Condition(*group)))))
     chosen = select(rows, condition)
-    shapes = sorted(set(chosen["shape"]), key=lambda s: (not s.is_square, s.m * s.n * s.k, s))
+    limits = results.ceilings
     return Table(
         type=kind,
         condition=condition,
-        cells={(row.kernel, row.shape): row for row in chosen.itertuples()},
+        facts=results.facts,
+        cells=cells(chosen),
         kernels=sorted(set(chosen["kernel"]), key=order),
-        shapes=shapes,
+        shapes=sorted(set(chosen["shape"]), key=lambda s: (not s.is_square, s.m * s.n * s.k, s)),
         baselines={
             name: chosen.groupby("shape")[column].median().dropna().to_dict()
             for name, column in (("cuBLAS", "cublas_gflops"), ("cuBLASLt", "cublaslt_gflops"))
         },
-        ceiling=_ceiling(chosen, results),
-        dram_gbs=results.ceilings.get("dram", (NAN, ""))[0],
+        measured_ceilings={
+            name: Ceiling(name, value, limits.get(name + PER_CLK, (NAN, ""))[0]) for name, (value, _) in limits.items()
+        },
+        dram_gbs=limits.get("dram", (NAN, ""))[0],
         left_out=len(rows) - len(chosen),
     )
 
 
 def _is_default(condition: Condition) -> bool:
-    return condition[1:] == (1.0, 0.0, 0.0, "normal", "cold", "rounds")
-
-
-def _ceiling(rows: pd.DataFrame, results: Results) -> Ceiling | None:
-    """The compute ceiling that the rows name; from ceilings.csv, else from what the rows say of their fraction."""
-    named = rows[(rows["ceiling"] != "") & (rows["ceiling"] != "dram")]
-    if named.empty:
-        return None
-    name = named["ceiling"].mode()[0]
-    per_clock = results.ceilings.get(name + PER_CLK, (NAN, ""))[0]
-    if name in results.ceilings:
-        return Ceiling(name, results.ceilings[name][0], per_clock)
-    implied = (named["gflops"] / named["ceiling_fraction"])[named["ceiling"] == name].median()
-    return Ceiling(name, float(implied), per_clock) if implied > 0 else None
+    return condition[1:] == (1.0, 0.0, "0", "normal", "cold", "rounds")

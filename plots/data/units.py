@@ -1,6 +1,7 @@
 """How numbers are written: three significant digits, one unit for throughput (TFLOP/s) everywhere."""
 
 import math
+from statistics import median
 from typing import NamedTuple
 
 MISSING = "–"
@@ -64,6 +65,19 @@ def ratio(value: float) -> str:
     if not math.isfinite(value):
         return MISSING
     return f"{value:.2f}" if value >= 0.0995 else digits(value, 2)
+
+
+def ranged(values: list[float]) -> str:
+    """The median of a ratio's sittings and, in brackets, their range; of one sitting, the ratio."""
+    if len(values) < 2:
+        return ratio(values[0] if values else math.nan)
+    middle, low, high = (_three(value) for value in (median(values), min(values), max(values)))
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def _three(value: float) -> str:
+    """A ratio known from several sittings: three decimals from 0.1 on, else three significant digits."""
+    return f"{value:.3f}" if value >= 0.09995 else digits(value)
 
 
 def whole(value: float) -> str:

@@ -4,7 +4,8 @@
     ... whatever the command writes ...
     <!-- end generated -->
 
-Markers inside a fenced code block are text, not markers.
+The first word says which command writes a block: `generated` python3 -m plots, `simulator` tools.sim_chapter. Markers inside
+a fenced code block are text, not markers.
 """
 
 import re
@@ -13,12 +14,12 @@ from pathlib import Path
 
 from plots.errors import InputError
 
-OPEN = re.compile(r"^<!-- generated: (.+?) -->$")
-CLOSE = "<!-- end generated -->"
+GENERATED = "generated"
 
 
-def fill(text: str, render: Callable[[str], str]) -> tuple[str, list[str]]:
-    """`text` with every block rendered anew by its name, and the names of the blocks that changed."""
+def fill(text: str, render: Callable[[str], str], word: str = GENERATED) -> tuple[str, list[str]]:
+    """`text` with every block of this word rendered anew by its name, and the names of the blocks that changed."""
+    opens, close = re.compile(rf"^<!-- {word}: (.+?) -->$"), f"<!-- end {word} -->"
     out: list[str] = []
     stale: list[str] = []
     block: tuple[str, int, list[str]] | None = None  # name, line of its marker, body
@@ -27,28 +28,28 @@ def fill(text: str, render: Callable[[str], str]) -> tuple[str, list[str]]:
         if block is None:
             out.append(line)
             fenced ^= line.lstrip().startswith("```")
-            opened = None if fenced else OPEN.match(line)
+            opened = None if fenced else opens.match(line)
             block = (opened[1], number, []) if opened else None
-        elif line == CLOSE:
+        elif line == close:
             body = render(block[0])
             if body.strip("\n") != "\n".join(block[2]).strip("\n"):
                 stale.append(block[0])
-            out += [*body.strip("\n").splitlines(), CLOSE]
+            out += [*body.strip("\n").splitlines(), close]
             block = None
         else:
             block[2].append(line)
-            if OPEN.match(line):
+            if opens.match(line):
                 raise InputError(f"line {number}: a block starts inside '{block[0]}', which line {block[1]} opened")
     if block:
-        raise InputError(f"line {block[1]}: block '{block[0]}' has no '{CLOSE}'")
+        raise InputError(f"line {block[1]}: block '{block[0]}' has no '{close}'")
     return "\n".join(out) + "\n", stale
 
 
-def update(path: Path, render: Callable[[str], str], check: bool) -> list[str]:
+def update(path: Path, render: Callable[[str], str], check: bool, word: str = GENERATED) -> list[str]:
     """Fills the blocks of a file, unless `check`; the names of those that were stale."""
     text = path.read_text(encoding="utf-8")
     try:
-        filled, stale = fill(text, render)
+        filled, stale = fill(text, render, word)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     if stale and not check:

@@ -3,26 +3,28 @@
 import hashlib
 from pathlib import Path
 
-from plots.data.results import load
+from plots.data import rungs
+from plots.data.results import Results
+from plots.data.rungs import Facts
 from plots.data.selection import tables
-from plots.documents.chapters import GPU, IMAGES
+from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
 from plots.figures import style
 from plots.figures.kinds import drawable
 from plots.maps import fragments, index_maps, pictures, rows
 
 
-def update_recorded(root: Path, check: bool) -> list[str]:
+def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
     """The figures of the recorded results; the stale ones.
 
-    Their bytes may differ from one matplotlib to the next, so they are fresh where the numbers they name are.
+    Their bytes may differ from one matplotlib to the next, so they are fresh where they name what they were drawn from.
     """
-    folder = root / "bench" / "recorded" / GPU
-    if not (folder / "ladder.csv").is_file():
+    results = recorded(root, facts or rungs.of_checkout(root))
+    if results is None:
         return []
-    source = _fingerprint(folder)
+    source = _fingerprint(results)
     stale = []
-    for table in tables(load(folder)):
+    for table in tables(results):
         for name, kind in drawable(table).items():
             file = f"{IMAGES}/{name}_{table.type}.svg"
             if source not in _text(root / file):
@@ -31,9 +33,12 @@ def update_recorded(root: Path, check: bool) -> list[str]:
     return stale
 
 
-def _fingerprint(folder: Path) -> str:
-    files = [folder / "ladder.csv", folder / "ceilings.csv"]
-    return "sha256:" + hashlib.sha256(b"".join(path.read_bytes() for path in files if path.is_file())).hexdigest()
+def _fingerprint(results: Results) -> str:
+    """Of the recorded numbers, and of the facts that a figure shows beside them."""
+    files = [results.folder / "ladder.csv", results.folder / "ceilings.csv"]
+    stated = repr([(rung.stem, rung.predecessor, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()])
+    read = b"".join(path.read_bytes() for path in files if path.is_file())
+    return "sha256:" + hashlib.sha256(read + stated.encode()).hexdigest()
 
 
 def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:

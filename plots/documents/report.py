@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from plots.data.counters import Counted, counted
 from plots.data.results import Results, Simulation
-from plots.data.rungs import RungFile, read_rungs
 from plots.data.selection import Table, tables
 from plots.data.units import MISSING, digits, ratio, tflops, whole
 from plots.figures import counters, style
@@ -37,10 +36,11 @@ class Section:
 
     table: Table
     headline: str
+    how: str  # what its columns say
     ladder: Grid
     plots: list[Plot]
     shapes: Grid
-    spread: Grid | None
+    sittings: Grid | None
     steady: Grid | None
 
 
@@ -85,13 +85,12 @@ def _write(context: dict, out: Path) -> list[Path]:
 
 def _measured(results: Results, from_record: bool, plots: Path) -> dict:
     """What the templates say of a run on a GPU."""
-    rungs = read_rungs()
     return {
         "results": results,
         "from_record": from_record,
         "facts": facts(results),
-        "sections": [_section(table, results, rungs, plots) for table in tables(results)],
-        "notes": [*results.notes, *gaps(results, rungs)],
+        "sections": [_section(table, results, plots) for table in tables(results)],
+        "notes": [*results.notes, *gaps(results)],
         "throttling": throttling(results),
         "checks": summaries.check_grid(results.ladder, results.check),
         "refused": summaries.refused_grid(results.ladder, results.check),
@@ -121,8 +120,8 @@ def _counted_section(table: Counted, folder: Path) -> CountedSection:
     style.save(fig, folder, name)
     title = f"What each rung moves and executes, {table.type} at {table.shape}"
     caption = (
-        "Left: bytes that global loads and stores move for each FMA, in whole 32-byte sectors. Middle: wavefronts of shared "
-        "memory for four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions for each FMA; 1 "
+        "Left: bytes that global loads and stores move per FMA, in whole 32-byte sectors. Middle: wavefronts of shared "
+        "memory per four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions per FMA; 1 "
         "is the best. Hatched: variants and counter-examples."
     )
     return CountedSection(table, counter_grid(table), Plot(title, caption, inline_svg(style.svg(fig), name, title)))
@@ -197,18 +196,18 @@ def headline(table: Table) -> str:
         value = table.value(kernel, shape, column)
         if value > 0:
             parts.append(f"{ratio(value)} × {against}")
-    if table.ceiling:
-        parts.append(f"{digits(100 * rate / table.ceiling.gflops)} % of the measured ceiling {table.ceiling.name}")
+    if ceiling := table.ceiling(kernel):
+        parts.append(f"{digits(100 * rate / ceiling.gflops)} % of the measured ceiling {ceiling.name}")
     return ", ".join(parts) + "."
 
 
-def gaps(results: Results, rungs: dict[str, RungFile]) -> list[str]:
+def gaps(results: Results) -> list[str]:
     """What a complete run would have and this one has not."""
     found = tables(results)
     if not found:
         return ["nothing was timed: there are no plots"]
     notes = []
-    absent = [stem for stem in rungs if stem not in set(results.ladder["kernel"])]
+    absent = [stem for stem in results.facts.rungs if stem not in set(results.ladder["kernel"])]
     if absent:
         notes.append(f"no rows for {', '.join(absent)}")
     for table in found:
@@ -242,14 +241,15 @@ def throttling(results: Results) -> str:
     return f"The clock was held back in {len(held)} of {len(said)} timed cells: {names}."
 
 
-def _section(table: Table, results: Results, rungs: dict[str, RungFile], folder: Path) -> Section:
+def _section(table: Table, results: Results, folder: Path) -> Section:
     return Section(
         table=table,
         headline=headline(table),
-        ladder=summaries.ladder_grid(table, rungs),
+        how=summaries.how(table).replace("*", ""),
+        ladder=summaries.ladder_grid(table),
         plots=[_plot(table, name, kind, folder) for name, kind in drawable(table).items()],
         shapes=summaries.shape_grid(table),
-        spread=summaries.spread_grid(results, table),
+        sittings=summaries.sittings_grid(table),
         steady=summaries.steady_grid(results, table),
     )
 

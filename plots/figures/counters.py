@@ -14,21 +14,21 @@ BESIDE = {"ha": "left", "va": "center", "fontsize": 9, "bbox": {"facecolor": "wh
 
 
 def draw(table: Counted) -> Figure:
-    """Three panels of horizontal bars, a rung a line: bytes an FMA, wavefronts for four FMAs, instructions an FMA."""
+    """Three panels of horizontal bars, a line per rung: bytes per FMA, wavefronts per four FMAs, instructions per FMA."""
     kernels = list(table.rows)
     fig = style.figure(1.05 + 0.34 * len(kernels))
     height = fig.get_figheight()
     panels = [fig.add_axes((left, 0.6 / height, width, 1 - 1.0 / height)) for left, width in PANELS]
-    traffic = [[table.an_fma(table.loaded(k) + table.stored(k)) for k in kernels]]
+    traffic = [[table.per_fma(table.loaded(k) + table.stored(k)) for k in kernels]]
     shared = [
-        [table.for_four_fmas(table.rows[k].sim_shared_ideal) for k in kernels],
-        [table.for_four_fmas(table.excess(k)) for k in kernels],
+        [table.per_four_fmas(table.rows[k].sim_shared_ideal) for k in kernels],
+        [table.per_four_fmas(table.excess(k)) for k in kernels],
     ]
     panels[0].set_xscale("log")  # the ladder spans three orders of magnitude here
-    _bars(panels[0], kernels, traffic, [GLOBAL], "bytes an FMA (logarithmic)", "global memory")
-    _bars(panels[1], kernels, shared, [IDEAL, CONFLICTS], "wavefronts for 4 FMAs", "shared memory (red: conflicts)")
-    instructions = [[table.instructions_an_fma(k) for k in kernels]]
-    _bars(panels[2], kernels, instructions, [PLAIN], "PTX instructions an FMA", "instructions")
+    _bars(panels[0], kernels, traffic, [GLOBAL], "bytes per FMA (logarithmic)", "global memory")
+    _bars(panels[1], kernels, shared, [IDEAL, CONFLICTS], "wavefronts per 4 FMAs", "shared memory (red: conflicts)")
+    instructions = [[table.instructions_per_fma(k) for k in kernels]]
+    _bars(panels[2], kernels, instructions, [PLAIN], "PTX instructions per FMA", "instructions")
     for panel in panels[1:]:  # where FMAs alone would be the limit
         panel.axvline(1, color=style.FAINT, linewidth=1, linestyle="-.", zorder=0.5)
         panel.set_yticks([])

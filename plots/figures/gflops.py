@@ -14,7 +14,7 @@ BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0)}
 
 
 def draw(table: Table) -> Figure:
-    """TFLOP/s over the edge of the matrices, log2 axis; the ceiling as a line."""
+    """TFLOP/s over the edge of the matrices, log2 axis; each ceiling as a line."""
     squares = table.squares
     fig = style.figure(5.6)
     ax = fig.add_axes((0.075, 0.115, 0.69, 0.80))
@@ -30,12 +30,12 @@ def draw(table: Table) -> Figure:
         rates = [table.baseline(name, shape) / 1000 for shape in squares]
         ax.plot(_edges(squares), rates, linestyle=dash, linewidth=width, color="black", label=name, zorder=1.9, **alone)
         labels += _end_label(squares, rates, name, "black", "bold")
-    if table.ceiling:
-        ax.axhline(table.ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
+    for ceiling in table.ceilings:
+        ax.axhline(ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
     _axes(ax, squares)
-    if table.ceiling:
-        text = f"{table.ceiling.name} ceiling {tflops(table.ceiling.gflops)}"
-        labels.append(Label(ax.get_xlim()[1], table.ceiling.gflops / 1000, text, style.FAINT))
+    for ceiling in table.ceilings:
+        text = f"{ceiling.name} ceiling {tflops(ceiling.gflops)}"
+        labels.append(Label(ax.get_xlim()[1], ceiling.gflops / 1000, text, style.FAINT))
     label_right(ax, labels)
     return fig
 

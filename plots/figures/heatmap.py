@@ -17,7 +17,7 @@ ROW = 0.27  # inches
 
 def draw(table: Table) -> Figure:
     """Shapes down, rungs across; purple above 1, orange below; grey where a rung refused the shape."""
-    groups = by_family(table.shapes)
+    groups = by_family(table.shapes, table.facts)
     rows = len(table.shapes) + 1.3 * len(groups)
     fig = style.figure(1.0 + ROW * rows)
     height = fig.get_figheight()
@@ -53,11 +53,11 @@ def _norm(table: Table) -> TwoSlopeNorm:
 
 def _cell(ax, x: int, y: float, table: Table, kernel: str, shape: Shape, norm: TwoSlopeNorm) -> None:
     value = table.value(kernel, shape, "ratio_cublas")
-    row = table.cells.get((kernel, shape))
+    cell = table.cells.get((kernel, shape))
     known = value == value
     face = RAMP(norm(min(value, norm.vmax))) if known else "#eeeeee"
     ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
-    text = ratio(value) if known else "" if row is None or row.status == "ok" else row.status
+    text = ratio(value) if known else "" if cell is None or cell.status == "ok" else cell.status
     ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9 if known else 7.5, color=_ink(face))
 
 

@@ -24,15 +24,15 @@ KINDS = {
     "ladder": Kind(
         purpose="the ladder at one size with the gain of each step",
         title="The ladder at one size",
-        caption="Gain: throughput over that of the rung named. Of cuBLAS: median over rounds of cuBLAS's time over the "
-        "rung's own. Hatched: variants and counter-examples.",
+        caption="Gain: FLOP/clk/SM over that of the rung named, or throughput where no clocks were counted. Of cuBLAS: "
+        "median of cuBLAS's time over the rung's own. Hatched: variants and counter-examples.",
         draw=lambda table: ladder.draw(table, table.headline),
         lacking=lambda table: "",
     ),
     "gflops": Kind(
         purpose="throughput against size, every rung and cuBLAS",
         title="Throughput against size",
-        caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling.",
+        caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceilings.",
         draw=gflops.draw,
         lacking=lambda table: "" if table.squares else "no square size was measured",
     ),
@@ -51,7 +51,7 @@ KINDS = {
         "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size stand "
         "above one another.",
         draw=roofline.draw,
-        lacking=lambda table: "" if roofline.possible(table) else "ceilings.csv lacks dram or the compute ceiling",
+        lacking=lambda table: "" if roofline.possible(table) else "ceilings.csv lacks dram or the ceiling of every rung",
     ),
 }
 

@@ -1,11 +1,11 @@
-"""The ladder at one size: a bar a rung, and what each step gained."""
+"""The ladder at one size: a bar per rung, and what each step gained."""
 
 import math
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots.data.rungs import is_variant, number, predecessor
+from plots.data.rungs import is_variant
 from plots.data.selection import Table
 from plots.data.units import Shape, digits, quotient, ratio, tflops
 from plots.figures import style
@@ -13,17 +13,9 @@ from plots.figures import style
 COLUMNS = {"TFLOP/s": 1.13, "gain": 1.40, "of cuBLAS": 1.60}  # right edges, in axes widths
 
 
-def gain(table: Table, kernel: str, shape: Shape) -> tuple[float, str]:
-    """How many times faster than its predecessor `kernel` is, and the predecessor's number; NaN where not measured."""
-    before = predecessor(kernel, table.kernels)
-    if before is None:
-        return float("nan"), ""
-    return quotient(table.value(kernel, shape), table.value(before, shape)), number(before)
-
-
 def gain_text(table: Table, kernel: str, shape: Shape) -> str:
     """The gain as text, "1.24 × 05"; empty where it is not known."""
-    step, before = gain(table, kernel, shape)
+    step, before = table.gain(kernel, shape)
     return f"{digits(step)} × {before}" if math.isfinite(step) else ""
 
 
@@ -58,9 +50,9 @@ def _numbers(table: Table, name: str, shape: Shape, rate: float) -> tuple[str, s
     """TFLOP/s, gain over the predecessor, ratio to cuBLAS, as written beside a bar."""
     if name in table.baselines:
         return tflops(rate), "", ratio(quotient(rate, table.baseline("cuBLAS", shape)))
-    row = table.cells.get((name, shape))
+    cell = table.cells.get((name, shape))
     if math.isnan(rate):
-        return (row.status if row is not None else "not run"), "", ""
+        return (cell.status if cell else "not run"), "", ""
     return tflops(rate), gain_text(table, name, shape), ratio(table.value(name, shape, "ratio_cublas"))
 
 
@@ -72,8 +64,10 @@ def _axes(ax: Axes, table: Table, names: list[str], shape: Shape) -> None:
     ax.set_xlabel(f"TFLOP/s at {shape}")
     ax.grid(axis="x")
     ax.set_axisbelow(True)
-    if table.ceiling:
-        limit = table.ceiling.gflops / 1000
+    limits = {ceiling.name: ceiling.gflops / 1000 for ceiling in table.ceilings}
+    for limit in limits.values():
         ax.axvline(limit, color=style.FAINT, linewidth=1.2, linestyle="-.")
         ax.set_xlim(right=max(limit * 1.02, ax.get_xlim()[1]))
-        ax.set_xlabel(f"TFLOP/s at {shape} (dash-dotted: the ceiling {table.ceiling.name}, {digits(limit)})")
+    if limits:
+        named = ", ".join(f"{name} {digits(limit)}" for name, limit in limits.items())
+        ax.set_xlabel(f"TFLOP/s at {shape} (dash-dotted: ceiling {named})")

@@ -25,7 +25,7 @@ def intensity(table: Table, shape: Shape) -> float:
 
 def possible(table: Table) -> bool:
     """True where both roofs are measured and there is a point to draw."""
-    return table.ceiling is not None and table.dram_gbs > 0 and bool(_sizes(table))
+    return bool(table.ceilings) and table.dram_gbs > 0 and bool(_sizes(table))
 
 
 def _sizes(table: Table) -> list[Shape]:
@@ -70,7 +70,8 @@ def draw(table: Table) -> Figure:
 
 def _roofs(ax, table: Table, sizes: list[Shape]) -> None:
     """The two roofs, their names, the sizes along the foot, the limits."""
-    roof = table.ceiling.gflops / 1000
+    *lower, highest = table.ceilings
+    roof = highest.gflops / 1000
     slope = table.dram_gbs / 1000  # TB/s, so TFLOP/s per FLOP/byte
     ridge = roof / slope
     known = [table.value(k, s) / 1000 for k in table.kernels for s in sizes if table.value(k, s) > 0]
@@ -80,7 +81,11 @@ def _roofs(ax, table: Table, sizes: list[Shape]) -> None:
     ax.set_ylim(bottom, top)
     xs = np.geomspace(left, right, 200)
     ax.plot(xs, np.minimum(xs * slope, roof), color=style.INK, linewidth=1.6)
-    ax.text(ridge * 1.1, roof * 1.1, f"{table.ceiling.name} {digits(roof)} TFLOP/s", ha="left", va="bottom")
+    for ceiling in lower:
+        limit = ceiling.gflops / 1000
+        ax.plot([limit / slope, right], [limit, limit], color=style.INK, linewidth=1.0)
+        ax.text(right, limit / 1.08, f"{ceiling.name} {digits(limit)} TFLOP/s ", ha="right", va="top")
+    ax.text(ridge * 1.1, roof * 1.1, f"{highest.name} {digits(roof)} TFLOP/s", ha="left", va="bottom")
     angle = ax.transData.transform([(left, left * slope), (ridge, roof)])
     angle = math.degrees(math.atan2(angle[1][1] - angle[0][1], angle[1][0] - angle[0][0]))
     middle = math.sqrt(left * ridge)

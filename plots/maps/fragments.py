@@ -6,7 +6,7 @@ from plots.maps.index_maps import Maps
 REGISTERS = [BLUE, ORANGE, GREEN, PURPLE]
 PICKED = 6  # the lane that is drawn in full colour
 KINDS = {"16bit": "BF16 and FP16: mma.sync.m16n8k16", "tf32": "TF32: mma.sync.m16n8k8"}
-SIDE = 18  # pixels an element of C
+SIDE = 18  # pixels per element of C
 
 Words = dict[tuple[int, int], list[tuple[int, int]]]  # (lane, register) -> the elements that it holds, (row, column)
 

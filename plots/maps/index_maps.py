@@ -183,8 +183,8 @@ def figures(maps: Maps) -> dict[str, Drawing]:
     found = {f"{rung}_ownership": ownership(maps, rung) for name, rung in maps if name == "C"}
     tiles = ["05", "06", "06b"]
     shared = {
-        "store_a": ("sA_store", "Storing A, transposed: the first of each lane's four elements, 4 bytes a lane"),
-        "load_a": ("sA_load", "Loading rA[0..3]: 16 bytes a lane"),
-        "load_b": ("sB_load", "Loading rB[0..3]: 16 bytes a lane"),
+        "store_a": ("sA_store", "Storing A, transposed: the first of each lane's four elements, 4 bytes per lane"),
+        "load_a": ("sA_load", "Loading rA[0..3]: 16 bytes per lane"),
+        "load_b": ("sB_load", "Loading rB[0..3]: 16 bytes per lane"),
     }
     return found | {f"06_{stem}": wavefronts(maps, name, tiles, what) for stem, (name, what) in shared.items()}

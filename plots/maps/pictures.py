@@ -9,7 +9,7 @@ from plots.maps.drawing import BLUE, GREEN, GRID, INK, ORANGE, Drawing
 
 SECTOR = 8  # floats of 4 bytes in a sector of 32 bytes
 LANES = range(32)
-SIDE = 11  # pixels an element
+SIDE = 11  # pixels per element
 
 Place = tuple[int, int]  # row, column
 LaneMap = Callable[[int], Place]
@@ -75,7 +75,7 @@ def tiles(root: Path) -> Drawing:
     """A block's tile of C and the tiles of A and B that it walks along, with the sizes of rung 02."""
     source = (root / "kernels/02_smem_tiling.cu").read_text(encoding="utf-8")
     bm, bn, bk = (constant(source, name) for name in ("BM", "BN", "BK"))
-    side, count, step = 44, 6, 2  # pixels a tile, tiles a matrix, the step of k that is shown
+    side, count, step = 44, 6, 2  # pixels per tile, tiles per matrix, the step of k that is shown
     row, col = 3, 3  # the block's tile of C
     extent = side * count
     left, top = 64, 40

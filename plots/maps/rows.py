@@ -37,7 +37,7 @@ def places(maps: Maps) -> Drawing:
 
 
 def lines(maps: Maps, layout: str) -> int:
-    """In how many pieces a warp's copy of 16 bytes a lane comes to lie, if each row is written line by line."""
+    """In how many pieces a warp's copy of 16 bytes per lane comes to lie, if each row is written line by line."""
     return len({(touch.row, touch.word // BANKS) for touch in maps["row_copy", layout]})
 
 
@@ -47,7 +47,7 @@ def copies(maps: Maps) -> Drawing:
     heights = {layout: 1 + max(touch.word // BANKS for touch in maps["row_copy", layout]) for layout in LAYOUTS}
     height = 40 + sum(head + line * count for count in heights.values()) + 8
     drawing = Drawing(left + cell * BANKS + 12, height, "What one cp.async of a warp writes: lanes by bank and line")
-    drawing.text(12, 18, "One cp.async of a warp, 16 bytes a lane: four rows", 14, "start", bold=True)
+    drawing.text(12, 18, "One cp.async of a warp, 16 bytes per lane: four rows", 14, "start", bold=True)
     y = 40.0
     for layout, count in heights.items():
         passes = 1 + max(touch.wavefront for touch in maps["row_copy", layout])
@@ -73,7 +73,7 @@ def copies(maps: Maps) -> Drawing:
 
 def figures(maps: Maps) -> dict[str, Drawing]:
     """These figures by file stem."""
-    what = "Loading a[0] from chunk 2 of eight rows: 4 bytes a lane"
+    what = "Loading a[0] from chunk 2 of eight rows: 4 bytes per lane"
     return {
         "12_places": places(maps),
         "12_load": wavefronts(maps, "row_load", list(LAYOUTS), what),

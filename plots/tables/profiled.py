@@ -5,8 +5,7 @@ import math
 import re
 from pathlib import Path
 
-from plots.data.rungs import number
-from plots.data.selection import OPERAND_BYTES
+from plots.data.rungs import Facts, number
 from plots.data.units import MISSING, Shape, digits, whole
 from plots.errors import InputError
 from plots.tables.grid import Grid
@@ -17,15 +16,15 @@ Metrics = dict[tuple[str, str], float]  # (group, name) -> value, in the unit of
 Profile = dict[str, Metrics]  # kernel -> its metrics
 
 
-def file_name(what: str) -> str:
-    """The file that holds "bf16" (at 4096 cubed) or "bf16@8192"; "prefetch" is of variants of rung 14."""
-    if what == "prefetch":
-        return "profile_prefetch_bf16.csv"
-    parts = re.fullmatch(rf"({'|'.join(OPERAND_BYTES)})(?:@(\d+))?", what)
+def file_name(what: str, facts: Facts) -> str:
+    """The file that holds "bf16" (at 4096 cubed), "bf16@8192", or variants of a sweep: "sweep_14"."""
+    if re.fullmatch(r"sweep_\w+", what):
+        return f"profile_{what}.csv"
+    parts = re.fullmatch(rf"({'|'.join(facts.types)})(?:@(\d+))?", what)
     if not parts:
-        raise InputError(f"no profile of '{what}': expected one of {', '.join(OPERAND_BYTES)}, or such as bf16@8192")
+        raise InputError(f"no profile of '{what}': expected one of {', '.join(facts.types)}, such as bf16@8192, or sweep_NN")
     type, size = parts.groups()
-    return "_".join(["profile", *([size] if size else []), *([type] if type != "f32" else [])]) + ".csv"
+    return "_".join(["profile", *([size] if size else []), type]) + ".csv"
 
 
 def read(path: Path) -> tuple[Profile, Shape]:
@@ -75,7 +74,7 @@ def _cells(metrics: Metrics) -> dict[str, str]:
         "shared wavefronts / ideal, million": " / ".join(shared),
         "L2 hit rate, %": digits(value("memory", "L2 hit rate")),
         "DRAM read, GB": digits(value("memory", "DRAM read", 1e9)),
-        **{f"stalled, warps an issue: {name}": _hundredths(value("stalls", name)) for name in STALLS},
+        **{f"stalled, warps per issue: {name}": _hundredths(value("stalls", name)) for name in STALLS},
     }
 
 

@@ -1,61 +1,79 @@
 """The report's tables, each a Grid, from the selected rows. Rates in TFLOP/s, clocks in MHz, sizes in elements."""
 
 from collections import Counter
+from collections.abc import Callable
+from statistics import median
 
 import pandas as pd
 
 from plots.data.families import by_family
 from plots.data.results import Results
-from plots.data.rungs import RungFile, number
-from plots.data.selection import PER_CLK, Table, select
-from plots.data.units import MISSING, Shape, digits, kib, quotient, ratio, tflops, whole
+from plots.data.rungs import number
+from plots.data.selection import PER_CLK, Cell, Table, cells
+from plots.data.units import MISSING, Shape, digits, kib, quotient, ranged, ratio, tflops, whole
 from plots.figures.ladder import gain_text
 from plots.tables.grid import Grid
 
 PER_CLOCK = "FLOP/clk/SM (of ceiling)"
+OF_CUBLAS = {"ratio_cublas": "of cuBLAS", "ratio_clk": "in clocks"}  # by column
+
+
+def ratios(table: Table) -> dict[str, str]:
+    """The ratios to cuBLAS that were measured: heading by column."""
+    return {column: head for column, head in OF_CUBLAS.items() if column == "ratio_cublas" or table.knows(column)}
+
+
+def how(table: Table) -> str:
+    """What the columns of a ladder say, in one line."""
+    gain = "FLOP/clk/SM" if table.gain_column == "flop_clk_sm" else "TFLOP/s"
+    said = [f"*gain* is {gain} over that of the rung named"]
+    if "ratio_clk" in ratios(table):
+        said.append("*in clocks* is cuBLAS's clocks over the rung's own")
+    if table.sittings > 1:
+        said.append(f"numbers are medians of {table.sittings} sittings, with the range of the ratios")
+    return "; ".join(said)
 
 
 def per_clock(table: Table, kernel: str, shape: Shape) -> str:
-    """FLOP a clock and SM, and their share of the bare loop's: neither moves with the clock."""
-    rate = table.value(kernel, shape, "flop_clk_sm")
-    share = rate / table.ceiling.flop_clk_sm if table.ceiling else float("nan")
+    """FLOP/clk/SM, and its share of what the bare loop of the rung's unit reaches: neither moves with the clock."""
+    rate, ceiling = table.value(kernel, shape, "flop_clk_sm"), table.ceiling(kernel)
+    share = rate / ceiling.flop_clk_sm if ceiling else float("nan")
     return whole(rate) + (f" ({ratio(share)})" if share > 0 else "")
 
 
-def ladder_grid(table: Table, rungs: dict[str, RungFile]) -> Grid:
+def ladder_grid(table: Table) -> Grid:
     """Every rung at the headline size, the baselines below."""
     shape = table.headline
-    head = ["rung", "idea", "TFLOP/s", "gain", "of cuBLAS", "of the best", "of ceiling", PER_CLOCK, "registers"]
+    head = ["rung", "idea", "TFLOP/s", "gain", *ratios(table).values(), "of the best", "of ceiling", PER_CLOCK, "registers"]
     head += ["smem KiB", "blocks/SM", "clock MHz", "error, of bound"]
-    rows = [_ladder_row(table, kernel, shape, rungs) for kernel in table.kernels]
+    rows = [_ladder_row(table, kernel, shape, len(head)) for kernel in table.kernels]
     best = max(table.baseline(name, shape) for name in table.baselines)
     for name in table.baselines:
         rate = table.baseline(name, shape)
-        of_ceiling = rate / table.ceiling.gflops if table.ceiling else float("nan")
-        numbers = [ratio(quotient(rate, table.baseline("cuBLAS", shape))), ratio(quotient(rate, best)), ratio(of_ceiling)]
-        rows.append([name, "NVIDIA's library", tflops(rate), "", *numbers, *[""] * 6])
+        of_cublas = [ratio(quotient(rate, table.baseline("cuBLAS", shape))), *[""] * (len(ratios(table)) - 1)]
+        cells = [name, "NVIDIA's library", tflops(rate), "", *of_cublas, ratio(quotient(rate, best))]
+        rows.append(cells + [""] * (len(head) - len(cells)))
     return Grid(head, rows, left=2)
 
 
-def _ladder_row(table: Table, kernel: str, shape: Shape, rungs: dict[str, RungFile]) -> list[str]:
-    idea = rungs[kernel].idea if kernel in rungs else ""
-    row = table.cells.get((kernel, shape))
-    if row is None or row.status != "ok":
-        return [kernel, idea, row.status if row is not None else "not run", *[""] * 10]
+def _ladder_row(table: Table, kernel: str, shape: Shape, width: int) -> list[str]:
+    cell, idea = table.cells.get((kernel, shape)), table.facts.idea(kernel)
+    if cell is None or cell.status != "ok":
+        return [kernel, idea, cell.status if cell else "not run", *[""] * (width - 3)]
     return [
         kernel,
         idea,
-        tflops(row.gflops),
+        tflops(cell.value("gflops")),
         gain_text(table, kernel, shape),
-        ratio(row.ratio_cublas),
-        ratio(row.ratio_best),
-        ratio(row.ceiling_fraction),
+        *(ranged(cell.numbers(column)) for column in ratios(table)),
+        ratio(cell.value("ratio_best")),
+        ratio(cell.value("ceiling_fraction")),
         per_clock(table, kernel, shape),
-        whole(row.registers),
-        kib(row.smem_bytes),
-        whole(row.blocks_per_sm),
-        whole(row.clock_mhz),
-        digits(quotient(row.max_error, row.bound), 2),
+        whole(cell.value("registers")),
+        kib(cell.value("smem_bytes")),
+        whole(cell.value("blocks_per_sm")),
+        whole(cell.value("clock_mhz")),
+        digits(quotient(cell.value("max_error"), cell.value("bound")), 2),
     ]
 
 
@@ -66,15 +84,15 @@ def shape_grid(table: Table) -> Grid:
         [name, f"{shape.m} × {shape.n} × {shape.k}"]
         + [tflops(table.baseline(baseline, shape)) for baseline in table.baselines]
         + [_rate_or_status(table, kernel, shape) for kernel in table.kernels]
-        for name, shapes in by_family(table.shapes).items()
+        for name, shapes in by_family(table.shapes, table.facts).items()
         for shape in shapes
     ]
     return Grid(head, rows, left=2)
 
 
 def _rate_or_status(table: Table, kernel: str, shape: Shape) -> str:
-    row = table.cells.get((kernel, shape))
-    return MISSING if row is None else tflops(row.gflops) if row.status == "ok" else row.status
+    cell = table.cells.get((kernel, shape))
+    return MISSING if cell is None else tflops(cell.value("gflops")) if cell.status == "ok" else cell.status
 
 
 def check_grid(*frames: pd.DataFrame | None) -> Grid:
@@ -110,18 +128,21 @@ def _unusual(row) -> str:
     return "".join(f", {part}" for part in parts + [f"ld_pad {row.ld_pad}"] * (row.ld_pad != "0"))
 
 
-def spread_grid(results: Results, table: Table) -> Grid | None:
-    """The same cells measured twice: both ratios to cuBLAS and how far apart they are, in per cent of the first."""
-    if results.spread is None:
-        return None
+def sittings_grid(table: Table) -> Grid | None:
+    """What several sittings of one cell gave; None where each cell was measured once."""
+    names = {"gflops": "TFLOP/s", "flop_clk_sm": "FLOP/clk/SM"} | ratios(table)
+    forms = {"gflops": tflops, "flop_clk_sm": whole}
     lines = []
-    for row in select(results.spread[results.spread["type"] == table.type], table.condition).itertuples():
-        first = table.value(row.kernel, row.shape, "ratio_cublas")
-        if row.status == "ok" and first > 0:
-            apart = 100 * (row.ratio_cublas / first - 1)
-            lines.append([row.kernel, str(row.shape), f"{first:.4f}", f"{row.ratio_cublas:.4f}", f"{apart:+.2f} %"])
-    head = ["kernel", "size", "of cuBLAS, first run", "second run", "difference"]
-    return Grid(head, lines, left=2) if lines else None
+    for (kernel, shape), cell in table.cells.items():
+        if len(cell.sittings) > 1 and cell.status == "ok":
+            counts = (_span(cell.numbers(column), forms[column]) for column in forms)
+            lines.append([kernel, str(shape), *counts, *(ranged(cell.numbers(column)) for column in ratios(table))])
+    return Grid(["kernel", "size", *names.values()], lines, left=2) if lines else None
+
+
+def _span(values: list[float], form: Callable[[float], str]) -> str:
+    """The median and, in brackets, the range of a rate's sittings."""
+    return f"{form(median(values))} ({form(min(values))}–{form(max(values))})" if values else MISSING
 
 
 def steady_grid(results: Results, table: Table) -> Grid | None:
@@ -129,22 +150,23 @@ def steady_grid(results: Results, table: Table) -> Grid | None:
     if results.steady is None:
         return None
     rows = results.steady
-    rows = rows[(rows["type"] == table.type) & (rows["protocol"] == "steady") & (rows["status"] == "ok")]
+    rows = rows[(rows["type"] == table.type) & (rows["protocol"] == "steady")]
     head = ["kernel", "size", "TFLOP/s, steady", "of cuBLAS, steady", "clock MHz", "power W"]
     head += [f"of cuBLAS, {table.condition.protocol}"]
-    lines = [
-        [
-            row.kernel,
-            str(row.shape),
-            tflops(row.gflops),
-            ratio(row.ratio_cublas),
-            whole(row.clock_mhz),
-            whole(row.power_w),
-            ratio(table.value(row.kernel, row.shape, "ratio_cublas")),
-        ]
-        for row in rows.itertuples()
-    ]
+    lines = [_steady_row(table, *place, cell) for place, cell in cells(rows).items() if cell.status == "ok"]
     return Grid(head, lines, left=2) if lines else None
+
+
+def _steady_row(table: Table, kernel: str, shape: Shape, cell: Cell) -> list[str]:
+    return [
+        kernel,
+        str(shape),
+        tflops(cell.value("gflops")),
+        ranged(cell.numbers("ratio_cublas")),
+        whole(cell.value("clock_mhz")),
+        whole(cell.value("power_w")),
+        ratio(table.value(kernel, shape, "ratio_cublas")),
+    ]
 
 
 def ceiling_grid(results: Results) -> Grid | None:

@@ -67,7 +67,7 @@ def cell_of(row: Row) -> Cell:
 
 
 def per_clock(row: Row | None) -> float:
-    """FLOP a clock and SM, which power and temperature do not move; 0 where it was not timed."""
+    """FLOP per clock and SM, which power and temperature do not move; 0 where it was not timed."""
     return float(row["flop_clk_sm"] or 0) if row and row["status"] == "ok" else 0.0
 
 
@@ -79,7 +79,7 @@ def said(row: Row | None) -> str:
 
 
 def resources(row: Row) -> list[str]:
-    """Registers a thread and what did not fit into them, shared memory a block in KiB."""
+    """Registers per thread and what did not fit into them, shared memory per block in KiB."""
     registers, shared = (float(row[name] or "nan") for name in ("registers", "smem_bytes"))
     spills = f" and {row[SPILLS]} bytes spilled" if row[SPILLS] not in ("", "0") else ""
     return [whole(registers) + spills, kib(shared)]

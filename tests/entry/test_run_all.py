@@ -31,7 +31,7 @@ def run_all(*arguments: str, folder: Path = ROOT, **environment: str) -> subproc
         (["run"], "run takes a rung"),
         (["run", "99"], "there is no rung '99'"),
         (["run", "bank_conflict", "64", "64", "64"], "nearest is 06_bank_conflict_free"),
-        (["diff", "05"], "diff takes two rungs"),
+        (["diff"], "diff takes two rungs"),
         (["diff", "05", "o6"], "there is no rung 'o6'"),
         (["profile", "06", "64"], "profile takes a rung"),
     ],
@@ -48,7 +48,7 @@ def test_bad_words_are_refused_in_one_line(arguments, expected):
 def test_help_names_every_sub_command():
     done = run_all("help")
     assert done.returncode == 0
-    for command in ("--quick", "test", "run", "list", "diff", "profile", "docs", "help"):
+    for command in ("--quick", "test", "run", "list", "diff", "profile", "compare", "docs", "help"):
         assert f"./run_all.sh {command}" in done.stdout
     assert "set -euo" not in done.stdout
 
@@ -74,7 +74,7 @@ def test_diff_shows_both_rungs_and_what_became_of_them():
     needs_packages()
     done = run_all("diff", "04", "05")
     assert done.returncode == 0, done.stderr
-    for expected in ("04_thread_tile_2d", "05_float4", "registers a thread", "blocks an SM"):
+    for expected in ("04_thread_tile_2d", "05_float4", "registers per thread", "blocks per SM"):
         assert expected in done.stdout
 
 

@@ -62,21 +62,26 @@ def test_profile_reads_every_metric(ncu, tmp_path, monkeypatch, capsys):
     assert all(values[metric.ncu] == f"{1000 + i},5" for i, metric in enumerate(profile.METRICS))
     asked = arguments.read_text()
     assert "--clock-control none" in asked
-    assert "build/bin/06_bank_conflict_free 256 256 256 --type f32" in asked
+    assert "06_bank_conflict_free 256 256 256 --type f32" in asked or "ladder --kernels 06 256 256 256 --type f32" in asked
 
     monkeypatch.setattr(profile, "collect", lambda *_: values)
     monkeypatch.chdir(tmp_path)
-    profile.main("06_bank_conflict_free", ["256", "256", "256"], ["--type", "f32"])
+    profile.main(["06_bank_conflict_free", "256", "256", "256", "--type", "f32"])
     with Path("results/profile/06_bank_conflict_free_256x256x256_f32.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["ncu"] for row in rows] == [metric.ncu for metric in profile.METRICS]
     assert rows[0]["value"] == "10005"
     assert "issue: FMA pipe" in capsys.readouterr().out
 
+    for stem in ("06_bank_conflict_free", "07_double_buffer"):
+        profile.main([stem, "256", "256", "256", "--csv", "all.csv"])
+    with Path("all.csv").open(newline="") as lines:
+        assert [row["kernel"] for row in csv.DictReader(lines)][:: len(rows)] == ["06_bank_conflict_free", "07_double_buffer"]
+
 
 def test_profile_finds_a_variant_of_a_sweep_by_its_file():
     program, names = profile.program_of("sweep_14/stages_2")
-    assert program == "build/sweep_14/ladder"
+    assert program == ["build/sweep_14/ladder"]
     assert re.search(names, "_ZN46_GLOBAL__N__0123abcd_11_stages_2_cu_4567cdef4gemmEv")
     assert not re.search(names, "_ZN66_GLOBAL__N__0123abcd_31_block_128x128_twice_stages_2_cu_4567cdef4gemmEv")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every rung under every tool of compute-sanitizer, at sizes around its tiles: tests/gpu/sanitize.sh [build/bin/ladder]
-# Prints one line a tool; exits 1 where one finds an error.
+# Prints one line per tool and case; exits 1 where one finds an error.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 ladder=${1:-build/bin/ladder}
@@ -16,11 +16,9 @@ if [[ $? == 77 || $probe == *simulator* ]]; then
   exit 77
 fi
 
-rungs_of() { "$ladder" --list | grep -w "$1" | awk '{print $1}' | paste -sd,; }
-factors="--alpha -1.5 --beta 0.5"
-cases=("--kernels $(rungs_of f32) --alpha 1 --beta 0" "--kernels $(rungs_of f32) $factors")
-for type in bf16 f16 tf32; do
-  cases+=("--type $type --kernels $(rungs_of $type) --alpha 1 --beta 0" "--type $type --kernels $(rungs_of $type) --out same $factors")
+cases=()
+for type in $("$ladder" --list --json | python3 -c 'import json, sys; print(*(t["name"] for t in json.load(sys.stdin)["types"]))'); do
+  cases+=("--type $type --alpha 1 --beta 0" "--type $type --out same --alpha -1.5 --beta 0.5")
 done
 
 # sanitize TOOL OPTION...: one line, and the end of the log where it is not clean. The check samples elements against FP64,

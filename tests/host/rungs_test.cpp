@@ -64,6 +64,7 @@ TEST(Ceilings, BindOnlyTheirOwnUnit) {
 TEST(List, HoldsEveryFactOfARung) {
   const std::string json = list_json(select_rungs("05,10", rungs()));
   EXPECT_THAT(json, HasSubstr(R"({"name":"bf16","bytes":2,"result_bytes":{"f32":4,"same":2}})"));
+  EXPECT_THAT(json, HasSubstr(R"("families":{"square":[[256,256,256],[512,512,512],)"));
   EXPECT_THAT(json, HasSubstr(R"("number":"10","name":"mma_ptx","stem":"10_mma_ptx",)"));
   EXPECT_THAT(json,
               HasSubstr(R"("predecessor":"09b","types":["bf16","f16","tf32"],"arch":"sm_75","unit":"mma.sync",)"));

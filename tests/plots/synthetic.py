@@ -1,14 +1,22 @@
-"""Synthetic results for the tests: invented numbers of a GPU that does not exist, in the harness's exact format."""
+"""Synthetic results for the tests: invented numbers of a GPU that does not exist, in the harness's format."""
 
 import csv
 import json
 from pathlib import Path
 
-from plots.data.results import CEILING_COLUMNS, COLUMNS
 from plots.data.units import Shape
 
 GPU = "Synthetic GPU 9000"
 SIMULATOR = "Simulated Synthetic GPU"
+HEADER = [  # of the harness's CSV; the order is free
+    *("kernel", "type", "out", "m", "n", "k", "alpha", "beta", "ld_pad", "init", "l2", "protocol", "sitting", "rounds"),
+    *("median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms", "cublaslt_gflops"),
+    *("ratio_cublas", "ratio_best", "ratio_clk", "ceiling_fraction", "ceiling", "unit", "flop_clk_sm", "max_error", "bound"),
+    *("status", "reason", "registers", "smem_bytes", "blocks_per_sm", "tile", "waves", "clock_mhz", "cublas_clock_mhz"),
+    *("power_w", "temperature_c", "throttle", "gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"),
+    *("sim_warp_instructions", "sim_flops", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
+    *("sim_global_store_bytes", "sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
+]
 CUBLAS = 50_000.0  # GFLOP/s at every shape of at least 2048 a side, less below
 PEAK = 65_000.0
 TENSOR_PEAK = 600_000.0
@@ -25,6 +33,9 @@ RATIOS = {
     "07_double_buffer": 0.93,
     "08_warp_tiling": 1.01,
 }
+TENSOR = ["13_ldmatrix", "14_multistage", "15_block_raster", "16_epilogue"]
+PREDECESSORS = {"01b": "01", "02": "01", "03": "02", "04": "03", "05": "04", "06": "05", "06b": "06", "07": "06", "08": "07"}
+PREDECESSORS |= {"14": "13", "15": "14", "16": "15"}
 SQUARES = [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192]
 OTHERS = [
     (4096, 28672, 4096),
@@ -34,6 +45,32 @@ OTHERS = [
     (512, 512, 16384),
     (8192, 8192, 32),
 ]
+
+
+def stated() -> dict[str, list[dict[str, object]]]:
+    """The facts of these rungs, as `ladder --list --json` prints them."""
+    rungs = []
+    for stem in [*RATIOS, *TENSOR]:
+        number, _, name = stem.partition("_")
+        own = {"types": ["f32"], "arch": "sm_70", "unit": "CUDA cores", "ceilings": {"f32": "fp32_fma"}}
+        if stem in TENSOR:
+            kinds = ["tf32", "bf16", "f16"]
+            own = {"types": kinds, "arch": "sm_80", "unit": "mma.sync", "ceilings": {kind: f"mma_{kind}" for kind in kinds}}
+        rung = {"number": number, "name": name, "stem": stem, "idea": f"the idea of {number}"}
+        rung |= {"predecessor": PREDECESSORS.get(number, ""), "layout_b": "row_major", "source": f"kernels/{stem}.cu"}
+        rungs.append(rung | own)
+    sizes = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2}
+    types = [{"name": kind, "bytes": size, "result_bytes": {"f32": 4, "same": size}} for kind, size in sizes.items()]
+    families = {"square": [[n, n, n] for n in SQUARES], "llm": [OTHERS[0], OTHERS[1]], "tails": [OTHERS[2], OTHERS[3]]}
+    return {"types": types, "families": families, "rungs": rungs}
+
+
+def write_program(root: Path, facts: dict[str, list[dict[str, object]]]) -> None:
+    """A stand-in for build/bin/ladder, which states these facts."""
+    program = root / "build/bin/ladder"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\n[ "$*" = "--list --json" ] && cat <<"END"\n{json.dumps(facts)}\nEND\n')
+    program.chmod(0o755)
 
 
 def cublas_rate(shape: Shape) -> float:
@@ -47,14 +84,23 @@ def row(kernel: str, shape: Shape, **changed: object) -> dict[str, object]:
     base = cublas_rate(shape)
     factor = RATIOS[kernel] if min(shape) >= 1024 else RATIOS[kernel] ** 1.3
     rate = base * factor
-    cells = dict.fromkeys(COLUMNS, "")
+    cells = dict.fromkeys(HEADER, "")
     cells |= {"kernel": kernel, "type": "f32", "out": "f32", "m": shape.m, "n": shape.n, "k": shape.k}
-    cells |= {"alpha": 1, "beta": 0, "ld_pad": 0, "init": "normal", "l2": "cold", "protocol": "rounds", "rounds": 21}
+    cells |= {
+        "alpha": 1,
+        "beta": 0,
+        "ld_pad": 0,
+        "init": "normal",
+        "l2": "cold",
+        "protocol": "rounds",
+        "rounds": 21,
+        "sitting": 1,
+    }
     ms = shape.flop / rate / 1e6
     cells |= {"median_ms": ms, "p10_ms": ms * 0.99, "p90_ms": ms * 1.02, "gflops": rate}
     cells |= {"cublas_ms": shape.flop / base / 1e6, "cublas_gflops": base}
     cells |= {"cublaslt_ms": shape.flop / base / 1.002e6, "cublaslt_gflops": base * 1.002}
-    cells |= {"ratio_cublas": rate / base, "ratio_best": rate / base / 1.002}
+    cells |= {"ratio_cublas": rate / base, "ratio_best": rate / base / 1.002, "ratio_clk": rate / base * 0.99}
     cells |= {
         "ceiling": "fp32_fma",
         "ceiling_fraction": rate / PEAK,
@@ -73,9 +119,19 @@ def tensor_row(kernel: str, factor: float, shape: Shape) -> dict[str, object]:
     """One good row of BF16, at `factor` of the tensor cores' ceiling."""
     rate = factor * TENSOR_PEAK
     numbers = {"median_ms": shape.flop / rate / 1e6, "gflops": rate, "flop_clk_sm": rate * 1e3 / (SMS * CLOCK)}
-    base = {"cublas_gflops": TENSOR_PEAK * 1.2, "ratio_cublas": factor / 1.2}
+    base = {"cublas_gflops": TENSOR_PEAK * 1.2, "ratio_cublas": factor / 1.2, "ratio_clk": factor / 1.21}
     base |= {"type": "bf16", "ceiling": "mma_bf16", "ceiling_fraction": factor}
     return row("08_warp_tiling", shape) | numbers | base | {"kernel": kernel}
+
+
+def sittings(of: dict[str, object], ratios: list[float]) -> list[dict[str, object]]:
+    """A row in several sittings, in which the clocks, and so time and ratio to cuBLAS, wander."""
+    factors = [ratio / float(of["ratio_cublas"]) for ratio in ratios]
+    moved = ("gflops", "ratio_cublas", "ratio_best")
+    return [
+        of | {name: float(of[name]) * f for name in moved} | {"median_ms": float(of["median_ms"]) / f, "sitting": place}
+        for place, f in enumerate(factors, 1)
+    ]
 
 
 def all_rows() -> list[dict[str, object]]:
@@ -86,7 +142,7 @@ def all_rows() -> list[dict[str, object]]:
 
 def waived(kernel: str, shape: Shape, reason: str) -> dict[str, object]:
     """A row of a rung that refused the shape."""
-    empty = dict.fromkeys(COLUMNS[COLUMNS.index("median_ms") : COLUMNS.index("status")], "")
+    empty = dict.fromkeys(HEADER[HEADER.index("median_ms") : HEADER.index("status")], "")
     return row(kernel, shape, **empty, status="waived", reason=reason)
 
 
@@ -94,7 +150,7 @@ def counted(kernel: str, shape: Shape, **changed: object) -> dict[str, object]:
     """A row as the simulator leaves it: counters and no times; traffic falls and instructions fall along the ladder."""
     place = list(RATIOS).index(kernel)
     fmas = shape.flop / 2
-    times = COLUMNS[COLUMNS.index("rounds") : COLUMNS.index("max_error")]
+    times = HEADER[HEADER.index("rounds") : HEADER.index("max_error")]
     empty = dict.fromkeys([*times, "registers", "blocks_per_sm", "clock_mhz", "power_w", "temperature_c", "throttle"], "")
     ideal = round(fmas / 128) if place > 1 else 0
     counters = {
@@ -125,18 +181,18 @@ def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
     """Writes a ladder CSV."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, HEADER, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     return path
 
 
 def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> Path:
-    """A whole results folder: ladder, ceilings, environment, check, spread, steady."""
+    """A whole results folder: ladder, ceilings, environment, check, steady, and the facts of the rungs."""
     rows = all_rows() if rows is None else rows
     write_rows(folder / "ladder.csv", rows)
     at_4096 = [row(kernel, Shape(4096, 4096, 4096)) for kernel in RATIOS]
-    write_rows(folder / "spread.csv", [r | {"ratio_cublas": float(r["ratio_cublas"]) * 1.004} for r in at_4096])
+    (folder / "rungs.json").write_text(json.dumps(stated()), encoding="utf-8")
     write_rows(folder / "steady.csv", [r | {"protocol": "steady", "clock_mhz": 1900} for r in at_4096])
     write_rows(folder / "check.csv", [r | {"protocol": "check", "median_ms": "", "gflops": ""} for r in at_4096])
     ceilings = [("fp32_fma", PEAK, "GFLOP/s"), ("dram", 3970, "GB/s"), ("l2", 8000, "GB/s"), ("smem", 33000, "GB/s")]
@@ -144,7 +200,7 @@ def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> P
     ceilings += [("mma_bf16_per_clk", TENSOR_PEAK * 1e3 / (SMS * CLOCK), "FLOP/clk/SM")]
     with (folder / "ceilings.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(CEILING_COLUMNS)
+        writer.writerow(["name", "value", "unit", "gpu", "utc", "commit"])
         writer.writerows([*ceiling, GPU, "2001-02-03T04:00:00Z", "abc1234"] for ceiling in ceilings)
     environment = {"gpu": GPU, "sm": "90", "sm_count": SMS, "driver": "1.2.3", "cuda": "13.0", "cublas": "13.1"}
     environment |= {"commit": "abc1234", "utc": "2001-02-03T04:05:06Z", "command": "./run_all.sh", "l2_bytes": 52428800}

@@ -31,10 +31,10 @@ def table(simulated):
 
 def test_counters_are_told_for_each_fma(table):
     assert table.shape == SIZE and list(table.rows) == list(synthetic.RATIOS)
-    assert table.instructions_an_fma("01_naive") == pytest.approx(8)
-    assert table.an_fma(table.loaded("01_naive")) == pytest.approx(10)
-    assert table.for_four_fmas(table.rows["05_float4"].sim_shared_ideal) == pytest.approx(1)
-    assert table.for_four_fmas(table.excess("05_float4")) == pytest.approx(0.5)
+    assert table.instructions_per_fma("01_naive") == pytest.approx(8)
+    assert table.per_fma(table.loaded("01_naive")) == pytest.approx(10)
+    assert table.per_four_fmas(table.rows["05_float4"].sim_shared_ideal) == pytest.approx(1)
+    assert table.per_four_fmas(table.excess("05_float4")) == pytest.approx(0.5)
     assert table.excess("06_bank_conflict_free") == 0
 
 
@@ -50,7 +50,7 @@ def test_the_figure_shows_the_numbers_and_no_text_touches_another(table, monkeyp
     texts = [text for text, _ in found]
     for kernel in synthetic.RATIOS:
         assert kernel in texts
-        assert digits(table.instructions_an_fma(kernel)) in texts
+        assert digits(table.instructions_per_fma(kernel)) in texts
     assert digits(1.5) in texts, "ideal and conflicts of 05 together"
     for text, box in found:
         assert canvas.x0 <= box.x0 and box.x1 <= canvas.x1, f"'{text}' leaves the picture sideways"

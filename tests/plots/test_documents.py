@@ -7,10 +7,12 @@ import synthetic
 from synthetic import write_folder
 
 from plots.__main__ import main
+from plots.data.units import Shape
 from plots.documents.blocks import fill
 from plots.documents.chapters import GPU
 from plots.errors import InputError
 
+ROOT = Path(__file__).parents[2]
 KERNELS = ["05_float4", "06_bank_conflict_free", "06b_padded"]
 SOURCE = """// 06
 int before;
@@ -21,8 +23,6 @@ int before;
     // [/deep]
   }
   // [/inner]
-.idea = "split"
-        " tiles",
 """
 CHAPTER = """# 06
 
@@ -36,12 +36,12 @@ CHAPTER = """# 06
 <!-- generated: an example in a fence -->
 ```
 """
-README = "top\n\n<!-- generated: ladder-table -->\n<!-- end generated -->\nbottom\n"
+README = "top\n\n<!-- generated: ladder-table f32 -->\n<!-- end generated -->\nbottom\n"
 
 
 @pytest.fixture
 def root(tmp_path):
-    """A small checkout: three kernels, one chapter, README, recorded results."""
+    """A small checkout: three kernels, one chapter, README, recorded results, and a program that states the facts."""
     (tmp_path / "kernels").mkdir()
     (tmp_path / "docs").mkdir()
     for stem in KERNELS:
@@ -49,6 +49,7 @@ def root(tmp_path):
     (tmp_path / "docs" / "06_bank_conflict_free.md").write_text(CHAPTER)
     (tmp_path / "README.md").write_text(README)
     write_folder(tmp_path / "bench" / "recorded" / GPU)
+    synthetic.write_program(tmp_path, synthetic.stated())
     return tmp_path
 
 
@@ -62,7 +63,7 @@ def test_readme_gets_the_recorded_numbers(root):
     assert text.startswith("top\n") and text.endswith("bottom\n")
     line = next(line for line in text.splitlines() if line.startswith("| [06_bank_conflict_free]"))
     assert "(kernels/06_bank_conflict_free.cu)" in line and "[06](docs/06_bank_conflict_free.md)" in line
-    assert line.endswith("| split tiles | [06](docs/06_bank_conflict_free.md) | 38.9 | 1.20 × 05 | 0.78 | 149 (0.60) |")
+    assert line.endswith("| the idea of 06 | [06](docs/06_bank_conflict_free.md) | 38.9 | 1.20 × 05 | 0.78 | 0.77 | 149 (0.60) |")
     assert f"Measured on {synthetic.GPU}, 2001-02-03" in text
 
 
@@ -72,9 +73,34 @@ def test_a_chapter_gets_rung_predecessor_variant_and_cublas_at_three_sizes(root)
     lines = [line.split(" | ")[0].lstrip("| ") for line in text.splitlines() if line.startswith("| ")]
     assert lines == ["f32", "---", "05_float4", "**06_bank_conflict_free**", "06b_padded", "cuBLAS"]
     assert "2048³, TFLOP/s (of cuBLAS) | 4096³, TFLOP/s (of cuBLAS) | 8192³, TFLOP/s (of cuBLAS)" in text
-    assert "| 4096³, FLOP/clk/SM (of ceiling) | registers |" in text
-    assert "| **06_bank_conflict_free** | 38.6 (0.78) | 38.9 (0.78) | 39.0 (0.78) | 149 (0.60) | 128 | 16 | 2 |" in text
-    assert "Gain over 05_float4: × 1.20 at 2048³, × 1.20 at 4096³, × 1.20 at 8192³." in text
+    assert "| 4096³, in clocks | 4096³, FLOP/clk/SM (of ceiling) | registers |" in text
+    assert "| **06_bank_conflict_free** | 38.6 (0.78) | 38.9 (0.78) | 39.0 (0.78) | 0.77 | 149 (0.60) | 128 | 16 | 2 |" in text
+    assert "Gain over 05_float4 in FLOP/clk/SM: × 1.20 at 2048³, × 1.20 at 4096³, × 1.20 at 8192³." in text
+
+
+def test_gains_are_over_the_stated_predecessor_per_clock(root):
+    moved = {"gflops": 1000.0, "median_ms": 2 * 4096**3 / 1000.0 / 1e6}  # at a clock of its own
+    rows = [row | (moved if row["kernel"] == "06_bank_conflict_free" else {}) for row in synthetic.all_rows()]
+    write_folder(root / "bench" / "recorded" / GPU, rows)
+    run("readme", root)
+    text = (root / "README.md").read_text()
+    assert "*gain* is FLOP/clk/SM over that of the rung named" in text
+    assert "| 1.20 × 05 |" in text and "| 1.19 × 06 |" in text, "07's is over 06, not over 06b"
+    write_folder(root / "bench" / "recorded" / GPU, [row | {"flop_clk_sm": ""} for row in rows])
+    run("readme", root)
+    assert "*gain* is TFLOP/s over that of the rung named" in (root / "README.md").read_text()
+
+
+def test_sittings_show_their_median_and_range(root):
+    row = synthetic.row("06_bank_conflict_free", Shape(4096, 4096, 4096))
+    sittings = synthetic.sittings(row, [0.664, 0.671, 0.669, 0.668, 0.67])
+    write_folder(root / "bench" / "recorded" / GPU, [*synthetic.all_rows(), *sittings])
+    run("readme", root)
+    run("docs", root)
+    text = (root / "README.md").read_text()
+    assert "numbers are medians of 5 sittings, with the range of the ratios" in text
+    assert "| 1.20 × 05 | 0.669 (0.664–0.671) | 0.772 | 149 (0.60) |" in text
+    assert "33.4 (0.669, 0.664–0.671)" in (root / "docs/06_bank_conflict_free.md").read_text()
 
 
 def test_the_recorded_ceilings_are_told(root):
@@ -145,6 +171,7 @@ def test_without_recorded_results_the_blocks_say_so(root):
     ("block", "said"),
     [
         ("measure 06", "unknown block 'measure 06'"),
+        ("measured 99", "there is no rung '99'"),
         ("code kernels/none.cu inner", "no such file"),
         ("code kernels/05_float4.cu outer", "needs one line '// [outer]'"),
     ],
@@ -164,8 +191,9 @@ def test_an_unclosed_block_is_an_error():
         fill("<!-- generated: x -->\n<!-- generated: y -->\n<!-- end generated -->\n", lambda name: name)
 
 
+@pytest.mark.skipif(not (ROOT / "build/bin/ladder").exists(), reason="build/bin/ladder, which states the facts, is not built")
 def test_the_repositorys_own_blocks_are_fresh(capsys):
-    root = Path(__file__).parents[2]
+    root = ROOT
     assert run("readme", root, "--check") == 0, f"run python3 -m plots readme: {capsys.readouterr().out}"
     assert run("docs", root, "--check") == 0, f"run python3 -m plots docs: {capsys.readouterr().out}"
     assert run("recorded", root, "--check") == 0, f"run python3 -m plots recorded: {capsys.readouterr().out}"

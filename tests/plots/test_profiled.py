@@ -29,6 +29,7 @@ VALUES = {
 def root(tmp_path):
     """A checkout of one chapter with a profile of two rungs."""
     write_folder(tmp_path / "bench/recorded" / GPU)
+    synthetic.write_program(tmp_path, synthetic.stated())
     write(tmp_path, "profile_bf16.csv", 4096)
     return tmp_path
 
@@ -62,12 +63,12 @@ def test_a_column_a_rung_in_the_order_asked_for(root):
         ("shared wavefronts / ideal, million", "46.3 / 45.0"),
         ("L2 hit rate, %", "76.5"),
         ("DRAM read, GB", "0.174"),
-        ("stalled, warps an issue: math pipe throttle", "2.47"),
-        ("stalled, warps an issue: wait", "3.10"),
-        ("stalled, warps an issue: long scoreboard", "–"),  # a metric that the profile does not have
-        ("stalled, warps an issue: short scoreboard", "–"),
-        ("stalled, warps an issue: mio throttle", "0.04"),
-        ("stalled, warps an issue: barrier", "–"),  # one without a value
+        ("stalled, warps per issue: math pipe throttle", "2.47"),
+        ("stalled, warps per issue: wait", "3.10"),
+        ("stalled, warps per issue: long scoreboard", "–"),  # a metric that the profile does not have
+        ("stalled, warps per issue: short scoreboard", "–"),
+        ("stalled, warps per issue: mio throttle", "0.04"),
+        ("stalled, warps per issue: barrier", "–"),  # one without a value
     ]
     assert f"*Nsight Compute on {synthetic.GPU}, " in text and f"`bench/recorded/{GPU}/profile_bf16.csv`.*" in text
 
@@ -76,7 +77,7 @@ def test_another_size_has_a_file_of_its_own(root):
     write(root, "profile_8192_bf16.csv", 8192)
     text = rendered(root, "profiled bf16@8192 14")
     assert "| bf16 at 8192³ | 14_multistage |" in text and "profile_8192_bf16.csv" in text
-    write(root, "profile.csv", 4096, ["08_warp_tiling"])
+    write(root, "profile_f32.csv", 4096, ["08_warp_tiling"])
     assert "| f32 at 4096³ | 08_warp_tiling |" in rendered(root, "profiled f32 08")
 
 

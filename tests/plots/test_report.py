@@ -56,14 +56,14 @@ class Page(HTMLParser):
 
 def test_the_ladder_table_holds_the_csvs_numbers(folder, tmp_path):
     html, summary = report(folder, tmp_path / "out")
-    rows = {cells[0]: cells for cells in Page(html).rows if len(cells) == 13}
+    rows = {cells[0]: cells for cells in Page(html).rows if len(cells) == 14}
     for kernel, factor in synthetic.RATIOS.items():
         written = row(kernel, SIZE)
         assert rows[kernel][2] == tflops(float(written["gflops"]))
-        assert rows[kernel][4:7] == [ratio(factor), ratio(factor / 1.002), ratio(float(written["gflops"]) / 65000)]
         of_ceiling = float(written["gflops"]) / 65000
-        assert rows[kernel][7] == f"{of_ceiling * 65e6 / (132 * 1980):.0f} ({ratio(of_ceiling)})"
-        assert rows[kernel][8:] == ["128", "16", "2", "1980", "0.00050"]
+        assert rows[kernel][4:8] == [ratio(r) for r in (factor, factor * 0.99, factor / 1.002, of_ceiling)]
+        assert rows[kernel][8] == f"{of_ceiling * 65e6 / (132 * 1980):.0f} ({ratio(of_ceiling)})"
+        assert rows[kernel][9:] == ["128", "16", "2", "1980", "0.00050"]
     assert "| 08_warp_tiling |" in summary and "| 50.4 | 1.09 × 07 | 1.01 |" in summary
 
 
@@ -72,8 +72,8 @@ def test_each_type_has_its_own_ceiling(tmp_path):
     html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
     assert "reaches 504 TFLOP/s at 4096³, 0.70 × cuBLAS" in html
     assert "84.0 % of the measured ceiling mma_bf16" in html and "of the measured ceiling fp32_fma" in html
-    (cells,) = (cells for cells in Page(html).rows if len(cells) == 13 and cells[0] == "14_multistage")
-    assert cells[6:8] == ["0.84", "1928 (0.84)"]
+    (cells,) = (cells for cells in Page(html).rows if len(cells) == 14 and cells[0] == "14_multistage")
+    assert cells[7:9] == ["0.84", "1928 (0.84)"]
     assert "mma_bf16 600 TFLOP/s" in html, "the roofline's"
     assert ["mma_bf16", "600", "TFLOP/s", "2296"] in Page(html).rows
 
@@ -81,7 +81,7 @@ def test_each_type_has_its_own_ceiling(tmp_path):
 def test_clocks_that_were_not_counted_are_left_out(tmp_path):
     rows = [r | {"flop_clk_sm": ""} for r in synthetic.all_rows()]
     html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
-    assert {cells[7] for cells in Page(html).rows if len(cells) == 13 and cells[0] in synthetic.RATIOS} == {"–"}
+    assert {cells[8] for cells in Page(html).rows if len(cells) == 14 and cells[0] in synthetic.RATIOS} == {"–"}
 
 
 def test_every_shape_and_rung_is_in_the_shape_table(folder, tmp_path):
@@ -141,14 +141,18 @@ def test_refusals_failures_and_wrong_results_are_listed(tmp_path):
     assert checked["05_float4"][1:6] == ["16", "16", "0", "0", "1"]
 
 
-def test_spread_and_steady_are_told_where_they_were_measured(folder, tmp_path):
+def test_sittings_and_steady_are_told_where_they_were_measured(folder, tmp_path):
     html, summary = report(folder, tmp_path / "out")
-    assert ["05_float4", "4096³", "0.6500", "0.6526", "+0.40 %"] in Page(html).rows
+    assert "Sitting by sitting" not in html + summary
     assert "Steady protocol" in html and "Steady protocol" in summary
-    (folder / "spread.csv").unlink()
     (folder / "steady.csv").unlink()
+    sittings = synthetic.sittings(row("05_float4", SIZE), [0.65, 0.652, 0.645])
+    write_rows(folder / "ladder.csv", [*synthetic.all_rows(), *sittings])
     html, summary = report(folder, tmp_path / "out")
-    assert "same run twice" not in html + summary and "Steady protocol" not in html + summary
+    assert "Sitting by sitting" in html and "Sitting by sitting" in summary
+    rate, clocks = "32.5 (32.2–32.6)", "124 (124–124)"
+    assert ["05_float4", "4096³", rate, clocks, "0.650 (0.645–0.652)", "0.643"] in Page(html).rows
+    assert "Steady protocol" not in html + summary
 
 
 def test_the_noise_of_a_cell_is_told(folder, tmp_path):

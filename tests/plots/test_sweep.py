@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
+import synthetic
 from synthetic import tensor_row
 
 from bench.sweep import SPILLS
@@ -29,6 +30,7 @@ def root(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/14_multistage.md").write_text("<!-- generated: sweep 14 -->\n<!-- end generated -->\n")
     (tmp_path / "bench/recorded" / GPU).mkdir(parents=True)
+    synthetic.write_program(tmp_path, synthetic.stated())
     return tmp_path
 
 

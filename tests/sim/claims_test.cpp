@@ -74,7 +74,7 @@ const Counted& counted(std::string_view name, std::string_view type = "", std::s
 
 /// Of the recorded profile, at 4096 x 4096 x 4096.
 uint64_t measured(const std::string& rung, const std::string& group, const std::string& metric,
-                  const std::string& name = "profile.csv") {
+                  const std::string& name = "profile_f32.csv") {
   std::ifstream file(GEMM_LADDER_SOURCE "/bench/recorded/nvidia-h200/" + name);
   for (const Row& row : read_csv(file))
     if (row.at("kernel") == rung && row.at("group") == group && row.at("metric") == metric)

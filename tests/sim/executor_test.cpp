@@ -337,7 +337,7 @@ std::string rung_ptx(const std::string& name) {
   return sim::test::compiled(root + "/kernels/" + name + ".cu", "-arch=sm_90 -ptx -lineinfo -I\"" + root + "\"");
 }
 
-/// bench/recorded/nvidia-h200/profile.csv has these at 4096 x 4096 x 4096: 4096 times as many.
+/// bench/recorded/nvidia-h200/profile_f32.csv has these at 4096 x 4096 x 4096: 4096 times as many.
 TEST(Rungs, WavefrontsAreThoseThatNsightComputeMeasured) {
   const auto check = [](const std::string& name, uint64_t measured, uint64_t ideal) {
     const Counts total = run_rung(rung_ptx(name)).total;

@@ -7,6 +7,7 @@
 #include <source_location>
 
 #include "bench/ceilings.h"
+#include "bench/shape_families.h"
 #include "common/harness/json.h"
 #include "common/harness/operands.h"
 #include "common/harness/options.h"
@@ -42,6 +43,12 @@ std::string rung_json(const Rung& rung) {
       fmt::join(ceilings, ","), json_string(relative_to_project(rung.source)));
 }
 
+std::string family_json(const ShapeFamily& family) {
+  std::vector<std::string> shapes;
+  for (const Shape& shape : family.shapes) shapes.push_back(fmt::format("[{},{},{}]", shape.m, shape.n, shape.k));
+  return fmt::format("{}:[{}]", json_string(family.name), fmt::join(shapes, ","));
+}
+
 }  // namespace
 
 std::string list_text(const std::vector<const Rung*>& rungs) {
@@ -64,13 +71,15 @@ std::string list_text(const std::vector<const Rung*>& rungs) {
 }
 
 std::string list_json(const std::vector<const Rung*>& rungs) {
-  std::vector<std::string> types, lines;
+  std::vector<std::string> types, families, lines;
   for (const Type type : {Type::f32, Type::tf32, Type::bf16, Type::f16})
     types.push_back(fmt::format(R"({{"name":{},"bytes":{},"result_bytes":{{"f32":{},"same":{}}}}})",
                                 json_string(name(type)), operand_bytes(type), result_bytes(type, Out::f32),
                                 result_bytes(type, Out::same)));
+  for (const ShapeFamily& family : shape_families()) families.push_back(family_json(family));
   for (const Rung* rung : rungs) lines.push_back(rung_json(*rung));
-  return fmt::format("{{\"types\":[{}],\n\"rungs\":[\n{}\n]}}\n", fmt::join(types, ","), fmt::join(lines, ",\n"));
+  return fmt::format("{{\"types\":[{}],\n\"families\":{{{}}},\n\"rungs\":[\n{}\n]}}\n", fmt::join(types, ","),
+                     fmt::join(families, ","), fmt::join(lines, ",\n"));
 }
 
 }  // namespace ladder

@@ -1,0 +1,301 @@
+// 16b_c_through_smem · a counter-example: C through shared memory, as libraries do it
+//
+// Idea              A store of 16 is 16 bytes per lane, but only 64 bytes in each of eight rows. Here each warp transposes its
+//                   results in shared memory, 16 rows at a time, so that a store, and a load of C, covers 128 or 256 bytes of
+//                   a row. Loads of C are in flight meanwhile.
+// Changed from 16   the epilogue; the stage that was multiplied last is its scratch, so one more barrier per tile of C; columns
+//                   of B permuted in fours, for the scratch is FP32
+// Expect            the sectors of 16 are whole already, so nothing is gained, and the way through shared memory costs 2048
+//                   wavefronts per tile of C: 0.98 times as fast
+// Limiter now       mma.sync, as in 16; the epilogue, during which it rests
+// New instructions  none
+// Limits            as 14
+// Run               ./run_all.sh run 16b 4096 4096 4096 --type bf16 --out same --beta 0.5
+// Read              docs/16_epilogue.md
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/cp_async.h"
+#include "common/ptx/keep_in_register.h"
+#include "common/ptx/ldmatrix.h"
+#include "common/ptx/prefetch.h"
+#include "common/ptx/shared_address.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+template <int BLOCK_ROWS, int WARP_COLUMNS>
+struct TileConfig {
+  static constexpr int BM = BLOCK_ROWS;          // rows of C per block
+  static constexpr int BN = 128;                 // columns of C per block
+  static constexpr int WM = 64;                  // rows of C per warp
+  static constexpr int WN = WARP_COLUMNS;        // columns of C per warp
+  static constexpr int BK_BYTES = 128;           // bytes along k per k tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int K_STEPS = BK_BYTES / 32;  // of one mma along k, per k tile
+  static constexpr int STAGES = 3;        // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int GROUP_SIZE_M = 8;  // tile rows of a group: 132 tiles of 256 x 128 are 8 x 16 and 4 more
+  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many steps
+  static constexpr int THREADS = BM / WM * (BN / WN) * 32;
+  static constexpr int COPY_ROWS =
+      THREADS / (BK_BYTES / 16);  // rows of A or B that the block copies at once, 16 bytes per thread
+  static constexpr int COPIES = (BM + BN) / COPY_ROWS;  // per thread and k tile
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
+  static constexpr int SCRATCH_BYTES =
+      16 * WN * 4;  // 16 rows of a warp's results, in FP32, so that they are rounded once
+  static_assert(BM % COPY_ROWS == 0 && BN % COPY_ROWS == 0, "one copy is of A or of B");
+  static_assert(COPY_ROWS % 8 == 0, "all rows of a thread have the same place in swizzle_128b()");
+  static_assert(COPY_ROWS % 32 == 0 && WN % 32 == 0, "a thread's columns of B are COPY_ROWS apart, permuted or not");
+  static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
+  static_assert(THREADS / 32 * SCRATCH_BYTES <= STAGE_BYTES, "one stage holds the scratch of all warps");
+  static_assert(COPY_STEPS < K_STEPS, "all copies of a k tile are committed before the wait for the next one");
+};
+using Large = TileConfig<256, 64>;  // 144 KB of shared memory: A100, H100, H200
+using Small = TileConfig<128, 32>;  // 96 KB: RTX 30, 40 and 50
+
+/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
+template <class Tile, Type type, class TC, bool RAGGED>
+__global__ void __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
+         const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
+  using T = typename Operand<type>::Element;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN;
+  constexpr int BK_BYTES = Tile::BK_BYTES, K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES, SIZE = Vector<TC>::SIZE;
+  extern __shared__ __align__(128) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a k tile
+
+  // 2. set up
+  const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
+  const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
+  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];  // the rows that this lane names to ldmatrix
+#pragma unroll
+  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
+    ldsm_b_addr[k_step] = shared_address(smem) + BM * BK_BYTES +
+                          swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
+    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
+  }
+  uint32_t rA[2][WM / 16][4], rB[2][WN / 16][4];  // [parity of the step][16 rows of A or columns of B][word]
+
+  // The copies run ahead of the mma: they have their own tile of C, and their own count of k tiles.
+  int copy_c_tile = blockIdx.x, copy_k_tiles_left = k_tiles;
+  const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
+  int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
+  const auto start_c_tile = [&] {
+    // Past the last row or column, read the last one instead: nothing of it is stored. After the last tile of C, copy it
+    // once more: the copies are never used. The last k tile, which may be ragged, comes first.
+    const auto [tile_row, tile_col] = raster(min(copy_c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int row = tile_row * BM + copy_row, col = tile_col * BN + permuted_column(copy_row, 4);
+    const int k_offset_bytes = (k_tiles - 1) * BK_BYTES + copy_chunk * 16;
+#pragma unroll
+    for (int i = 0; i < COPIES; ++i) {
+      const T* const start = i < BM / COPY_ROWS ? A + static_cast<size_t>(min(row + i * COPY_ROWS, M - 1)) * lda
+                                                : B + static_cast<size_t>(min(col + i * COPY_ROWS - BM, N - 1)) * ldb;
+      cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes;
+    }
+    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes, 0), 16);
+  };
+  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+    const auto [tile_row, tile_col] = raster(min(c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
+#pragma unroll 1
+    for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
+      const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
+      if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
+    }
+  };
+  const auto next_k_tile = [&] {
+    if (--copy_k_tiles_left > 0) {
+#pragma unroll
+      for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
+      if (RAGGED) copy_bytes = 16;
+    } else {
+      if (beta != 0.0F) prefetch_c(copy_c_tile);
+      copy_k_tiles_left = k_tiles;
+      copy_c_tile += gridDim.x;
+      start_c_tile();
+    }
+  };
+  const auto copy = [&](uint32_t stage_bytes, int first, int last) {
+#pragma unroll
+    for (int i = first; i < last; ++i) {
+      const uint32_t dst = cp_async_dst + stage_bytes + i * COPY_ROWS * BK_BYTES;
+      if (RAGGED)
+        cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
+      else
+        cp_async_cg_16(dst, cp_async_src[i]);
+    }
+  };
+  const auto load_fragments = [&](uint32_t stage_bytes, int k_step) {
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+      ldmatrix_x4(rA[k_step % 2][i], ldsm_a_addr[k_step] + stage_bytes + i * 16 * BK_BYTES);
+#pragma unroll
+    for (int j = 0; j < WN / 16; ++j)
+      ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
+  };
+
+  start_c_tile();
+#pragma unroll 1
+  for (int stage = 0; stage < STAGES - 1; ++stage) {
+    if (stage > 0) next_k_tile();
+    copy(stage * Tile::STAGE_BYTES, 0, COPIES);
+    cp_async_commit_group();
+  }
+  cp_async_wait_group<STAGES - 2>();
+  __syncthreads();
+  load_fragments(0, 0);
+  uint32_t read_stage_bytes = 0;
+
+  for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
+    float acc[WM / 16][WN / 8][4] = {};
+
+    // [main-loop]
+    // 3. main loop
+#pragma unroll 1
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
+      const uint32_t next_stage_bytes =
+          read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
+      const uint32_t write_stage_bytes =
+          (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
+#pragma unroll
+      for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+        if (k_step == K_STEPS - 1) {          // the next stage is needed
+          cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
+          __syncthreads();                    // everyone's have, and everyone is done with this stage
+        }
+        load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
+        if (k_step == 0) next_k_tile();
+        if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+          copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
+        if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
+#pragma unroll
+        for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+          for (int i = 0; i < WM / 16; ++i) {
+            const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
+            Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
+          }
+      }
+      read_stage_bytes = next_stage_bytes;
+    }
+    // [/main-loop]
+
+    // [epilogue]
+    // 4. epilogue: 16 rows of the warp's results at a time through a scratch of its own, in the stage that was multiplied last
+    constexpr int PARTS = 16 * WN / SIZE / 32, TOGETHER = PARTS < 4 ? PARTS : 4;  // loads of C in flight together
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int first_row = tile_row * BM + warp_row, first_col = tile_col * BN + warp_col;
+    const uint32_t free_stage_bytes = (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
+    unsigned char* const scratch = smem + free_stage_bytes + warp * Tile::SCRATCH_BYTES;
+    const auto scratch_at = [&](int row, int col) {  // four neighbouring columns
+      return reinterpret_cast<float4*>(scratch + scratch_offset(row, col, WN));
+    };
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i) {
+      const auto in_rows = [&](int part) { return row_major(part * 32 + lane, WN / SIZE); };  // vectors of the 16 rows
+      const auto row = [&](int part) { return first_row + i * 16 + in_rows(part).row; };
+      const auto col = [&](int part) { return first_col + in_rows(part).col * SIZE; };
+      const auto gC = [&](int part) { return C + static_cast<size_t>(row(part)) * ldc + col(part); };
+      const auto columns_left = [&](int part) { return row(part) < M ? N - col(part) : 0; };  // of C, from here on
+      Vector<TC> c[TOGETHER] = {};
+      const auto load_c = [&](int first) {
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+#pragma unroll
+          for (int part = first; part < first + TOGETHER; ++part)
+            if (columns_left(part) > 0) c[part - first].bits = *reinterpret_cast<const uint4*>(gC(part));
+        }
+      };
+      load_c(0);
+#pragma unroll
+      for (int j = 0; j < WN / 8; j += 2) {
+#pragma unroll
+        for (int r = 0; r < 4; r += 2)  // four neighbouring columns, of two mma
+          *scratch_at(mma_c(lane, r).row, j * 8 + lane % 4 * 4) = {
+              alpha * acc[i][j][r], alpha * acc[i][j][r + 1], alpha * acc[i][j + 1][r], alpha * acc[i][j + 1][r + 1]};
+      }
+      __syncwarp();
+#pragma unroll 1  // twice for FP32: more would not fit the registers
+      for (int first = 0; first < PARTS; first += TOGETHER) {
+        if (first > 0) load_c(first);
+#pragma unroll
+        for (int part = first; part < first + TOGETHER; ++part) {
+          Vector<TC> d;
+#pragma unroll
+          for (int e = 0; e < SIZE; e += 4) {
+            const float4 x4 = *scratch_at(in_rows(part).row, in_rows(part).col * SIZE + e);
+            const float x[4] = {x4.x, x4.y, x4.z, x4.w};
+#pragma unroll
+            for (int q = 0; q < 4; ++q)
+              d.element[e + q] =
+                  from_float<TC>(beta == 0.0F ? x[q] : x[q] + beta * to_float(c[part - first].element[e + q]));
+          }
+          if (columns_left(part) >= SIZE) *reinterpret_cast<uint4*>(gC(part)) = d.bits;
+          if (N % SIZE != 0) {  // then the last ones go one by one: the padding of C is not ours to write
+#pragma unroll
+            for (int e = 0; e < SIZE; ++e)
+              if (e < columns_left(part) && columns_left(part) < SIZE) gC(part)[e] = d.element[e];
+          }
+        }
+      }
+      __syncwarp();
+    }
+    // [/epilogue]
+    __syncthreads();  // the scratch is a stage again
+  }
+}
+
+/// Calls `f` with the tile that the GPU has the shared memory for, the types and the kernel.
+template <class F>
+auto for_kernel(const Problem& p, F&& f) {
+  return for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
+    const bool ragged = p.k * sizeof(T) % Large::BK_BYTES != 0;
+    return device_limits().smem_block_bytes >= Large::SMEM_BYTES
+               ? f.template operator()<Large, T, TC>(ragged ? gemm<Large, type, TC, true>
+                                                            : gemm<Large, type, TC, false>)
+               : f.template operator()<Small, T, TC>(ragged ? gemm<Small, type, TC, true>
+                                                            : gemm<Small, type, TC, false>);
+  });
+}
+
+void launch(const Problem& p) {
+  for_kernel(p, [&]<class Tile, class T, class TC>(auto kernel) {
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+    const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
+    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda, p.B<T>(),
+                                                                  p.ldb, p.beta, p.C<TC>(), p.ldc);
+    cuda_check(cudaGetLastError());
+  });
+}
+
+const Registration registration{{
+    .number = "16b",
+    .name = "c_through_smem",
+    .idea = "a counter-example: C through shared memory, so that stores cover whole lines",
+    .predecessor = "16",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_80",
+    .unit = Unit::mma_sync,
+    .layout_b = LayoutB::col_major,
+    .row_align_bytes = 16,
+    .resources =
+        [](const Problem& p) {
+          return for_kernel(p, [&]<class Tile, class T, class TC>(auto kernel) {
+            return Resources{(const void*)kernel,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / static_cast<int>(sizeof(T))}};
+          });
+        },
+    .launch = launch,
+}};
+
+}  // namespace

@@ -1,0 +1,111 @@
+"""bench/record.sh and tests/gpu/sanitize.sh, with stand-ins for the GPU: what is recorded follows from the facts of rungs."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FACTS = {
+    "types": [{"name": kind, "bytes": 4, "result_bytes": {"f32": 4, "same": 4}} for kind in ("f32", "f8")],
+    "families": {},
+    "rungs": [
+        {"number": n, "name": name, "stem": f"{n}_{name}", "idea": "", "predecessor": "", "types": [kind], "arch": "sm_90a"}
+        | {"unit": "wgmma", "ceilings": {}, "source": f"kernels/{n}_{name}.cu"}
+        for n, name, kind in (("01", "naive", "f32"), ("88", "eighth", "f8"))
+    ],
+}
+TOOLS = {
+    "nvidia-smi": 'case "$*" in *list*) echo "GPU 0: stand-in" ;; *) echo "Stand-In GPU" ;; esac',
+    "ncu": 'echo "ncu $*" >>log; printf \'"ID","x"\\n"",""\\n"0","1"\\n\'',
+    "compute-sanitizer": 'echo "sanitizer $*" >>log; echo "= ERROR SUMMARY: 0 errors"',
+}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout whose programs and tools note how they were called."""
+    for name in ("bench", "plots", "tools", "tests/gpu"):
+        ignored = shutil.ignore_patterns("recorded", "__pycache__")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    for folder in ("docs", "kernels", "build/bin", "tools-on-path"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "kernels/88_eighth.cu").touch()
+    (tmp_path / "docs/88_eighth.md").write_text(
+        "<!-- generated: conditions 01 88 -->\n<!-- generated: profiled f8@512 88 -->\n<!-- generated: profiled f8 01 88 -->\n"
+    )
+    (tmp_path / "facts.json").write_text(json.dumps(FACTS))
+    states = '[ "$*" = "--list --json" ] && exec cat facts.json\n'
+    programs = {f"tools-on-path/{name}": text for name, text in TOOLS.items()}
+    programs |= {f"build/bin/{name}": f'{states}echo "{name} $*" >>log' for name in ("ladder", "ceilings")}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def run(checkout: Path, *command: str) -> tuple[subprocess.CompletedProcess, list[str]]:
+    """What a script did, and how it called the programs."""
+    environment = {**os.environ, "PATH": f"{checkout / 'tools-on-path'}:{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
+    log = checkout / "log"
+    calls = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return done, calls
+
+
+def test_every_type_is_recorded_in_sittings(checkout):
+    done, calls = run(checkout, "bench/record.sh", "published", "second")
+    assert done.returncode == 0, done.stderr
+    assert sum("--sittings 5" in call for call in calls) == 4
+    for folder in ("stand-in-gpu", "stand-in-gpu-second"):
+        assert json.loads((checkout / f"bench/recorded/{folder}/rungs.json").read_text()) == FACTS
+        for kind in ("f32", "f8"):
+            (call,) = (call for call in calls if f"--type {kind} " in call and f"/{folder}/ladder.csv" in call)
+            assert "2048x2048x2048,4096x4096x4096,8192x8192x8192" in call and "--kernels" not in call
+
+
+def test_what_chapters_show_is_recorded(checkout):
+    done, calls = run(checkout, "bench/record.sh", "--to", "here", "conditions", "profile", "profiles")
+    assert done.returncode == 0, done.stderr
+    assert {call.partition("--kernels ")[2].split()[0] for call in calls if call.startswith("ladder")} == {"01,88"}
+    assert [call.split("regex:")[1].split()[0] for call in calls if call.startswith("ncu")] == [
+        *(rf"^_ZN.*_\d+_{stem}_cu_" for stem in ("01_naive", "88_eighth", "88_eighth")),
+    ]
+    files = {"profile_f32.csv", "profile_f8.csv", "profile_512_f8.csv"}
+    assert {path.name for path in (checkout / "here").iterdir()} == files
+
+
+def test_a_step_begins_anew_unless_it_is_to_go_on(checkout):
+    profile = ["bench/record.sh", "--to", "here", "profile"]
+    assert len(run(checkout, *profile)[1]) == len(run(checkout, *profile)[1]) == 2
+    assert run(checkout, *profile, "--resume")[1] == []
+
+
+def test_types_can_be_confined(checkout):
+    calls = run(checkout, "env", "TYPES=f8", "bench/record.sh", "checks")[1]
+    assert len(calls) == 4 and all("--type f8 " in call for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"), [(["publish"], 2, "no step 'publish'"), (["--to"], 1, "takes a folder")]
+)
+def test_bad_words_are_refused(checkout, arguments, status, said):
+    done, calls = run(checkout, "bench/record.sh", *arguments)
+    assert done.returncode == status and said in done.stderr and calls == []
+
+
+def test_without_programs_it_says_what_to_build(checkout):
+    (checkout / "build/bin/ladder").unlink()
+    done, _ = run(checkout, "bench/record.sh", "published")
+    assert done.returncode == 2 and "cmake --build build --target ladder ceilings" in done.stderr
+
+
+def test_every_type_is_sanitized(checkout):
+    done, calls = run(checkout, "tests/gpu/sanitize.sh")
+    assert done.returncode == 0, done.stdout + done.stderr
+    sanitized = [call for call in calls if call.startswith("sanitizer")]
+    assert len(sanitized) == 4 * 2 * 2 and sum("--type f8 " in call for call in sanitized) == 8

@@ -1,0 +1,91 @@
+"""Two results folders side by side: the table, what is outside the noise, and whether the two recordings agree."""
+
+from pathlib import Path
+
+import pytest
+import synthetic
+from synthetic import write_folder
+
+from plots.__main__ import main
+from plots.data.results import load
+from plots.data.selection import PUBLISHED, tables
+from plots.documents.chapters import GPU, SECOND
+from plots.tables.compare import pairs
+
+RECORDED = Path(__file__).parents[2] / "bench/recorded"
+
+
+def moved(**factors: float) -> list[dict[str, object]]:
+    """All rows, with some columns off by a factor."""
+    return [row | {name: factor * float(row[name]) for name, factor in factors.items()} for row in synthetic.all_rows()]
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return write_folder(tmp_path / "first"), write_folder(tmp_path / "second", moved(ratio_clk=1.002))
+
+
+def compare(folders, capsys) -> tuple[int, str]:
+    status = main(["compare", *map(str, folders)])
+    return status, capsys.readouterr().out
+
+
+def test_both_values_their_difference_and_the_largest_at_the_end(folders, capsys):
+    status, said = compare(folders, capsys)
+    assert status == 0
+    assert said.count("| 4096³ |") == said.count("| 8192³ |") == len(synthetic.RATIOS) and "1024³" not in said
+    assert "| 08_warp_tiling | 4096³ | 0.9999 | 1.0019 | +0.20 % | 1.0100 | 1.0100 | +0.00 % |" in said
+    last = said.splitlines()[-1]
+    assert last.startswith("Largest differences: of cuBLAS in clocks +0.20 % (") and "f32; 0.3 % allowed)" in last
+    assert last.endswith("None of 60 outside the noise.")
+
+
+def test_what_is_outside_the_noise_is_bold_and_status_1(folders, capsys):
+    write_folder(folders[1], moved(ratio_cublas=0.996))
+    status, said = compare(folders, capsys)
+    assert status == 1
+    assert said.count("**-0.40 %**") == 3 * len(synthetic.RATIOS) and "**+0.00 %**" not in said
+    assert said.splitlines()[-1].endswith("30 of 60 outside the noise.")
+
+
+@pytest.mark.parametrize(("factor", "noise"), [(1.009, True), (0.991, True), (1.011, False), (0.989, False)])
+def test_tensor_cores_may_lie_further_apart(tmp_path, factor, noise):
+    rows = [synthetic.tensor_row(kernel, 0.8, shape) for kernel in synthetic.TENSOR for shape in PUBLISHED]
+    first = write_folder(tmp_path / "first", rows)
+    second = write_folder(tmp_path / "second", [row | {"ratio_clk": factor * row["ratio_clk"]} for row in rows])
+    found = pairs(tables(load(first)), tables(load(second)))
+    assert {pair.is_noise for pair in found if pair.column == "ratio_clk"} == {noise}
+
+
+def test_the_median_over_sittings_is_compared(tmp_path, capsys):
+    rows = synthetic.sittings(synthetic.row("05_float4", PUBLISHED[1]), [0.6, 0.65, 0.7])
+    folders = write_folder(tmp_path / "first"), write_folder(tmp_path / "second", rows)
+    assert "| 05_float4 | 4096³ | 0.6435 | 0.6435 | +0.00 % | 0.6500 | 0.6500 | +0.00 % |" in compare(folders, capsys)[1]
+
+
+def test_folders_without_a_common_cell_are_refused(tmp_path, capsys):
+    folders = [write_folder(tmp_path / str(n), [synthetic.row("01_naive", PUBLISHED[n])]) for n in (0, 1)]
+    assert main(["compare", *map(str, folders)]) == 2
+    assert "have no cell in common" in capsys.readouterr().err
+
+
+def test_the_chapter_shows_it(tmp_path):
+    page = tmp_path / "docs/methodology.md"
+    page.parent.mkdir()
+    page.write_text("<!-- generated: compared -->\n<!-- end generated -->\n")
+    synthetic.write_program(tmp_path, synthetic.stated())
+    assert main(["docs", "--root", str(tmp_path)]) == 0 and "*No second recording yet.*" in page.read_text()
+    for name in (GPU, SECOND):
+        write_folder(tmp_path / "bench/recorded" / name)
+    assert main(["docs", "--root", str(tmp_path)]) == 0
+    assert "None of 60 outside the noise." in page.read_text() and f"recorded in `bench/recorded/{SECOND}/`" in page.read_text()
+
+
+@pytest.mark.skipif(not (RECORDED / SECOND / "ladder.csv").exists(), reason=f"bench/recorded/{SECOND} is not recorded yet")
+def test_the_two_recordings_agree():
+    first, second = (tables(load(RECORDED / name)) for name in (GPU, SECOND))
+    found = pairs(first, second)
+    expected = {(table.type, kernel, shape) for table in first for kernel in table.kernels for shape in PUBLISHED}
+    for column in ("ratio_clk", "ratio_cublas"):
+        assert {(pair.type, pair.kernel, pair.shape) for pair in found if pair.column == column} == expected
+    assert not [f"{p.type} {p.kernel} {p.shape} {p.column}: {100 * p.apart:+.2f} %" for p in found if not p.is_noise]
