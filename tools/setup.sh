@@ -78,10 +78,13 @@ make_venv() {
 # Debian's python3 makes no pip for the environment without its python3-venv. Then the system's pip puts one there, or pip's
 # own wheel, which Debian has as a package.
 create_venv() {
+  local wheel
   python3 -m venv --clear "$venv" && return
   python3 -m venv --clear --without-pip "$venv" || return
   python3 -m pip --python "$venv/bin/python" install pip && return
-  unpack_debs python3-pip-whl && python3 "$deps"/usr/share/python-wheels/pip-*.whl/pip --python "$venv/bin/python" install pip
+  unpack_debs python3-pip-whl || return
+  wheel=("$deps"/usr/share/python-wheels/pip-*.whl)
+  python3 "${wheel[0]}/pip" --python "$venv/bin/python" install pip
 }
 
 # need_python NAME...: the packages of requirements/NAME.txt, from the python3 at hand where it has them all.
