@@ -65,9 +65,7 @@ VARIANTS: dict[str, list[Change]] = {
 }
 
 
-SWEEP = Sweep(
-    "08_warp_tiling", VARIANTS, "4096x4096x4096,8192x8192x8192", types=("f32",), protocol="rounds", leave_out_spills=True
-)
+SWEEP = Sweep("08_warp_tiling", VARIANTS, "4096x4096x4096,8192x8192x8192", protocol="rounds", leave_out_spills=True)
 varied = SWEEP.varied
 
 if __name__ == "__main__":
