@@ -47,26 +47,28 @@ PERMUTED_EACH = [
     ("static_assert(COPY_ROWS % 32 == 0 && WN", "static_assert(COPY_ROWS % 8 == 0 && WN"),
 ]
 TWICE = [("(Tile::THREADS, 1)", "(Tile::THREADS, 2)"), ("device_limits().sms)", "2 * device_limits().sms)")]
-KEPT = (
-    "k_step * 2 + lane / 8 % 2);",
-    'k_step * 2 + lane / 8 % 2);\n    asm("" : "+r"(ldsm_a_addr[k_step]), "+r"(ldsm_b_addr[k_step]));',
-)
+KEPT = ("    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);\n", "")
 FROM_BASE = [  # pointers that stay, and how far back from them the next k tile is
     ("int copy_bytes = 16; ", "int back = 0, copy_bytes = 16; "),
     ("if (RAGGED) copy_bytes = min(", "back = 0;\n    if (RAGGED) copy_bytes = min("),
     ("#pragma unroll\n      for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;", "back += BK_BYTES;"),
     ("cp_async_cg_16(dst, cp_async_src[i]", "cp_async_cg_16(dst, cp_async_src[i] - back"),
 ]
-SERPENTINE = "const int serpentine = j % 2 ? WM / 16 - 1 - i : i;"
+LOOPS = """for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+          for (int i = 0; i < WM / 16; ++i) {"""
 BY_ROWS = [
     (
-        "for (int j = 0; j < WN / 8; ++j)\n#pragma unroll\n"
-        f"          for (int i = 0; i < WM / 16; ++i) {{\n            {SERPENTINE}",
-        "for (int i = 0; i < WM / 16; ++i)\n#pragma unroll\n          for (int place = 0; place < WN / 8; ++place) {\n"
-        "            const int j = i % 2 ? WN / 8 - 1 - place : place;",
-    ),
-    ("acc[serpentine][j], rA[k_step % 2][serpentine]", "acc[i][j], rA[k_step % 2][i]"),
+        LOOPS,
+        "for (int i = 0; i < WM / 16; ++i)\n#pragma unroll\n          for (int j = 0; j < WN / 8; ++j) {",
+    )
 ]
+SERPENTINE = [
+    (LOOPS, f"{LOOPS}\n            const int serpentine = j % 2 ? WM / 16 - 1 - i : i;"),
+    ("acc[i][j], rA[k_step % 2][i]", "acc[serpentine][j], rA[k_step % 2][serpentine]"),
+]
+NO_PREFETCH = ("      if (beta != 0.0F) prefetch_c(copy_c_tile);\n", "")
+NEXT_STAGE = "      const uint32_t next_stage_bytes ="
 WAIT = ("cp_async_wait_group<STAGES - 2>();  // my", "cp_async_wait_group<STAGES - 3>();  // my")  # in the loop
 NOT_ALL = ("static_assert(COPY_STEPS < K_STEPS,", "static_assert(COPY_STEPS == K_STEPS,")
 COPY_STAGE = "copy(stage * Tile::STAGE_BYTES, 0, COPIES);"
@@ -111,15 +113,21 @@ VARIANTS = {
     "copy_steps_4": Variant("copies in four steps: a wait for all of them", copy_steps(4)),
     "copy_steps_4_stages_4": Variant("copies in four steps, 4 stages", copy_steps(4) + tile(stages=4)),
     # addresses
-    "kept_addresses": Variant("addresses of `ldmatrix` kept in registers by an `asm`", [KEPT]),
+    "without_keep": Variant("addresses of `ldmatrix` without `keep_in_register`", [KEPT]),
     "pointers_from_base": Variant("pointers that stay, and a common offset", FROM_BASE),
     "advanced_last": Variant("pointers advanced in the last step", LAST),
     # the order of mma and of tiles
     "mma_by_rows": Variant("`mma` row by row", BY_ROWS),
-    "mma_straight": Variant("`mma` column by column, without turning round", [(SERPENTINE, "const int serpentine = i;")]),
+    "mma_serpentine": Variant("every second column of `mma` upwards", SERPENTINE),
     "group_size_1": Variant("tiles of C row by row", [(GROUP, "GROUP_SIZE_M = 1;")]),
     "group_size_4": Variant("groups of 4 tile rows", [(GROUP, "GROUP_SIZE_M = 4;")]),
     "group_size_16": Variant("groups of 16 tile rows", [(GROUP, "GROUP_SIZE_M = 16;")]),
+    # the prefetch of C, which these products do not need: what its code costs all the same
+    "no_prefetch": Variant("no prefetch of C", [NO_PREFETCH]),
+    "prefetch_in_loop": Variant(
+        "the prefetch of C in a branch of the main loop",
+        [NO_PREFETCH, (NEXT_STAGE, f"      if (beta != 0.0F && k_tiles_left == 2) prefetch_c(c_tile);\n{NEXT_STAGE}")],
+    ),
     # the launch
     "blocks_that_end": Variant("a block for each tile of C", [(f"min({C_TILES}, device_limits().sms)", C_TILES)]),
     "one_kernel": Variant("guards for a ragged K in every loop", [("<Large, type, TC, false>", "<Large, type, TC, true>")]),
