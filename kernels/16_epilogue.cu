@@ -28,23 +28,23 @@ namespace {
 
 template <int BLOCK_ROWS, int WARP_COLUMNS>
 struct TileConfig {
-  static constexpr int BM = BLOCK_ROWS;          // rows of C per block
-  static constexpr int BN = 128;                 // columns of C per block
-  static constexpr int WM = 64;                  // rows of C per warp
-  static constexpr int WN = WARP_COLUMNS;        // columns of C per warp
-  static constexpr int BK_BYTES = 128;           // bytes along k per k tile: 64 elements of 16 bits, 32 of TF32
-  static constexpr int K_STEPS = BK_BYTES / 32;  // of one mma along k, per k tile
+  static constexpr int BM = BLOCK_ROWS;    // rows of C per block
+  static constexpr int BN = 128;           // columns of C per block
+  static constexpr int WM = 64;            // rows of C per warp
+  static constexpr int WN = WARP_COLUMNS;  // columns of C per warp
+  static constexpr int BK_BYTES = 128;     // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;   // bytes along k per mma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int STAGES = 3;        // k tiles in shared memory: one is multiplied, the others are being copied
-  static constexpr int GROUP_SIZE_M = 8;  // tile rows of a group: 132 tiles of 256 x 128 are 8 x 16 and 4 more
-  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many steps
+  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
+  static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int COPY_ROWS =
-      THREADS / (BK_BYTES / 16);  // rows of A or B that the block copies at once, 16 bytes per thread
-  static constexpr int COPIES = (BM + BN) / COPY_ROWS;  // per thread and k tile
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int COPIES = (BM + BN) / COPY_ROWS;         // per thread and k tile
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
   static_assert(BM % COPY_ROWS == 0 && BN % COPY_ROWS == 0, "one copy is of A or of B");
-  static_assert(COPY_ROWS % 8 == 0, "all rows of a thread have the same place in swizzle_128b()");
+  static_assert(COPY_ROWS % 8 == 0, "all rows that a thread copies have the same row % 8");
   static_assert(COPY_ROWS % 32 == 0 && WN % 32 == 0, "a thread's columns of B are COPY_ROWS apart, permuted or not");
   static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
   static_assert(COPY_STEPS < K_STEPS, "all copies of a k tile are committed before the wait for the next one");
@@ -67,12 +67,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a k tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
-  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];  // the rows that this lane names to ldmatrix
+  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];  // the rows that this lane names to ldmatrix, in stage 0
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
     ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
@@ -80,15 +80,17 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                           swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
     keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
   }
-  uint32_t rA[2][WM / 16][4], rB[2][WN / 16][4];  // [parity of the step][16 rows of A or columns of B][word]
+  uint32_t rA[2][WM / 16][4];  // [k step % 2][16 rows][words of this lane: mma_a]
+  uint32_t rB[2][WN / 16]
+             [4];  // [k step % 2][16 columns][words of this lane: mma_b of the first 8 columns, then of the others]
 
   // The copies run ahead of the mma: they have their own tile of C, and their own count of k tiles.
   int copy_c_tile = blockIdx.x, copy_k_tiles_left = k_tiles;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
   int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
   const auto start_c_tile = [&] {
-    // Past the last row or column, read the last one instead: nothing of it is stored. After the last tile of C, copy it
-    // once more: the copies are never used. The last k tile, which may be ragged, comes first.
+    // Past the last row or column, read the last one: its results are not stored. After the last tile of C, copy it once
+    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
     const auto [tile_row, tile_col] = raster(min(copy_c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int row = tile_row * BM + copy_row, col = tile_col * BN + permuted_column(copy_row, SIZE);
     const int k_offset_bytes = (k_tiles - 1) * BK_BYTES + copy_chunk * 16;
@@ -153,10 +155,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   uint32_t read_stage_bytes = 0;
 
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
-    float acc[WM / 16][WN / 8][4] = {};
+    float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 
     // [main-loop]
-    // 3. main loop
+    // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
 #pragma unroll 1
     for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
       const uint32_t next_stage_bytes =
