@@ -2,6 +2,7 @@
 // what Nsight Compute measured on an H200 (bench/recorded/nvidia-h200/profile*.csv).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -337,98 +338,113 @@ TEST_P(CopiedPastRegisters, AllMultiplicationsAreDone) {
 INSTANTIATE_TEST_SUITE_P(Chapters, CopiedPastRegisters, testing::Values("bf16", "f16", "tf32"),
                          [](const auto& type) { return std::string(type.param); });
 
-/// What 14 to 16 are said to do for so many tiles of C (256 x 128) of so many k tiles, by so many blocks of 8 warps that stay
-/// on their SM. Counted by warp; each access of shared memory, 16 bytes a lane, takes 4 wavefronts.
-struct Walk {
-  uint64_t tiles, k_tiles, blocks;
-
-  /// 12 a k tile; behind its last one a block copies two more, which nobody looks at.
-  uint64_t copies() const { return 8 * 12 * (tiles * k_tiles + 2 * blocks); }
-  /// ldmatrix: 32 a k tile, and before the first one the fragments of a step.
-  uint64_t fragments() const { return 8 * (32 * tiles * k_tiles + 8 * blocks); }
-  /// Stores to the scratch of 16, and as many loads from it: of every 16 rows a lane has 8 times four results.
-  uint64_t scratch() const { return 8 * (4 * 8) * tiles; }
-  /// Stores of C, 16 bytes a lane, of which 16 sectors are made.
-  uint64_t stores(uint64_t result_bytes) const { return tiles * 256 * 128 * result_bytes / (32 * 16); }
+/// One of 14 to 16, and what of it changes the counts.
+struct MultistageRung {
+  const char* stem;
+  bool persistent;  ///< one block per SM computes several tiles of C; otherwise one block per tile
+  bool wide;        ///< C is stored 16 bytes per lane; otherwise two results per lane
+  bool scratch;     ///< C goes through shared memory
 };
+constexpr MultistageRung multistage[] = {{"14_multistage", false, false, false},
+                                         {"15_block_raster", true, false, false},
+                                         {"16_epilogue", true, true, false},
+                                         {"16b_c_through_smem", true, true, true}};
 
-constexpr const char* multistage[] = {"14_multistage", "15_block_raster", "16_epilogue"};
+/// What a rung is said to do for so many tiles of C (256 x 128) of so many k tiles, on so many SMs, by blocks of 8 warps.
+/// Counted per warp. Each access of shared memory, 16 bytes per lane, takes 4 wavefronts.
+struct Work {
+  MultistageRung rung;
+  uint64_t tiles, k_tiles, sms;
+
+  uint64_t blocks() const { return rung.persistent ? std::min(tiles, sms) : tiles; }
+  /// 12 per k tile. After its last k tile a block copies two more, which are never used.
+  uint64_t copies() const { return 8 * 12 * (tiles * k_tiles + 2 * blocks()); }
+  /// ldmatrix: 32 per k tile, and before the first one the fragments of one k step.
+  uint64_t fragments() const { return 8 * (32 * tiles * k_tiles + 8 * blocks()); }
+  /// Stores to the scratch, and as many loads from it: of every 16 rows a lane has 8 times four results.
+  uint64_t scratch() const { return rung.scratch ? 8 * (4 * 8) * tiles : 0; }
+  /// Stores of C.
+  uint64_t stores(uint64_t result_bytes) const {
+    return tiles * 256 * 128 * result_bytes / (32 * (rung.wide ? 16 : 2 * result_bytes));
+  }
+  /// 16 bytes per lane fill 16 sectors. Two results per lane touch 8, one in each of eight rows, whole or half filled.
+  uint64_t store_sectors(uint64_t result_bytes) const { return (rung.wide ? 16 : 8) * stores(result_bytes); }
+  uint64_t barriers() const { return 8 * (tiles * k_tiles + blocks() + (rung.scratch ? tiles : 0)); }
+};
 
 class Multistage : public testing::TestWithParam<const char*> {
  protected:
   std::string type() const { return GetParam(); }
   uint64_t operand_bytes() const { return type() == "tf32" ? 4 : 2; }
-  Walk here() const { return {n / 256 * (n / 128), n * operand_bytes() / 128, n / 256 * (n / 128)}; }  // a block a tile
-  static uint64_t scratch(std::string_view rung, const Walk& walk) {
-    return rung == "16_epilogue" ? walk.scratch() : 0;
+  Work work(const MultistageRung& rung, uint64_t size) const {
+    return {rung, size / 256 * (size / 128), size * operand_bytes() / 128, 132};
   }
 };
 
 TEST_P(Multistage, NoAccessOfSharedMemoryIsAConflict) {
-  for (const char* rung : multistage)
+  for (const MultistageRung& rung : multistage)
     for (const char* out : {"f32", "same"}) {
-      const Counted& c = counted(rung, type(), out);
-      const uint64_t turned = scratch(rung, here());
-      EXPECT_EQ(c["shared_loads"], here().fragments() + turned) << rung;
-      EXPECT_EQ(c["shared_stores"], here().copies() + turned) << rung;
-      EXPECT_EQ(c["shared_load_wavefronts"], 4 * c["shared_loads"]) << rung;
-      EXPECT_EQ(c["shared_store_wavefronts"], 4 * c["shared_stores"]) << rung;
-      EXPECT_EQ(c["shared_load_wavefronts"], c["shared_load_ideal"]) << rung;
-      EXPECT_EQ(c["shared_store_wavefronts"], c["shared_store_ideal"]) << rung;
+      const Counted& c = counted(rung.stem, type(), out);
+      const Work here = work(rung, n);
+      EXPECT_EQ(c["shared_loads"], here.fragments() + here.scratch()) << rung.stem;
+      EXPECT_EQ(c["shared_stores"], here.copies() + here.scratch()) << rung.stem;
+      EXPECT_EQ(c["shared_load_wavefronts"], 4 * c["shared_loads"]) << rung.stem;
+      EXPECT_EQ(c["shared_store_wavefronts"], 4 * c["shared_stores"]) << rung.stem;
+      EXPECT_EQ(c["shared_load_wavefronts"], c["shared_load_ideal"]) << rung.stem;
+      EXPECT_EQ(c["shared_store_wavefronts"], c["shared_store_ideal"]) << rung.stem;
     }
 }
 
-TEST_P(Multistage, CopiesAre16BytesALaneOfWholeSectors) {
-  for (const char* rung : multistage) {
-    const Counted& c = counted(rung, type());
-    EXPECT_EQ(c.load_requests(), here().copies()) << rung << ": and C is not read, for beta is 0";
-    EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << rung;
-    EXPECT_EQ(c["global_load_bytes"], (here().tiles * here().k_tiles + 2 * here().blocks) * (256 + 128) * 128) << rung;
-    EXPECT_EQ(c.load_sectors() * 32, c["global_load_bytes"]) << rung;
+TEST_P(Multistage, CopiesAre16BytesPerLaneOfWholeSectors) {
+  for (const MultistageRung& rung : multistage) {
+    const Counted& c = counted(rung.stem, type());
+    const Work here = work(rung, n);
+    EXPECT_EQ(c.load_requests(), here.copies()) << rung.stem << ": and C is not read, for beta is 0";
+    EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << rung.stem;
+    EXPECT_EQ(c["global_load_bytes"], (here.tiles * here.k_tiles + 2 * here.blocks()) * (256 + 128) * 128) << rung.stem;
+    EXPECT_EQ(c.load_sectors() * 32, c["global_load_bytes"]) << rung.stem;
   }
 }
 
-TEST_P(Multistage, ResultsAreStoredInWholeSectors) {
-  for (const char* rung : multistage)
+TEST_P(Multistage, PermutedColumnsMakeWholeSectorsOfResults) {
+  for (const MultistageRung& rung : multistage)
     for (const char* out : {"f32", "same"}) {
-      const Counted& c = counted(rung, type(), out);
+      const Counted& c = counted(rung.stem, type(), out);
       const uint64_t result_bytes = std::string_view(out) == "f32" ? 4 : operand_bytes();
-      EXPECT_EQ(c["global_store_bytes"], results * result_bytes) << rung;
-      EXPECT_EQ(c.store_requests(), here().stores(result_bytes)) << rung << ": 16 bytes a lane";
-      EXPECT_EQ(c.store_sectors() * 32, c["global_store_bytes"]) << rung;
+      const bool halves = !rung.wide && result_bytes == 2;
+      EXPECT_EQ(c["global_store_bytes"], results * result_bytes) << rung.stem;
+      EXPECT_EQ(c.store_requests(), work(rung, n).stores(result_bytes)) << rung.stem;
+      EXPECT_EQ(c.store_sectors(), work(rung, n).store_sectors(result_bytes)) << rung.stem;
+      EXPECT_EQ(c.store_sectors() * 32, c["global_store_bytes"] * (halves ? 2 : 1)) << rung.stem;
     }
 }
 
-TEST_P(Multistage, BarriersAreOneAKTileAndOneBeforeTheFirst) {
-  for (const char* rung : multistage) {
-    const uint64_t behind_the_epilogue = rung == std::string_view("16_epilogue") ? here().tiles : 0;
-    EXPECT_EQ(counted(rung, type())["barriers"],
-              8 * (here().tiles * here().k_tiles + here().blocks + behind_the_epilogue))
-        << rung;
-  }
+TEST_P(Multistage, BarriersAreOnePerKTileAndOneBeforeTheFirst) {
+  for (const MultistageRung& rung : multistage)
+    EXPECT_EQ(counted(rung.stem, type())["barriers"], work(rung, n).barriers()) << rung.stem;
 }
 
 TEST_P(Multistage, AllMultiplicationsAreDone) {
-  for (const char* rung : multistage) {
-    EXPECT_EQ(counted(rung, type())["flops_tensor"], 2 * n * n * n) << rung;
-    EXPECT_EQ(counted(rung, type())["flops_fp32"], results) << rung << ": alpha alone";
+  for (const MultistageRung& rung : multistage) {
+    EXPECT_EQ(counted(rung.stem, type())["flops_tensor"], 2 * n * n * n) << rung.stem;
+    EXPECT_EQ(counted(rung.stem, type())["flops_fp32"], results) << rung.stem << ": alpha alone";
   }
 }
 
 /// The same, for the tiles that 132 SMs shared at 4096 x 4096 x 4096, is what the GPU counted.
 TEST_P(Multistage, TheGpuCountsTheSame) {
-  const Walk there{4096 / 256 * (4096 / 128), 4096 * operand_bytes() / 128, 132};
-  for (const char* rung : multistage) {
+  for (const MultistageRung& rung : multistage) {
+    const Work there = work(rung, 4096);
     const auto of_gpu = [&](const char* group, const char* metric) {
-      return measured(rung, group, metric, "profile_" + type() + ".csv");
+      return measured(rung.stem, group, metric, "profile_" + type() + ".csv");
     };
-    EXPECT_EQ(there.copies(), of_gpu("global", "load requests")) << rung;
-    EXPECT_EQ(there.copies() * 16, of_gpu("global", "load sectors")) << rung;
-    EXPECT_EQ(there.stores(4), of_gpu("global", "store requests")) << rung;
-    EXPECT_EQ(there.stores(4) * 16, of_gpu("global", "store sectors")) << rung;
-    const uint64_t wavefronts = 4 * (there.copies() + there.fragments() + 2 * scratch(rung, there));
-    EXPECT_EQ(wavefronts, of_gpu("shared", "wavefronts")) << rung;
-    EXPECT_EQ(wavefronts, of_gpu("shared", "ideal wavefronts")) << rung;
+    EXPECT_EQ(there.copies(), of_gpu("global", "load requests")) << rung.stem;
+    EXPECT_EQ(there.copies() * 16, of_gpu("global", "load sectors")) << rung.stem;
+    EXPECT_EQ(there.stores(4), of_gpu("global", "store requests")) << rung.stem;
+    EXPECT_EQ(there.store_sectors(4), of_gpu("global", "store sectors")) << rung.stem;
+    const uint64_t wavefronts = 4 * (there.copies() + there.fragments() + 2 * there.scratch());
+    EXPECT_EQ(wavefronts, of_gpu("shared", "wavefronts")) << rung.stem;
+    EXPECT_EQ(wavefronts, of_gpu("shared", "ideal wavefronts")) << rung.stem;
   }
 }
 
