@@ -1,6 +1,6 @@
-// What the rungs on tensor cores need to know of an operand type, so that one kernel text serves all: TF32, BF16 and FP16
+// What the rungs on tensor cores need to know about an operand type, so that one kernel text serves all: TF32, BF16 and FP16
 // differ in the bytes of an element and in the instruction that multiplies, and in nothing else. Everything else counts
-// bytes: 16 a copy, 32 along k an mma.
+// bytes: 16 per copy, 32 along k per mma.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -43,7 +43,12 @@ struct Operand<Type::f16> {
   using Element = __half;
   static constexpr int BYTES = sizeof(Element), SM = 75;
   static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
     mma_m16n8k16_f32_f16(d, a, b);
+#else  // the two halves along k
+    mma_m16n8k8_f32_f16(d, a[0], a[1], b[0]);
+    mma_m16n8k8_f32_f16(d, a[2], a[3], b[1]);
+#endif
   }
 };
 

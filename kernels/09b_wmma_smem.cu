@@ -13,13 +13,12 @@
 //                   multiple of 16 bytes
 // Run               ./run_all.sh run 09b 4096 4096 4096 --type bf16
 // Read              docs/09_wmma.md
-#include <mma.h>
-
 #include <type_traits>
 
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/rung.h"
+#include "common/wmma.h"
 
 using namespace ladder;
 namespace wmma = nvcuda::wmma;

@@ -13,8 +13,6 @@
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09c 4096 4096 4096 --type bf16
 // Read              docs/09_wmma.md
-#include <mma.h>
-
 #include <algorithm>
 #include <cuda/pipeline>
 #include <type_traits>
@@ -22,6 +20,7 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/rung.h"
+#include "common/wmma.h"
 
 using namespace ladder;
 namespace wmma = nvcuda::wmma;
