@@ -1,21 +1,26 @@
-// Prints the index maps of common/layout.h as CSV; plots/ draws the chapters' figures from it.
+// Prints the index maps of common/layout.h as CSV; plots/ draws the chapters' figures from it. One line per:
 //
-//   map      sA_store, sB_store, sA_load, sB_load: the first warp's accesses to shared memory, one line for each word
-//            that a lane touches. The scalar store of the first of a lane's four elements of A, the 16-byte store of B,
-//            and the 16-byte loads of rA[0..3] and rB[0..3] at k = 0.
-//            C: the owner of each result of a block's tile of C, one line a result
-//            row_load, row_copy: tiles of A or B in rows of 128 bytes, for Part II. What a warp touches with its load of
-//            a[0] in the second step along k, chunk 2 (4 bytes a lane; the same words as a matrix of ldmatrix), and with
-//            one cp.async (16 bytes a lane)
-//            row_place: where each chunk of 16 bytes of the first eight rows lies, one line a chunk; its number is col
-//            a, b, c: who holds which element of the fragments of an mma.sync, one line an element
+//   sA_store, sB_store, sA_load, sB_load
+//            word of shared memory that a lane of the first warp accesses: with the scalar store of the first of its four
+//            elements of A, with the 16-byte store of B, with the 16-byte loads of rA[0..3] and rB[0..3] at k = 0
+//   C        result in a block's tile of C, with the thread that owns it
+//   row_load, row_copy
+//            word that a lane accesses in a tile of A or B in rows of 128 bytes (Part II): with its load of a[0] in the
+//            second step along k, chunk 2 (4 bytes per lane; an ldmatrix reads the same words), and with one cp.async
+//            (16 bytes per lane)
+//   row_place
+//            chunk of 16 bytes of the first eight rows, with the place where it lies; col is the chunk's number
+//   a, b, c  element of a fragment of mma.sync, with the lane that holds it
+//
+// Columns:
+//
 //   rung     05, 06, 06b for shared memory; 03, 04, 06 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
-//            bytes no skew, 11 (09b, 09c and 10 have it too) and 12 (13 to 16 have it too); for fragments the type, 16bit
-//            or tf32
-//   thread   in the block; the first 32 are the first warp's lanes
-//   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte word
+//            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32
+//   thread   number in the block; the first 32 are the lanes of the first warp
+//   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte
+//            word
 //   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register
-//   wavefront  in which pass through shared memory the lane is served, from 0, by the model in common/banks.h; empty for the rest
+//   wavefront  number of the wavefront that serves the lane, from 0, by the model of common/banks.h; empty for the rest
 #include "common/banks.h"
 #include "common/layout.h"
 
@@ -25,8 +30,8 @@ using namespace ladder;
 
 namespace {
 
-/// One line a word. `first` gives the element that lane's first word holds; the next ones follow along the row, or, for A,
-/// down the column.
+/// One line per word. `first` gives the element in the lane's first word; the next elements follow along the row, or, for
+/// A, down the column.
 template <class First>
 void print(const char* map, const char* rung, const WarpAccess& access, First first, Coord step) {
   const Wavefronts served = wavefronts(access);
@@ -60,17 +65,17 @@ void print_shared(const char* rung, const SharedTile& tile) {
       right);
 }
 
-template <class Owner>
-void print_results(const char* rung, int threads, int TM, int TN, Owner result) {
-  for (int thread = 0; thread < threads; ++thread) {
-    for (int i = 0; i < TM * TN; ++i) {
-      const auto [row, col] = result(thread, i / TN, i % TN);
+template <class Tile>
+void print_results(const char* rung, const Tile& tile) {
+  for (int thread = 0; thread < tile.threads(); ++thread) {
+    for (int i = 0; i < tile.TM * tile.TN; ++i) {
+      const auto [row, col] = tile.result(thread, i / tile.TN, i % tile.TN);
       std::printf("C,%s,%d,%d,%d,,,\n", rung, thread, row, col);
     }
   }
 }
 
-/// Rows of 128 bytes along k, by `place(row, chunk)`: the byte at which 16 bytes of a row lie.
+/// Rows of 128 bytes along k, by `place(row, chunk)`: the byte at which a chunk of a row lies.
 template <class Place>
 void print_rows(const char* rung, Place place) {
   WarpAccess load{1, {}}, copy{4, {}};
@@ -102,7 +107,7 @@ void print_rows(const char* rung, Place place) {
   }
 }
 
-/// A word of A or B is `each` elements, neighbours along k.
+/// A word of A or B holds `each` elements, neighbours along k.
 void print_fragments(const char* type, int each) {
   for (int lane = 0; lane < 32; ++lane) {
     for (int r = 0; r < 4; ++r) {
@@ -127,14 +132,11 @@ int main() {
   print_shared("05", tile_05);
   print_shared("06", tile_06);
   print_shared("06b", tile_06b);
-  print_results("03", 512, 8, 1, [](int thread, int i, int) {
-    const auto [row, col] = thread_tile(thread, 64, 8, 1);
-    return Coord{row + i, col};
-  });
-  print_results("04", 256, 8, 8, [](int thread, int i, int j) { return tile_05.result(thread, i, j); });
-  print_results("06", 256, 8, 8, [](int thread, int i, int j) { return tile_06.result(thread, i, j); });
+  print_results("03", tile_03);
+  print_results("04", tile_04);
+  print_results("06", tile_06);
   print_rows("no skew", [](int row, int chunk) { return row * 128 + chunk * 16; });
-  print_rows("11", [](int row, int chunk) { return skewed(row, chunk * 16); });
+  print_rows("11", [](int row, int chunk) { return pitch_linear(row, chunk * 16, 128 + SKEW_BYTES); });
   print_rows("12", [](int row, int chunk) { return swizzle_128b(row, chunk); });
   print_fragments("16bit", 2);
   print_fragments("tf32", 1);

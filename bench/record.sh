@@ -167,7 +167,7 @@ sweep() {
   local script stem
   for script in bench/sweep_[0-9]*.py; do
     stem=$(basename "$script" .py)
-    python3 "$script"
+    if [[ -f build/$stem/built.json ]]; then python3 "$script" --built; else python3 "$script"; fi
     cp "build/$stem/ladder.csv" "$to/$stem.csv"
   done
 }

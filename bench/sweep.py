@@ -5,6 +5,7 @@ All variants become rungs of one program, which times them beside cuBLAS in the 
 
 import argparse
 import csv
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+from plots.data import rungs
 
 ROOT = Path(__file__).resolve().parents[1]
 SPILLS = "spill_bytes"  # the column that a sweep adds to the harness's: what a thread stores, as ptxas counts it
@@ -28,8 +31,7 @@ class Sweep:
 
     stem: str  # "08_warp_tiling"
     variants: dict[str, list[Change]]
-    shapes: str  # this, types and protocol as the harness has them
-    types: tuple[str, ...]  # the first one is the default
+    shapes: str  # as the harness has them
     protocol: str
     timed: Callable[[list[str], str], str] = lambda symbols, type: symbols[0]  # the kernel that is timed for a type
     leave_out_spills: bool = False
@@ -62,15 +64,41 @@ class Sweep:
         done = subprocess.run(command, capture_output=True, text=True)
         return done.stderr if done.returncode else built(done.stderr)
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Those that the rung computes, the first one the default."""
+        return rungs.of_checkout().rungs[self.stem].types
+
     def main(self, purpose: str) -> int:
         """The command line of a sweep; its exit status."""
         options = self._options(purpose)
+        noted = self.folder / "built.json"  # bytes spilled by the variants that are timed, in their order
+        if not options.built:
+            self.folder.mkdir(exist_ok=True)
+            noted.write_text(json.dumps(self._build(options)), encoding="utf-8")
+        if options.build_only:
+            return 0
+        if not shutil.which("nvidia-smi") or subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode:
+            print(f"{self.name}.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
+            return 77
+        table = self.folder / "ladder.csv"
+        table.unlink(missing_ok=True)
+        how = ["--type", options.type, "--shapes", options.shapes]
+        # So that the first variant meets a GPU as warm as the others do. It is not all: even then the first of 14's got a
+        # clock 3.6 % above that of the same kernel timed last, at the same power. FLOP per clock do not move with that.
+        subprocess.run([self.folder / "warm_up", *how, "--protocol", "steady"], stdout=subprocess.DEVNULL)
+        command = [self.folder / "ladder", *how, "--protocol", options.protocol, "--csv", table]
+        status = subprocess.run(command).returncode
+        print_table(add_spills(table, json.loads(noted.read_text(encoding="utf-8"))))
+        return status
+
+    def _build(self, options: argparse.Namespace) -> dict[str, int]:
+        """Compiles and links the variants; the bytes that each spills, of those that can be timed."""
         names = options.names or list(self.variants)
-        self.folder.mkdir(exist_ok=True)
         nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             results = dict(zip(names, pool.map(lambda name: self.compiled(nvcc, options.arch, name), names), strict=True))
-        spills = {}  # of the variants that are timed
+        spills = {}
         for name, result in results.items():
             if isinstance(result, str):
                 print(f"{name} is left out: {result}")
@@ -82,21 +110,9 @@ class Sweep:
             spills[name] = spilled
             if options.build_only:
                 print(f"{name:32} {registers:3} registers, {spilled} bytes spilled")
-        program = self._linked(nvcc, list(spills))
-        if options.build_only:
-            return 0
-        if not shutil.which("nvidia-smi") or subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode:
-            print(f"{self.name}.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
-            return 77
-        table = self.folder / "ladder.csv"
-        table.unlink(missing_ok=True)
-        how = ["--type", options.type, "--shapes", options.shapes]
-        # So that the first variant meets a GPU as warm as the others do. It is not all: even then the first of 14's got a
-        # clock 3.6 % above that of the same kernel timed last, at the same power. FLOP per clock do not move with that.
-        subprocess.run([self._linked(nvcc, list(spills)[:1], "warm_up"), *how, "--protocol", "steady"], stdout=subprocess.DEVNULL)
-        status = subprocess.run([program, *how, "--protocol", options.protocol, "--csv", table]).returncode
-        print_table(add_spills(table, spills))
-        return status
+        self._link(nvcc, list(spills), "ladder")
+        self._link(nvcc, list(spills)[:1], "warm_up")
+        return spills
 
     def _options(self, purpose: str) -> argparse.Namespace:
         parser = argparse.ArgumentParser(description=purpose)
@@ -106,22 +122,22 @@ class Sweep:
         parser.add_argument("--type", default=self.types[0], choices=self.types, help="of the operands")
         parser.add_argument("--protocol", default=self.protocol, choices=["rounds", "steady"])
         parser.add_argument("--build-only", action="store_true", help="needs no GPU, but --arch")
+        parser.add_argument("--built", action="store_true", help="time what --build-only built, on whichever machine")
         options = parser.parse_args()
         if unknown := set(options.names) - set(self.variants):
             parser.error(f"no such variant: {' '.join(sorted(unknown))}")
-        if not (ROOT / "build/libharness.a").exists():
-            parser.error("the harness is not built: ./run_all.sh list")
+        needed = self.folder / "built.json" if options.built else ROOT / "build/libharness.a"
+        if not needed.exists():
+            parser.error(f"{needed.relative_to(ROOT)} is not built: {'--build-only' if options.built else './run_all.sh list'}")
         return options
 
-    def _linked(self, nvcc: str, names: list[str], program_name: str = "ladder") -> Path:
+    def _link(self, nvcc: str, names: list[str], program: str) -> None:
         """The program of these variants, which are its rungs in this order."""
-        program = self.folder / program_name
         objects = [self.folder / f"{name}.o" for name in names]
         rpath = f"-Xlinker=-rpath={Path(nvcc).resolve().parents[1]}/lib64"
         libraries = ["-cudart=shared", "-lcublas", "-lcublasLt", "-ldl", rpath]
         sources = [ROOT / "bench/main.cpp", *objects, ROOT / "build/libharness.a"]
-        subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", *sources, *libraries, "-o", program], check=True)
-        return program
+        subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", *sources, *libraries, "-o", self.folder / program], check=True)
 
 
 def built(said: str) -> Built:

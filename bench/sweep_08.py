@@ -18,7 +18,7 @@ from bench.sweep import ROOT, Change, Sweep
 LANES = "const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, LANE_ROWS);"
 NO_CARRY = 'static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzled_column()");'
 FETCH = "load_fragments((k + 1) % BK);"
-ORDER = "const int snake = i % 2 ? TN - 1 - j : j;"
+ORDER = "const int j_serpentine = i % 2 ? TN - 1 - j : j;"
 OPAQUE = 'asm("" : "+r"(lane_row), "+r"(lane_col));'  # hides the map from the compiler: the same code for each of them
 ROWS = "spread(0, i, LANE_ROWS)"
 SPLIT = [("split(i, BM)", ROWS), ("split(j, BN)", "spread(0, j, LANE_COLS)")]  # what 07 calls them
@@ -46,14 +46,14 @@ VARIANTS: dict[str, list[Change]] = {
     # the k step at which the next tile is stored, and at which its loads set out
     **{f"store_at_{k}": [("k == BK - 3", f"k == {k}")] for k in (3, 4, 6)},
     "loads_at_1": [
-        ("if (k_tile > 0) {  // the next tile sets out", "const auto load_tile = [&] {"),
+        ("if (k_offset > 0) {  // the next tile's loads", "const auto load_tile = [&] {"),
         ("}\n\n#pragma unroll\n    for (int k = 0;", "};\n\n#pragma unroll\n    for (int k = 0;"),
-        (FETCH, f"{FETCH}\n      if (k == 1 && k_tile > 0) load_tile();"),
+        (FETCH, f"{FETCH}\n      if (k == 1 && k_offset > 0) load_tile();"),
     ],
     # the order of the FMAs
-    "no_snake": [(ORDER, "const int snake = j;")],
-    "snake_turned": [(ORDER, "const int snake = i % 2 ? j : TN - 1 - j;")],
-    "rows_turned": [(ORDER, "const int snake = (i + k) % 2 ? TN - 1 - j : j;")],
+    "no_snake": [(ORDER, "const int j_serpentine = j;")],
+    "snake_turned": [(ORDER, "const int j_serpentine = i % 2 ? j : TN - 1 - j;")],
+    "rows_turned": [(ORDER, "const int j_serpentine = (i + k) % 2 ? TN - 1 - j : j;")],
     # lines outside the main loop, or the same in other words
     "epilogue_of_07": [(epilogue("08_warp_tiling"), epilogue("07_double_buffer")), *SPLIT],
     "swizzle_of_the_sum": CARRY,
@@ -65,9 +65,7 @@ VARIANTS: dict[str, list[Change]] = {
 }
 
 
-SWEEP = Sweep(
-    "08_warp_tiling", VARIANTS, "4096x4096x4096,8192x8192x8192", types=("f32",), protocol="rounds", leave_out_spills=True
-)
+SWEEP = Sweep("08_warp_tiling", VARIANTS, "4096x4096x4096,8192x8192x8192", protocol="rounds", leave_out_spills=True)
 varied = SWEEP.varied
 
 if __name__ == "__main__":

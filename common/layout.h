@@ -32,15 +32,28 @@ struct Coord {
 /// take neighbouring columns.
 constexpr LADDER_HOST_DEVICE Coord row_major(int i, int columns) { return {i / columns, i % columns}; }
 
-/// First element of float4 number `i` of a grid with `columns` floats per row, counted row by row (05 to 08).
-constexpr LADDER_HOST_DEVICE Coord row_major4(int i, int columns) { return {i / (columns / 4), i % (columns / 4) * 4}; }
-
-/// First result of `thread` in a tile of C with `BN` columns, where every thread owns TM x TN results: 03 (TN = 1), 04,
-/// 05. In 06 and 07 a thread owns 4 x 4 results in each quarter of the tile, and this is the first quarter: BN / 2, 4,
-/// 4.
+/// First result of `thread` in a tile of C with `BN` columns, where every thread owns TM x TN results (03 with TN = 1,
+/// 04 and 05). In 06 and 07 a thread owns 4 x 4 results in each quarter of the tile: BN / 2, 4, 4 gives the first of
+/// them.
 constexpr LADDER_HOST_DEVICE Coord thread_tile(int thread, int BN, int TM, int TN) {
   return {thread / (BN / TN) * TM, thread % (BN / TN) * TN};
 }
+
+/// The block's tile of C in 03 and 04 (05 has 04's), where every thread owns TM x TN neighbouring results.
+struct ThreadTile {
+  int BM, BN, TM, TN;
+
+  constexpr int threads() const { return BM / TM * (BN / TN); }
+
+  /// Place in the block's tile of C of result acc[i][j] of `thread`.
+  constexpr Coord result(int thread, int i, int j) const {
+    const auto [row, col] = thread_tile(thread, BN, TM, TN);
+    return {row + i, col + j};
+  }
+};
+
+inline constexpr ThreadTile tile_03{.BM = 64, .BN = 64, .TM = 8, .TN = 1};
+inline constexpr ThreadTile tile_04{.BM = 128, .BN = 128, .TM = 8, .TN = 8};
 
 /// Split thread tile (06): element `i` of the thread's 8 rows or columns, as a distance from its first. Four lie in the
 /// first half of an extent (BM or BN), four in the second.
@@ -49,6 +62,36 @@ constexpr LADDER_HOST_DEVICE int split(int i, int extent) { return i / 4 * (exte
 /// Thread tile in a warp tile (08): row or column in the warp tile of element `i` of a lane's rows or columns. Each
 /// group of four neighbours belongs to one lane; neighbouring groups belong to neighbouring ones of the `lanes`.
 constexpr LADDER_HOST_DEVICE int spread(int lane, int i, int lanes) { return (i / 4 * lanes + lane) * 4 + i % 4; }
+
+/// The block's tile of C in 08: warps row by row, the lanes of a warp down its columns, thread tiles by spread().
+struct WarpTile {
+  int BM, BN, BK, WM, WN, TM, TN;
+
+  constexpr int threads() const { return BM / TM * (BN / TN); }
+  constexpr int lane_rows() const { return WM / TM; }
+  constexpr int lane_cols() const { return WN / TN; }
+
+  /// First result of the thread's warp; the lane's row and column in the grid of thread tiles; the thread's first
+  /// result.
+  constexpr Coord warp_tile(int thread) const {
+    const auto [warp_row, warp_col] = row_major(thread / 32, BN / WN);
+    return {warp_row * WM, warp_col * WN};
+  }
+  constexpr Coord lane(int thread) const {
+    const auto [lane_col, lane_row] = row_major(thread % 32, lane_rows());
+    return {lane_row, lane_col};
+  }
+  constexpr Coord first_result(int thread) const { return result(thread, 0, 0); }
+
+  /// Place in the block's tile of C of result acc[i][j] of `thread`.
+  constexpr Coord result(int thread, int i, int j) const {
+    const auto [row, col] = warp_tile(thread);
+    const auto [lane_row, lane_col] = lane(thread);
+    return {row + spread(lane_row, i, lane_rows()), col + spread(lane_col, j, lane_cols())};
+  }
+};
+
+inline constexpr WarpTile tile_08{.BM = 128, .BN = 256, .BK = 8, .WM = 64, .WN = 64, .TM = 16, .TN = 8};
 
 /// Order of the tiles of C (15): row and column, in tiles, of tile number `i`. The grid of tiles_m x tiles_n tiles is
 /// cut into groups of `group_size_m` tile rows. The groups follow one another from top to bottom; in a group the tiles
@@ -70,21 +113,28 @@ constexpr LADDER_HOST_DEVICE int swizzled_column(int k, int m, int BK) { return 
 /// The shared tiles of 05, 06 and 06b, and who stores and loads what, for 128 x 128 results per block (07 has 06's
 /// twice).
 struct SharedTile {
-  int BK;         ///< k held at a time
+  int BK;         ///< elements along k per tile
   int padding;    ///< unused floats after each row of sA
   bool swizzled;  ///< columns of sA by swizzled_column()
   bool halves;    ///< thread tiles by split(), otherwise 8 consecutive rows and columns
 
-  static constexpr int BM = 128, BN = 128, TM = 8, TN = 8, THREADS = 256;
+  static constexpr int BM = 128, BN = 128, TM = 8, TN = 8;
+  static constexpr int threads() { return BM / TM * (BN / TN); }
 
   /// Words of sA and sB that hold A[m][k] and B[k][n] of the tile.
   constexpr int a_word(int m, int k) const { return k * (BM + padding) + (swizzled ? swizzled_column(k, m, BK) : m); }
   constexpr int b_word(int k, int n) const { return k * BN + n; }
 
   /// First of the four elements, along k, of the tile of A that `thread` loads from global memory in pass `pass`.
-  constexpr Coord a_loaded(int thread, int pass) const { return row_major4(pass * THREADS + thread, BK); }
+  constexpr Coord a_loaded(int thread, int pass) const {
+    const auto [row, k4] = row_major(pass * threads() + thread, BK / 4);
+    return {row, k4 * 4};
+  }
   /// First of the four elements, along n, of the tile of B.
-  constexpr Coord b_loaded(int thread, int pass) const { return row_major4(pass * THREADS + thread, BN); }
+  constexpr Coord b_loaded(int thread, int pass) const {
+    const auto [k, col4] = row_major(pass * threads() + thread, BN / 4);
+    return {k, col4 * 4};
+  }
 
   /// Place in the block's tile of C of result acc[i][j] of `thread`.
   constexpr Coord result(int thread, int i, int j) const {
@@ -101,10 +151,11 @@ inline constexpr SharedTile tile_06b{.BK = 16, .padding = 4, .swizzled = false, 
 //
 // A chunk is 16 bytes along k, 8 of them per row: what one thread copies, and what one lane names to ldmatrix.
 
-/// Skew (09b to 11): byte of a tile at which byte `byte` of row `row` lies. 16 unused bytes after each row let eight
-/// neighbouring rows begin in different banks.
-inline constexpr int SKEWED_PITCH_BYTES = 128 + 16;
-constexpr LADDER_HOST_DEVICE int skewed(int row, int byte) { return row * SKEWED_PITCH_BYTES + byte; }
+/// Skew (09b to 11): unused bytes after each row. They let eight neighbouring rows begin in different banks.
+inline constexpr int SKEW_BYTES = 16;
+
+/// Byte of a tile at which byte `byte` of row `row` lies, in rows that are `pitch` bytes apart.
+constexpr LADDER_HOST_DEVICE int pitch_linear(int row, int byte, int pitch) { return row * pitch + byte; }
 
 /// 128-byte swizzle (12 on; "128B swizzle mode" in PTX): byte of a tile at which chunk `chunk` of row `row` lies. The
 /// XOR with the row's number sends the same chunk of eight neighbouring rows to the eight different 16-byte columns of

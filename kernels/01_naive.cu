@@ -1,11 +1,11 @@
 // 01_naive · one thread computes one element of C
 //
-// Idea              Row times column, straight from global memory. Neighbouring threads take neighbouring columns,
-//                   so a warp reads 32 consecutive elements of B in one 128-byte request and one element of A
-//                   for all 32 lanes: coalesced.
-// Changed from      nothing: this is the first rung. 01b turns the thread map by 90 degrees.
-// Expect            about 0.12 of cuBLAS: two loads for every FMA
-// Limiter now       load instructions: each FMA waits for two of them, and the L1 serves one a clock
+// Idea              One row of A times one column of B, read from global memory. Neighbouring threads take neighbouring
+//                   columns of C. So the 32 lanes of a warp read 32 consecutive elements of B with one 128-byte
+//                   request, and one element of A serves all of them: the loads are coalesced.
+// Changed from      nothing: this is the first rung. 01b swaps rows and columns in the thread map.
+// Expect            0.16 of cuBLAS at most: every FMA needs two loads
+// Limiter now       load instructions: each FMA waits for two of them, and L1 serves one per clock
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K and leading dimensions
 // Run               ./run_all.sh run 01 4096 4096 4096
@@ -17,8 +17,8 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 8;   // rows of C a block
-  static constexpr int BN = 64;  // columns of C a block: two warps wide
+  static constexpr int BM = 8;   // rows of C per block
+  static constexpr int BN = 64;  // columns of C per block: two warps wide
   static constexpr int THREADS = BM * BN;
 };
 

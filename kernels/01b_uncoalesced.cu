@@ -1,11 +1,11 @@
 // 01b_uncoalesced · the same kernel with its threads along the wrong dimension
 //
-// Idea              A counter-example. Neighbouring threads take neighbouring rows, so the 32 lanes of a warp read A,
-//                   and write C, in 32 different rows: 32 sectors of 32 bytes for 128 bytes of use. Each thread does
-//                   exactly what it did in 01.
-// Changed from 01   the thread map: row and column change places, and BM and BN with them
-// Expect            about 0.01 of cuBLAS, a tenth of 01: each load of A needs 32 sectors where 01 needs one
-// Limiter now       sectors: a warp's load of A passes the L1 one row at a time
+// Idea              A counter-example. Neighbouring threads take neighbouring rows of C. So the 32 lanes of a warp read
+//                   A, and write C, in 32 different rows: they move 32 sectors of 32 bytes and use 4 bytes of each.
+//                   Each thread does exactly what it did in 01.
+// Changed from 01   the thread map: row and column are swapped, and so are BM and BN
+// Expect            0.06 times 01: a warp's load of A touches 32 cache lines where 01 touches one
+// Limiter now       sectors: a warp's load of A passes through L1 one row at a time
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K and leading dimensions
 // Run               ./run_all.sh run 01b 4096 4096 4096
@@ -17,8 +17,8 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 64;  // rows of C a block: two warps high
-  static constexpr int BN = 8;   // columns of C a block
+  static constexpr int BM = 64;  // rows of C per block: two warps high
+  static constexpr int BN = 8;   // columns of C per block
   static constexpr int THREADS = BM * BN;
 };
 

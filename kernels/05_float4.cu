@@ -1,14 +1,14 @@
-// 05_float4 · 16 bytes a load, A transposed on its way in
+// 05_float4 · 16 bytes per load, A transposed on its way in
 //
-// Idea              A float4 moves four elements with one instruction. For shared memory too, what a thread reads must
-//                   lie side by side: rB does; for rA the tile of A is stored transposed, sA[k][m].
-// Changed from 04   loads, stores and fragments by float4; sA transposed by four scalar stores. Tiles are taken from
-//                   the last to the first, for only the last can be ragged: the first one loaded takes care
-// Expect            a quarter of the global loads of 04, and 4 shared loads for 64 FMAs (04: 6): about 1.25 times as
-//                   fast
-// Limiter now       bank conflicts: a load of rB takes 8 wavefronts where 4 would do (lanes 8 words apart), a store to
-//                   sA takes 4 where 1 would do (four lanes, four rows of sA apart, meet in each bank); and waiting for
-//                   global memory between the tiles
+// Idea              A float4 moves four elements with one instruction. In shared memory, too, the four elements must be
+//                   contiguous. Those of rB are. For rA, the tile of A is stored transposed: sA[k][m].
+// Changed from 04   loads, stores and fragments by float4; four scalar stores transpose A into sA. The loop takes tiles
+//                   from the last to the first. Only the last can be ragged, so only the first one loaded needs guards
+// Expect            0.86 of cuBLAS at most: 1.10 times 04 by wavefronts, 1.15 times 04 by issue slots. A quarter of the
+//                   global loads of 04, and 4 shared loads per 64 FMAs (04: 6)
+// Limiter now       bank conflicts: a load of rB takes 8 wavefronts instead of 4 (lanes 8 words apart), a store to sA
+//                   takes 4 instead of 1 (four lanes, four rows of sA apart, meet in each bank); and the wait for
+//                   global memory between two tiles
 // New instructions  LDG.E.128, LDS.128, STS.128, STG.E.128
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 05 4096 4096 4096
@@ -21,16 +21,16 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C a block
-  static constexpr int BN = 128;  // columns of C a block
-  static constexpr int BK = 16;   // k held at a time
-  static constexpr int TM = 8;    // rows of C a thread
-  static constexpr int TN = 8;    // columns of C a thread
+  static constexpr int BM = 128;  // rows of C per block
+  static constexpr int BN = 128;  // columns of C per block
+  static constexpr int BK = 16;   // elements along k per tile
+  static constexpr int TM = 8;    // rows of C per thread
+  static constexpr int TN = 8;    // columns of C per thread
   static constexpr int THREADS = BM / TM * (BN / TN);
   static constexpr int A_ROWS = THREADS * 4 / BK;  // rows of A that the block loads at once
-  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A a thread
+  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A per thread and tile
   static constexpr int B_ROWS = THREADS * 4 / BN;  // rows of B that the block loads at once
-  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B a thread
+  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B per thread and tile
   static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
   static_assert(TM % 4 == 0 && TN % 4 == 0, "fragments are read as float4");
 };
@@ -46,7 +46,7 @@ __device__ float4 load4(const float* p, int count) {
   return {v.x, count > 1 ? v.y : 0.0F, count > 2 ? v.z : 0.0F, count > 3 ? v.w : 0.0F};
 }
 
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at most 128 registers
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: at most 128 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, TM = Tile::TM, TN = Tile::TN;
@@ -57,31 +57,30 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   const int tiles_n = ceil_div(N, BN);
   const int block_row = blockIdx.x / tiles_n * BM;
   const int block_col = blockIdx.x % tiles_n * BN;
-  const auto [c_row, c_col] = row_major(threadIdx.x, BN / TN);
-  const int row = c_row * TM, col = c_col * TN;  // my first result in the tile of C
+  const auto [row, col] = thread_tile(threadIdx.x, BN, TM, TN);  // my first result in the tile of C
   const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
   const auto [b_k, b_col4] = row_major(threadIdx.x, BN / 4);
   const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  int k_tile = (K - 1) / BK * BK;
+  // 2. set up. Past the last row or column, read the last one: its results are not stored.
+  int k_offset = (K - 1) / BK * BK;
   const float* gA[Tile::A_LOADS];
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i)
-    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
-  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
+    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_offset + a_k;
+  const float* gB = B + static_cast<size_t>(k_offset + b_k) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
   float acc[TM][TN] = {};
 
   // 3. main loop
-  for (; k_tile >= 0; k_tile -= BK) {
+  for (; k_offset >= 0; k_offset -= BK) {
     float4 nextA[Tile::A_LOADS], nextB[Tile::B_LOADS];
-    if (k_tile + BK <= K) {
+    if (k_offset + BK <= K) {
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i]);
 #pragma unroll
       for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
-    } else {  // ragged: zero past K, for beyond it may lie NaN
-      const int k_left = K - k_tile;
+    } else {  // the ragged tile: zeros past K, where there may be NaN
+      const int k_left = K - k_offset;
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
 #pragma unroll
@@ -115,13 +114,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       for (int i = 0; i < TM; ++i) {
 #pragma unroll
         for (int j = 0; j < TN; ++j) {
-          const int snake = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
-          acc[i][snake] += rA[i] * rB[snake];
+          const int j_serpentine = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
+          acc[i][j_serpentine] += rA[i] * rB[j_serpentine];
         }
       }
       // [/fragments]
     }
-    __syncthreads();  // the tile is used up
+    __syncthreads();  // everyone has read the tile
   }
 
   // 4. epilogue
@@ -138,7 +137,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
                         alpha * acc[i][j + 2] + beta * c.z, alpha * acc[i][j + 3] + beta * c.w};
       if (n + 4 <= N) {
         store4(gC, d);
-      } else {  // the padding of C is not ours to write
+      } else {  // the padding of C must stay as it is
         if (n + 0 < N) gC[0] = d.x;
         if (n + 1 < N) gC[1] = d.y;
         if (n + 2 < N) gC[2] = d.z;

@@ -1,13 +1,15 @@
 // 06_bank_conflict_free · every shared access in as few wavefronts as its bytes need
 //
-// Idea              A bank serves one word a clock, so lanes that want different words of one bank wait in turn. Two
-//                   changes of place cure it. A thread takes its 8 rows and columns as 4 + 4, half a tile apart: the
-//                   lanes' 16-byte loads of sB become contiguous. And row m of A is kept in column m ^ (k / 4 * 8) of
-//                   sA: the four lanes that met in a bank, each with another k / 4, now store to different ones.
-// Changed from 05   split() places the thread's results, swizzled_column() the columns of sA; loop and loads are as before
-// Expect            12 wavefronts a warp for each k (05: 20), 16 to store a tile (05: 40): shared memory is no longer
-//                   the narrowest pipe, 1.2 times as fast
-// Limiter now       waiting: between the barriers nothing hides the way to global memory but the SM's other block
+// Idea              A bank serves one word per clock. Lanes that want different words of one bank are served one after
+//                   the other. Two changes of place avoid this. A thread takes its 8 rows and columns as 4 + 4, half a
+//                   tile apart: then the lanes' 16-byte loads of sB are contiguous. And row m of A is kept in column m
+//                   ^ (k / 4 * 8) of sA: the four lanes that met in one bank, each with another k / 4, now store to
+//                   four different banks.
+// Changed from 05   split() places the thread's results, swizzled_column() the columns of sA; loop and loads are as
+//                   before
+// Expect            1.30 times 05, 0.97 of cuBLAS: per warp, 12 wavefronts per k (05: 20) and 16 to store a tile (05:
+//                   40), so shared memory is no longer the narrowest pipe
+// Limiter now       waiting: between the barriers only the SM's other block hides the latency of global memory
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 06 4096 4096 4096
@@ -20,31 +22,33 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C a block
-  static constexpr int BN = 128;  // columns of C a block
-  static constexpr int BK = 16;   // k held at a time
-  static constexpr int TM = 8;    // rows of C a thread
-  static constexpr int TN = 8;    // columns of C a thread
+  static constexpr int BM = 128;  // rows of C per block
+  static constexpr int BN = 128;  // columns of C per block
+  static constexpr int BK = 16;   // elements along k per tile
+  static constexpr int TM = 8;    // rows of C per thread
+  static constexpr int TN = 8;    // columns of C per thread
   static constexpr int THREADS = BM / TM * (BN / TN);
   static constexpr int A_ROWS = THREADS * 4 / BK;  // rows of A that the block loads at once
-  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A a thread
+  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A per thread and tile
   static constexpr int B_ROWS = THREADS * 4 / BN;  // rows of B that the block loads at once
-  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B a thread
+  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B per thread and tile
   static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
   static_assert(TM == 8 && TN == 8, "a thread tile is split in two halves of four");
 
   // [places]
-  // Element i of the thread's 8 rows or columns, as a distance from its first: 0 to 3, then 0 to 3 in the second half.
+  // Element i of the thread's 8 rows or columns, as a distance from its first: 0 to 3, then 0 to 3 in the second half
+  // of the tile.
   static constexpr __host__ __device__ int split(int i, int extent) { return i / 4 * (extent / 2) + i % 4; }
 
-  // Column of sA[k] that holds row m of A. A warp stores BK / 4 groups of four k, from 128 / BK rows each: flipping m
-  // by that many rows for each group sends the groups to different banks. It moves runs of at least four floats as a
-  // whole, so a 16-byte load along m finds its four elements side by side.
+  // Column of sA[k] that holds row m of A. A warp stores BK / 4 groups of four k, from 128 / BK rows each. Flipping m
+  // by 128 / BK per group sends the groups to different banks. Whole runs of four floats or more move together, so the
+  // four elements of a 16-byte load along m stay contiguous.
   static constexpr __host__ __device__ int swizzled_column(int k, int m) { return m ^ (k / 4 * (128 / BK)); }
   // [/places]
 };
 
-// The rungs after this one take both from common/layout.h, which the tests and the figures use: the same functions.
+// The rungs after this one take both from common/layout.h, where the tests and the figures find them: they are the same
+// functions.
 static_assert([] {
   for (int i = 0; i < Tile::BK * Tile::BM; ++i) {
     const auto [k, m] = row_major(i, Tile::BM);
@@ -65,7 +69,7 @@ __device__ float4 load4(const float* p, int count) {
   return {v.x, count > 1 ? v.y : 0.0F, count > 2 ? v.z : 0.0F, count > 3 ? v.w : 0.0F};
 }
 
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at most 128 registers
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: at most 128 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, TM = Tile::TM, TN = Tile::TN;
@@ -76,31 +80,30 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
   const int tiles_n = ceil_div(N, BN);
   const int block_row = blockIdx.x / tiles_n * BM;
   const int block_col = blockIdx.x % tiles_n * BN;
-  const auto [c_row, c_col] = row_major(threadIdx.x, BN / TN);
-  const int row = c_row * 4, col = c_col * 4;  // my first result in the tile of C
+  const auto [row, col] = thread_tile(threadIdx.x, BN / 2, 4, 4);  // my first result in the tile of C
   const auto [a_row, a_k4] = row_major(threadIdx.x, BK / 4);
   const auto [b_k, b_col4] = row_major(threadIdx.x, BN / 4);
   const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  int k_tile = (K - 1) / BK * BK;
+  // 2. set up. Past the last row or column, read the last one: its results are not stored.
+  int k_offset = (K - 1) / BK * BK;
   const float* gA[Tile::A_LOADS];
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i)
-    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
-  const float* gB = B + static_cast<size_t>(k_tile + b_k) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
+    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_offset + a_k;
+  const float* gB = B + static_cast<size_t>(k_offset + b_k) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
   float acc[TM][TN] = {};
 
   // 3. main loop
-  for (; k_tile >= 0; k_tile -= BK) {
+  for (; k_offset >= 0; k_offset -= BK) {
     float4 nextA[Tile::A_LOADS], nextB[Tile::B_LOADS];
-    if (k_tile + BK <= K) {
+    if (k_offset + BK <= K) {
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i]);
 #pragma unroll
       for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
-    } else {  // ragged: zero past K, for beyond it may lie NaN
-      const int k_left = K - k_tile;
+    } else {  // the ragged tile: zeros past K, where there may be NaN
+      const int k_left = K - k_offset;
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
 #pragma unroll
@@ -135,13 +138,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
       for (int i = 0; i < TM; ++i) {
 #pragma unroll
         for (int j = 0; j < TN; ++j) {
-          const int snake = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
-          acc[i][snake] += rA[i] * rB[snake];
+          const int j_serpentine = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
+          acc[i][j_serpentine] += rA[i] * rB[j_serpentine];
         }
       }
       // [/fragments]
     }
-    __syncthreads();  // the tile is used up
+    __syncthreads();  // everyone has read the tile
   }
 
   // 4. epilogue
@@ -158,7 +161,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: at mos
                         alpha * acc[i][j + 2] + beta * c.z, alpha * acc[i][j + 3] + beta * c.w};
       if (n + 4 <= N) {
         store4(gC, d);
-      } else {  // the padding of C is not ours to write
+      } else {  // the padding of C must stay as it is
         if (n + 0 < N) gC[0] = d.x;
         if (n + 1 < N) gC[1] = d.y;
         if (n + 2 < N) gC[2] = d.z;

@@ -1,14 +1,14 @@
-// 08_warp_tiling · a warp owns a 64 x 64 tile of C; fragments are fetched one k step ahead
+// 08_warp_tiling · a warp owns a 64 x 64 tile of C; fragments are loaded one k step ahead
 //
-// Idea              Between the block's tile and the thread's stands the warp's: 64 x 64 results as 4 x 8 threads of
-//                   16 x 8. A step of k takes 6 shared loads for 128 FMAs (07: 4 for 64). The fragments of step k + 1
-//                   are loaded into a second set of registers under the FMAs of step k, so that no FMA waits for them.
-// Changed from 07   128 x 256 tile, 16 x 8 results a thread, warp tiles, spread() in place of split(), rA[2], rB[2]
-//                   fetched one step ahead, the next tile stored two steps before the barrier, gB[] like gA[]
-// Expect            1.05 of cuBLAS at 4096: FMAs are 92 % of the instructions of the main loop
-// Limiter now       the register file: two banks for the three operands of an FMA, and results of FMAs and of shared
-//                   loads to be written. Which registers, and in which order, is the compiler's choice: lines that
-//                   only look different, even in the epilogue, move the rate by some per cent (bench/sweep_08.py)
+// Idea              A level between the block's tile and the thread's: the warp tile, 64 x 64 results as 4 x 8 thread
+//                   tiles of 16 x 8. A k step takes 6 shared loads for 128 FMAs (07: 4 for 64). The fragments of step k
+//                   + 1 are loaded into a second set of registers during the FMAs of step k, so no FMA waits for them.
+// Changed from 07   128 x 256 tile, 16 x 8 results per thread, warp tiles, spread() instead of split(); rA[2], rB[2]
+//                   are loaded one step ahead; the next tile is stored two steps before the barrier; gB[] like gA[]
+// Expect            1.15 of cuBLAS at most, by issue slots: 92 % of the main loop's instructions are FMAs
+// Limiter now       the register file: its two banks deliver the three operands of an FMA and take the results of FMAs
+//                   and of shared loads. The compiler chooses the registers and their order. So lines that only look
+//                   different, even in the epilogue, change the rate by some per cent (bench/sweep_08.py)
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 08 4096 4096 4096
@@ -21,23 +21,23 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C a block
-  static constexpr int BN = 256;  // columns of C a block
-  static constexpr int BK = 8;    // k held at a time
-  static constexpr int WM = 64;   // rows of C a warp
-  static constexpr int WN = 64;   // columns of C a warp
-  static constexpr int TM = 16;   // rows of C a thread
-  static constexpr int TN = 8;    // columns of C a thread
+  static constexpr int BM = 128;  // rows of C per block
+  static constexpr int BN = 256;  // columns of C per block
+  static constexpr int BK = 8;    // elements along k per tile
+  static constexpr int WM = 64;   // rows of C per warp
+  static constexpr int WN = 64;   // columns of C per warp
+  static constexpr int TM = 16;   // rows of C per thread
+  static constexpr int TN = 8;    // columns of C per thread
   static constexpr int THREADS = BM / TM * (BN / TN);
   static constexpr int A_ROWS = THREADS * 4 / BK;  // rows of A that the block loads at once
-  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A a thread
+  static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A per thread and tile
   static constexpr int B_ROWS = THREADS * 4 / BN;  // rows of B that the block loads at once
-  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B a thread
-  static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp's tile
+  static constexpr int B_LOADS = BK / B_ROWS;      // float4 of B per thread and tile
+  static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;        // lanes across it
   static_assert(BM % A_ROWS == 0 && BK % B_ROWS == 0, "each thread loads the same number of float4");
   static_assert(BM % WM == 0 && BN % WN == 0 && LANE_ROWS * LANE_COLS == 32, "whole warps of 32 lanes");
-  static_assert(BK % 2 == 0, "the fragments after a tile's last step go into copy 0");
+  static_assert(BK % 2 == 0, "the fragments after a tile's last step go into rA[0] and rB[0]");
   static_assert(128 / BK % (LANE_ROWS * 4) == 0 && WM % 32 == 0, "no carry where `row` is added to swizzled_column()");
 };
 
@@ -52,10 +52,19 @@ __device__ float4 load4(const float* p, int count) {
   return {v.x, count > 1 ? v.y : 0.0F, count > 2 ? v.z : 0.0F, count > 3 ? v.w : 0.0F};
 }
 
-/// Place in the warp's tile of element `i` of a lane's rows or columns: fours, dealt out to the `lanes` in turn.
-__device__ constexpr int spread(int lane, int i, int lanes) { return (i / 4 * lanes + lane) * 4 + i % 4; }
+/// Row or column in the warp tile of element `i` of a lane's rows or columns. Each group of four neighbours belongs to
+/// one lane; neighbouring groups belong to neighbouring ones of the `lanes`.
+__host__ __device__ constexpr int spread(int lane, int i, int lanes) { return (i / 4 * lanes + lane) * 4 + i % 4; }
 
-__global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 255 registers
+// The tests take it from common/layout.h: it is the same function.
+static_assert([] {
+  for (int lane = 0; lane < Tile::LANE_ROWS; ++lane)
+    for (int i = 0; i < Tile::TM; ++i)
+      if (spread(lane, i, Tile::LANE_ROWS) != ladder::spread(lane, i, Tile::LANE_ROWS)) return false;
+  return true;
+}());
+
+__global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 255 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
@@ -68,7 +77,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
   const int block_row = blockIdx.x / tiles_n * BM;
   const int block_col = blockIdx.x % tiles_n * BN;
   // [lane-map]
-  // Lanes go down the columns: four neighbours share one, so a load of B takes 2 wavefronts, one of A takes 4.
+  // Lanes go down the columns: four neighbours load the same columns of B, so a load of B takes 2 wavefronts, one of A
+  // 4.
   const auto [warp_row, warp_col] = row_major(threadIdx.x / 32, BN / WN);
   const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, LANE_ROWS);
   const int row = warp_row * WM + lane_row * 4, col = warp_col * WN + lane_col * 4;  // my first result in the tile of C
@@ -77,58 +87,58 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
   const auto [b_k, b_col4] = row_major(threadIdx.x, BN / 4);
   const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored.
-  int k_tile = (K - 1) / BK * BK;
+  // 2. set up. Past the last row or column, read the last one: its results are not stored.
+  int k_offset = (K - 1) / BK * BK;
   const float* gA[Tile::A_LOADS];
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i)
-    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_tile + a_k;
+    gA[i] = A + static_cast<size_t>(min(block_row + a_row + i * Tile::A_ROWS, M - 1)) * lda + k_offset + a_k;
   const float* gB[Tile::B_LOADS];
 #pragma unroll
   for (int i = 0; i < Tile::B_LOADS; ++i)
-    gB[i] = B + static_cast<size_t>(k_tile + b_k + i * Tile::B_ROWS) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
-  float4 nextA[Tile::A_LOADS], nextB[Tile::B_LOADS];  // a tile on its way from global to shared memory
+    gB[i] = B + static_cast<size_t>(k_offset + b_k + i * Tile::B_ROWS) * ldb + min(block_col + b_col, (N - 1) / 4 * 4);
+  float4 nextA[Tile::A_LOADS], nextB[Tile::B_LOADS];  // the next tile, between global and shared memory
   float acc[TM][TN] = {};
 
-  const auto store_tile = [&](int buffer) {
+  const auto store_tile = [&](int write_stage) {
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) {
       const int m = swizzled_column(a_k, a_row + i * Tile::A_ROWS, BK);  // the same for all four k
-      sA[buffer][a_k + 0][m] = nextA[i].x;
-      sA[buffer][a_k + 1][m] = nextA[i].y;
-      sA[buffer][a_k + 2][m] = nextA[i].z;
-      sA[buffer][a_k + 3][m] = nextA[i].w;
+      sA[write_stage][a_k + 0][m] = nextA[i].x;
+      sA[write_stage][a_k + 1][m] = nextA[i].y;
+      sA[write_stage][a_k + 2][m] = nextA[i].z;
+      sA[write_stage][a_k + 3][m] = nextA[i].w;
     }
 #pragma unroll
-    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[buffer][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
+    for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[write_stage][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
   };
-  // The last tile comes first. It may be ragged: zero past K, for beyond it may lie NaN.
-  const int k_left = K - k_tile;
+  // The last tile comes first. It may be ragged: zeros past K, where there may be NaN.
+  const int k_left = K - k_offset;
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
 #pragma unroll
   for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB[i], b_k + i * Tile::B_ROWS < k_left ? 4 : 0);
-  int buffer = 0;
-  store_tile(buffer);
+  int read_stage = 0;
+  store_tile(read_stage);
   __syncthreads();
 
   // [fragments]
-  alignas(16) float rA[2][TM], rB[2][TN];  // fragments for this step of k, and for the next
+  alignas(16) float rA[2][TM], rB[2][TN];  // [k % 2][row or column]: fragments of this k step and of the next
   const auto load_fragments = [&](int k) {
 #pragma unroll
     for (int i = 0; i < TM; i += 4)
-      store4(&rA[k % 2][i], load4(&sA[buffer][k][row + swizzled_column(k, spread(0, i, LANE_ROWS), BK)]));
+      store4(&rA[k % 2][i], load4(&sA[read_stage][k][row + swizzled_column(k, spread(0, i, LANE_ROWS), BK)]));
 #pragma unroll
-    for (int j = 0; j < TN; j += 4) store4(&rB[k % 2][j], load4(&sB[buffer][k][col + spread(0, j, LANE_COLS)]));
+    for (int j = 0; j < TN; j += 4) store4(&rB[k % 2][j], load4(&sB[read_stage][k][col + spread(0, j, LANE_COLS)]));
   };
   // [/fragments]
   load_fragments(0);
 
   // [main-loop]
-  // 3. main loop
+  // 3. main loop: gmem -loads-> nextA, nextB -stores-> smem[1 - read_stage]     smem[read_stage] -loads-> rA, rB -> acc
 #pragma unroll 1
-  for (; k_tile >= 0; k_tile -= BK) {
-    if (k_tile > 0) {  // the next tile sets out
+  for (; k_offset >= 0; k_offset -= BK) {
+    if (k_offset > 0) {  // the next tile's loads
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i] -= BK);
 #pragma unroll
@@ -137,18 +147,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
 
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
-      if (k == BK - 3) store_tile(1 - buffer);  // nobody has read this copy since the barrier before
+      if (k == BK - 3) store_tile(1 - read_stage);  // no thread has read this stage since the last barrier
       if (k == BK - 1) {
-        __syncthreads();  // the next tile is complete, and nobody reads this one any more
-        buffer = 1 - buffer;
+        __syncthreads();  // the next tile is complete, and everyone has read this one
+        read_stage = 1 - read_stage;
       }
       load_fragments((k + 1) % BK);
 #pragma unroll
       for (int i = 0; i < TM; ++i) {
 #pragma unroll
         for (int j = 0; j < TN; ++j) {
-          const int snake = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
-          acc[i][snake] += rA[k % 2][i] * rB[k % 2][snake];
+          const int j_serpentine = i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
+          acc[i][j_serpentine] += rA[k % 2][i] * rB[k % 2][j_serpentine];
         }
       }
     }
@@ -171,7 +181,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block an SM: up to 2
           d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
         }
         store4(gC, d);
-      } else {  // the padding of C is not ours to write
+      } else {  // the padding of C must stay as it is
 #pragma unroll
         for (int e = 0; e < 3; ++e)
           if (n + e < N) gC[e] = beta == 0.0F ? alpha * acc[i][j + e] : alpha * acc[i][j + e] + beta * gC[e];
@@ -190,7 +200,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "08",
     .name = "warp_tiling",
-    .idea = "warp tiles between block and thread tiles; fragments fetched one k step ahead",
+    .idea = "warp tiles between block and thread tiles; fragments loaded one k step ahead",
     .predecessor = "07",
     .types = {Type::f32},
     .arch = "sm_70",

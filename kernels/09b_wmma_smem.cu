@@ -1,15 +1,16 @@
 // 09b_wmma_smem · the same fragments from tiles in shared memory
 //
-// Idea              what several warps need is fetched once, into shared memory, and a warp makes 64 x 64 of C rather
-//                   than 16 x 16: each fragment of A is multiplied by four of B, each of B by four of A.
-// Changed from 09   128 x 128 tiles of A and B, 128 bytes deep, staged in 16-byte pieces with zeros past K, so nothing
-//                   but the epilogue knows an edge; a skew of 16 bytes a row; C leaves by way of shared memory
-// Expect            one load for each HMMA rather than four, without conflicts rather than from 8 lines: one wavefront
-//                   where 09 has 32, two with the copies. 16 times as fast by that count, ten with the waiting
-// Limiter now       shared memory and L1: 256 wavefronts a warp and k tile, a third more clocks than its 128 HMMA take;
-//                   and nobody multiplies while the block waits for global memory
-// New instructions  none in PTX; ptxas makes LDSM (ldmatrix) of FP16's wmma.load from shared memory, not of the others'
-// Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
+// Idea              Data that several warps need is copied once, into shared memory. A warp computes 64 x 64 of C
+//                   rather than 16 x 16: each fragment of A is multiplied by four of B, each of B by four of A.
+// Changed from 09   128 x 128 tiles, 128 bytes deep, copied in 16-byte chunks with zeros past K, so only the epilogue
+//                   treats edges; a skew of 16 bytes per row; C goes to global memory through shared memory
+// Expect            16 times 09: one load per HMMA rather than four, and one wavefront per load rather than 8. With the
+//                   copies that is 2 wavefronts per HMMA where 09 has 32. The waiting is not counted
+// Limiter now       shared memory and L1: 256 wavefronts per warp and k tile, a third more clocks than its 128 HMMA
+//                   take; and no warp multiplies while the block waits for global memory
+// New instructions  none in PTX; ptxas turns FP16's wmma.load from shared memory into LDSM (ldmatrix), no other type's
+// Limits            tf32 (rounded to nearest), bf16, f16; sm_75 for f16, sm_80 for the others; any M, N, K; rows a
+//                   multiple of 16 bytes
 // Run               ./run_all.sh run 09b 4096 4096 4096 --type bf16
 // Read              docs/09_wmma.md
 #include <mma.h>
@@ -26,30 +27,34 @@ namespace wmma = nvcuda::wmma;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;          // rows of C a block
-  static constexpr int BN = 128;          // columns of C a block
-  static constexpr int WM = 64;           // rows of C a warp
-  static constexpr int WN = 64;           // columns of C a warp, two a lane on their way out
-  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
-  static constexpr int PITCH = ROW + 16;  // bytes from row to row: the skew sends 8 rows to different banks
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = 64;           // columns of C per warp; in the epilogue two per lane
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;  // from row to row: 8 rows begin in different banks
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
-  static constexpr int C_PITCH = WN + 8;  // floats from row to row of C on its way out: 8-byte stores without conflicts
-  static constexpr int SMEM_BYTES = (BM + BN) * PITCH;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int C_PITCH = WN + 8;  // floats from one row of sC to the next: 8-byte accesses without conflicts
+  static constexpr int SMEM_BYTES = (BM + BN) * PITCH_BYTES;
   static_assert(SMEM_BYTES >= THREADS / 32 * 16 * C_PITCH * 4, "16 rows of C of each warp lie where A and B were");
 };
 
 __device__ uint4 load16(const unsigned char* p) { return *reinterpret_cast<const uint4*>(p); }
 
-/// 16 bytes of a row, of which `left` are still inside it: zeros for what is not. Reads nothing where left < 1.
-__device__ uint4 load16(const unsigned char* row, int left) {
-  if (left < 1) return {};
+/// 16 bytes of a row of which `bytes_left` are inside the matrix, zeros past them. Reads nothing where bytes_left < 1.
+__device__ uint4 load16(const unsigned char* row, int bytes_left) {
+  if (bytes_left < 1) return {};
   const uint4 v = load16(row);
-  const auto inside = [&](uint32_t word, int i) { return left >= i + 4 ? word : left > i ? word & 0xffff : 0; };
+  const auto inside = [&](uint32_t word, int i) {
+    return bytes_left >= i + 4 ? word : bytes_left > i ? word & 0xffff : 0;
+  };
   return {inside(v.x, 0), inside(v.y, 4), inside(v.z, 8), inside(v.w, 12)};
 }
 
-/// TF32 is rounded on its way: the tensor cores would cut off the lowest 13 bits.
+/// Stores 16 bytes. TF32 is rounded: the tensor cores would cut off the lowest 13 bits.
 template <Type type>
 __device__ void store16(unsigned char* to, uint4 v) {
   if constexpr (type == Type::tf32)
@@ -58,15 +63,17 @@ __device__ void store16(unsigned char* to, uint4 v) {
 }
 
 template <Type type, class TC>
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one computes while the other loads
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one computes while the other loads
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
   using Multiplied = std::conditional_t<type == Type::tf32, wmma::precision::tf32, T>;
-  constexpr int WK = 32 / sizeof(T);  // elements along k an mma
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
-  extern __shared__ __align__(32) unsigned char smem[];  // load_matrix_sync wants 32-byte alignment
-  unsigned char *const sA = smem, *const sB = smem + BM * Tile::PITCH;
+  constexpr int WK = Tile::MMA_K_BYTES / sizeof(T);  // elements along k per mma
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES, MMA_K_BYTES = Tile::MMA_K_BYTES,
+                K_STEPS = Tile::K_STEPS;
+  extern __shared__ __align__(32) unsigned char smem[];  // load_matrix_sync needs 32-byte alignment
+  unsigned char *const sA = smem, *const sB = smem + BM * PITCH_BYTES;
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
@@ -74,23 +81,24 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
   const int block_col = blockIdx.x % tiles_n * BN;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored. k_tile is in bytes; the
-  // last one, which may be ragged, comes first.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
-  const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
+  // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
+  // at the end of K comes first; it may be ragged.
+  const int k_bytes = K * static_cast<int>(sizeof(T));
+  int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
+  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
 #pragma unroll
-  for (int i = 0; i < BM / ROWS; ++i)
+  for (int i = 0; i < BM / COPY_ROWS; ++i)
     gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
-            k_tile + copy_chunk * 16;
+                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
+            k_offset_bytes + copy_chunk * 16;
 #pragma unroll
-  for (int i = 0; i < BN / ROWS; ++i)
+  for (int i = 0; i < BN / COPY_ROWS; ++i)
     gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
-            k_tile + copy_chunk * 16;
-  wmma::fragment<wmma::accumulator, 16, 16, WK, float> acc[WM / 16][WN / 16];
+                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
+            k_offset_bytes + copy_chunk * 16;
+  wmma::fragment<wmma::accumulator, 16, 16, WK, float> acc[WM / 16][WN / 16];  // [16 rows][16 columns]
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
@@ -98,56 +106,58 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
 
   // [main-loop]
   // 3. main loop
-  for (; k_tile >= 0; k_tile -= ROW) {
-    uint4 nextA[BM / ROWS], nextB[BN / ROWS];
-    if (k_tile + ROW <= K * static_cast<int>(sizeof(T))) {
+  for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
+    uint4 nextA[BM / COPY_ROWS], nextB[BN / COPY_ROWS];
+    if (k_offset_bytes + BK_BYTES <= k_bytes) {
 #pragma unroll
-      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i]);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i]);
 #pragma unroll
-      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i]);
-    } else {  // ragged: zero past K, for beyond it may lie NaN
-      const int left = K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16;
+      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i]);
+    } else {  // the ragged tile: zeros past K, where there may be NaN
+      const int bytes_left = k_bytes - k_offset_bytes - copy_chunk * 16;
 #pragma unroll
-      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i], left);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i], bytes_left);
 #pragma unroll
-      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i], left);
+      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i], bytes_left);
     }
 #pragma unroll
-    for (int i = 0; i < BM / ROWS; ++i) {
-      store16<type>(&sA[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextA[i]);
-      gA[i] -= ROW;
+    for (int i = 0; i < BM / COPY_ROWS; ++i) {
+      store16<type>(&sA[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextA[i]);
+      gA[i] -= BK_BYTES;
     }
 #pragma unroll
-    for (int i = 0; i < BN / ROWS; ++i) {
-      store16<type>(&sB[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextB[i]);
-      gB[i] -= ROW;
+    for (int i = 0; i < BN / COPY_ROWS; ++i) {
+      store16<type>(&sB[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextB[i]);
+      gB[i] -= BK_BYTES;
     }
-    __syncthreads();
+    __syncthreads();  // the tile is complete
 
 #pragma unroll
-    for (int k = 0; k < ROW; k += 32) {  // bytes
-      wmma::fragment<wmma::matrix_a, 16, 16, WK, Multiplied, wmma::row_major> rA[WM / 16];
-      wmma::fragment<wmma::matrix_b, 16, 16, WK, Multiplied, wmma::col_major> rB[WN / 16];
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      wmma::fragment<wmma::matrix_a, 16, 16, WK, Multiplied, wmma::row_major> rA[WM / 16];  // [16 rows]
+      wmma::fragment<wmma::matrix_b, 16, 16, WK, Multiplied, wmma::col_major> rB[WN / 16];  // [16 columns]
 #pragma unroll
       for (int i = 0; i < WM / 16; ++i)
-        wmma::load_matrix_sync(rA[i], reinterpret_cast<const T*>(&sA[(warp_row + i * 16) * Tile::PITCH + k]),
-                               Tile::PITCH / sizeof(T));
+        wmma::load_matrix_sync(
+            rA[i], reinterpret_cast<const T*>(&sA[pitch_linear(warp_row + i * 16, k_step * MMA_K_BYTES, PITCH_BYTES)]),
+            PITCH_BYTES / sizeof(T));
 #pragma unroll
       for (int j = 0; j < WN / 16; ++j)
-        wmma::load_matrix_sync(rB[j], reinterpret_cast<const T*>(&sB[(warp_col + j * 16) * Tile::PITCH + k]),
-                               Tile::PITCH / sizeof(T));
+        wmma::load_matrix_sync(
+            rB[j], reinterpret_cast<const T*>(&sB[pitch_linear(warp_col + j * 16, k_step * MMA_K_BYTES, PITCH_BYTES)]),
+            PITCH_BYTES / sizeof(T));
 #pragma unroll
       for (int j = 0; j < WN / 16; ++j)
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(acc[i][j], rA[i], rB[j], acc[i][j]);
     }
-    __syncthreads();
+    __syncthreads();  // everyone has read the tile
   }
   // [/main-loop]
 
   // [epilogue]
-  // 4. epilogue. Who holds which element is not told, so 16 rows at a time pass through shared memory, of which each warp
-  // takes a part of its own; then a lane has two neighbours of every row.
+  // 4. epilogue. The library does not say which lane holds which element. So each warp passes 16 rows at a time through
+  // its own part of shared memory; then a lane has two neighbouring elements of every row.
   float* const sC = reinterpret_cast<float*>(smem) + warp * 16 * Tile::C_PITCH;
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i) {
@@ -169,7 +179,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
       if (n + 2 <= N)
         store2(gC, d);
       else if (n < N)
-        *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+        *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
     }
     __syncwarp();
   }
@@ -203,7 +213,7 @@ const Registration registration{{
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

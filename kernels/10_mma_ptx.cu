@@ -1,15 +1,16 @@
-// 10_mma_ptx · the tensor cores' own instruction, and who holds which element
+// 10_mma_ptx · the tensor cores' own instruction, and which lane holds which element
 //
 // Idea              mma.sync takes its operands from registers whose meaning is documented: lane 4 g + t holds row g,
-//                   word t of an 8 x 4-word matrix. So a warp reads its fragments itself, from wherever they lie, and
-//                   keeps its 64 x 64 results in registers over the whole of K.
+//                   word t of an 8 x 4-word matrix. So a warp can load its fragments itself, from any layout, and keep
+//                   its 64 x 64 results in registers for the whole of K.
 // Changed from 09b  fragments are loaded by index (common/layout.h: mma_a, mma_b, mma_c), not by load_matrix_sync; one
-//                   kernel text for all types, which counts bytes: 32 along k an mma, 128 along k a tile
-// Expect            the traffic of 09b, with four instructions in ten fewer for BF16 and TF32: a little faster; FP16, for
-//                   which the library loads better, as fast
-// Limiter now       wavefronts of shared memory and L1, and copies that pass through registers while nobody multiplies
-// New instructions  mma.sync.m16n8k16 (BF16, FP16), mma.sync.m16n8k8 (TF32), cvt.rna.tf32.f32
-// Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
+//                   kernel text for all types, which counts bytes: 32 along k per mma, 128 along k per tile
+// Expect            1.0 times 09b: the same wavefronts. BF16 and TF32 need four instructions in ten fewer, so they gain
+//                   a little; FP16, whose fragments the library loads with LDSM, does not
+// Limiter now       wavefronts of shared memory and L1, and copies that pass through registers while no warp multiplies
+// New instructions  mma.sync.m16n8k16 (BF16, FP16), mma.sync.m16n8k8 (TF32, and FP16 before sm_80), cvt.rna.tf32.f32
+// Limits            tf32 (rounded to nearest), bf16, f16; sm_75 for f16, sm_80 for the others; any M, N, K; rows a
+//                   multiple of 16 bytes
 // Run               ./run_all.sh run 10 4096 4096 4096 --type bf16
 // Read              docs/10_mma_ptx.md
 #include "common/layout.h"
@@ -21,28 +22,32 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;          // rows of C a block
-  static constexpr int BN = 128;          // columns of C a block
-  static constexpr int WM = 64;           // rows of C a warp
-  static constexpr int WN = 64;           // columns of C a warp
-  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
-  static constexpr int PITCH = ROW + 16;  // bytes from row to row: the skew sends 8 rows to different banks
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = 64;           // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;  // from row to row: 8 rows begin in different banks
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
-  static constexpr int SMEM_BYTES = (BM + BN) * PITCH;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int SMEM_BYTES = (BM + BN) * PITCH_BYTES;
 };
 
 __device__ uint4 load16(const unsigned char* p) { return *reinterpret_cast<const uint4*>(p); }
 
-/// 16 bytes of a row, of which `left` are still inside it: zeros for what is not. Reads nothing where left < 1.
-__device__ uint4 load16(const unsigned char* row, int left) {
-  if (left < 1) return {};
+/// 16 bytes of a row of which `bytes_left` are inside the matrix, zeros past them. Reads nothing where bytes_left < 1.
+__device__ uint4 load16(const unsigned char* row, int bytes_left) {
+  if (bytes_left < 1) return {};
   const uint4 v = load16(row);
-  const auto inside = [&](uint32_t word, int i) { return left >= i + 4 ? word : left > i ? word & 0xffff : 0; };
+  const auto inside = [&](uint32_t word, int i) {
+    return bytes_left >= i + 4 ? word : bytes_left > i ? word & 0xffff : 0;
+  };
   return {inside(v.x, 0), inside(v.y, 4), inside(v.z, 8), inside(v.w, 12)};
 }
 
-/// TF32 is rounded on its way: the tensor cores would cut off the lowest 13 bits.
+/// Stores 16 bytes. TF32 is rounded: the tensor cores would cut off the lowest 13 bits.
 template <Type type>
 __device__ void store16(unsigned char* to, uint4 v) {
   if constexpr (type == Type::tf32)
@@ -51,13 +56,15 @@ __device__ void store16(unsigned char* to, uint4 v) {
 }
 
 template <Type type, class TC>
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one computes while the other loads
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one computes while the other loads
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES, MMA_K_BYTES = Tile::MMA_K_BYTES,
+                K_STEPS = Tile::K_STEPS;
   extern __shared__ __align__(16) unsigned char smem[];
-  unsigned char *const sA = smem, *const sB = smem + BM * Tile::PITCH;
+  unsigned char *const sA = smem, *const sB = smem + BM * PITCH_BYTES;
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
@@ -65,79 +72,83 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
   const int block_col = blockIdx.x % tiles_n * BN;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored. k_tile is in bytes; the
-  // last one, which may be ragged, comes first.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
-  const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
+  // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
+  // at the end of K comes first; it may be ragged.
+  const int k_bytes = K * static_cast<int>(sizeof(T));
+  int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
+  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
 #pragma unroll
-  for (int i = 0; i < BM / ROWS; ++i)
+  for (int i = 0; i < BM / COPY_ROWS; ++i)
     gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
-            k_tile + copy_chunk * 16;
+                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
+            k_offset_bytes + copy_chunk * 16;
 #pragma unroll
-  for (int i = 0; i < BN / ROWS; ++i)
+  for (int i = 0; i < BN / COPY_ROWS; ++i)
     gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
-            k_tile + copy_chunk * 16;
-  float acc[WM / 16][WN / 8][4] = {};
+                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
+            k_offset_bytes + copy_chunk * 16;
+  float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 
   // [main-loop]
   // 3. main loop
-  for (; k_tile >= 0; k_tile -= ROW) {
-    uint4 nextA[BM / ROWS], nextB[BN / ROWS];
-    if (k_tile + ROW <= K * static_cast<int>(sizeof(T))) {
+  for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
+    uint4 nextA[BM / COPY_ROWS], nextB[BN / COPY_ROWS];
+    if (k_offset_bytes + BK_BYTES <= k_bytes) {
 #pragma unroll
-      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i]);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i]);
 #pragma unroll
-      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i]);
-    } else {  // ragged: zero past K, for beyond it may lie NaN
-      const int left = K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16;
+      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i]);
+    } else {  // the ragged tile: zeros past K, where there may be NaN
+      const int bytes_left = k_bytes - k_offset_bytes - copy_chunk * 16;
 #pragma unroll
-      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i], left);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i], bytes_left);
 #pragma unroll
-      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i], left);
+      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i], bytes_left);
     }
 #pragma unroll
-    for (int i = 0; i < BM / ROWS; ++i) {
-      store16<type>(&sA[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextA[i]);
-      gA[i] -= ROW;
+    for (int i = 0; i < BM / COPY_ROWS; ++i) {
+      store16<type>(&sA[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextA[i]);
+      gA[i] -= BK_BYTES;
     }
 #pragma unroll
-    for (int i = 0; i < BN / ROWS; ++i) {
-      store16<type>(&sB[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextB[i]);
-      gB[i] -= ROW;
+    for (int i = 0; i < BN / COPY_ROWS; ++i) {
+      store16<type>(&sB[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextB[i]);
+      gB[i] -= BK_BYTES;
     }
-    __syncthreads();
+    __syncthreads();  // the tile is complete
 
 #pragma unroll
-    for (int k = 0; k < ROW; k += 32) {  // bytes
-      uint32_t rA[WM / 16][4], rB[WN / 8][2];
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      uint32_t rA[WM / 16][4];  // [16 rows][words of this lane: mma_a]
+      uint32_t rB[WN / 8][2];   // [8 columns][words of this lane: mma_b]
 #pragma unroll
       for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
           const auto [row, word] = mma_a(lane, r);
-          rA[i][r] = *reinterpret_cast<const uint32_t*>(&sA[(warp_row + i * 16 + row) * Tile::PITCH + k + word * 4]);
+          rA[i][r] = *reinterpret_cast<const uint32_t*>(
+              &sA[pitch_linear(warp_row + i * 16 + row, k_step * MMA_K_BYTES + word * 4, PITCH_BYTES)]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const auto [col, word] = mma_b(lane, r);
-          rB[j][r] = *reinterpret_cast<const uint32_t*>(&sB[(warp_col + j * 8 + col) * Tile::PITCH + k + word * 4]);
+          rB[j][r] = *reinterpret_cast<const uint32_t*>(
+              &sB[pitch_linear(warp_col + j * 8 + col, k_step * MMA_K_BYTES + word * 4, PITCH_BYTES)]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i) Operand<type>::mma(acc[i][j], rA[i], rB[j]);
     }
-    __syncthreads();
+    __syncthreads();  // everyone has read the tile
   }
   // [/main-loop]
 
-  // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
+  // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
@@ -157,7 +168,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
         if (n + 2 <= N)
           store2(gC, d);
         else if (n < N)
-          *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
       }
     }
   }
@@ -190,7 +201,7 @@ const Registration registration{{
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

@@ -1,11 +1,11 @@
-// 10b_c_in_smem · the results in shared memory, as a first version does
+// 10b_c_in_smem · the results in shared memory, as a first version keeps them
 //
-// Idea              a counter-example. C is a matrix, so a first version keeps the block's tile of it as a matrix, beside
-//                   those of A and B, and each k tile adds to it: load, multiply, store.
+// Idea              A counter-example. C is a matrix, so a first version keeps the block's tile of C as a matrix in
+//                   shared memory, next to those of A and B. Each k tile adds to it: load, multiply, store.
 // Changed from 10   float sC[128][136]; acc lives for one k tile only
-// Expect            a warp and k tile: 256 wavefronts as in 10, half of them for fragments; and 128 to load its 64 x 64
-//                   floats and 128 to store them. Twice the wavefronts for the same 128 mma: half as fast
-// Limiter now       shared memory; the mma of one tile wait for the stores of the last
+// Expect            0.5 times 10: per warp and k tile 256 wavefronts as in 10, half of them for fragments, plus 128 to
+//                   load its 64 x 64 floats and 128 to store them. Twice the wavefronts for the same 128 mma
+// Limiter now       shared memory; the mma of one tile wait for the stores of the tile before
 // New instructions  none
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 10b 4096 4096 4096 --type bf16
@@ -19,29 +19,33 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;          // rows of C a block
-  static constexpr int BN = 128;          // columns of C a block
-  static constexpr int WM = 64;           // rows of C a warp
-  static constexpr int WN = 64;           // columns of C a warp
-  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
-  static constexpr int PITCH = ROW + 16;  // bytes from row to row: the skew sends 8 rows to different banks
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = 64;           // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;  // from row to row: 8 rows begin in different banks
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
-  static constexpr int C_PITCH = BN + 8;  // floats from row to row of C: 8 rows of 8-byte pairs without conflicts
-  static constexpr int SMEM_BYTES = (BM + BN) * PITCH + BM * C_PITCH * 4;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int C_PITCH = BN + 8;  // floats from one row of sC to the next: 8-byte accesses without conflicts
+  static constexpr int SMEM_BYTES = (BM + BN) * PITCH_BYTES + BM * C_PITCH * 4;
 };
 
 __device__ uint4 load16(const unsigned char* p) { return *reinterpret_cast<const uint4*>(p); }
 
-/// 16 bytes of a row, of which `left` are still inside it: zeros for what is not. Reads nothing where left < 1.
-__device__ uint4 load16(const unsigned char* row, int left) {
-  if (left < 1) return {};
+/// 16 bytes of a row of which `bytes_left` are inside the matrix, zeros past them. Reads nothing where bytes_left < 1.
+__device__ uint4 load16(const unsigned char* row, int bytes_left) {
+  if (bytes_left < 1) return {};
   const uint4 v = load16(row);
-  const auto inside = [&](uint32_t word, int i) { return left >= i + 4 ? word : left > i ? word & 0xffff : 0; };
+  const auto inside = [&](uint32_t word, int i) {
+    return bytes_left >= i + 4 ? word : bytes_left > i ? word & 0xffff : 0;
+  };
   return {inside(v.x, 0), inside(v.y, 4), inside(v.z, 8), inside(v.w, 12)};
 }
 
-/// TF32 is rounded on its way: the tensor cores would cut off the lowest 13 bits.
+/// Stores 16 bytes. TF32 is rounded: the tensor cores would cut off the lowest 13 bits.
 template <Type type>
 __device__ void store16(unsigned char* to, uint4 v) {
   if constexpr (type == Type::tf32)
@@ -50,14 +54,16 @@ __device__ void store16(unsigned char* to, uint4 v) {
 }
 
 template <Type type, class TC>
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one computes while the other loads
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one computes while the other loads
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES, MMA_K_BYTES = Tile::MMA_K_BYTES,
+                K_STEPS = Tile::K_STEPS;
   extern __shared__ __align__(16) unsigned char smem[];
-  unsigned char *const sA = smem, *const sB = smem + BM * Tile::PITCH;
-  float* const sC = reinterpret_cast<float*>(smem + (BM + BN) * Tile::PITCH);
+  unsigned char *const sA = smem, *const sB = smem + BM * PITCH_BYTES;
+  float* const sC = reinterpret_cast<float*>(smem + (BM + BN) * PITCH_BYTES);
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN);
@@ -65,25 +71,26 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
   const int block_col = blockIdx.x % tiles_n * BN;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored. k_tile is in bytes; the
-  // last one, which may be ragged, comes first.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
-  const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
+  // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
+  // at the end of K comes first; it may be ragged.
+  const int k_bytes = K * static_cast<int>(sizeof(T));
+  int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
+  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
 #pragma unroll
-  for (int i = 0; i < BM / ROWS; ++i)
+  for (int i = 0; i < BM / COPY_ROWS; ++i)
     gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
-            k_tile + copy_chunk * 16;
+                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
+            k_offset_bytes + copy_chunk * 16;
 #pragma unroll
-  for (int i = 0; i < BN / ROWS; ++i)
+  for (int i = 0; i < BN / COPY_ROWS; ++i)
     gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
-            k_tile + copy_chunk * 16;
+                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
+            k_offset_bytes + copy_chunk * 16;
 
   // [accumulators]
-  // Where in sC a pair of results lies: every thread reads and writes its own alone, so no barrier guards them.
+  // A pair of results in sC. Every thread reads and writes only its own pairs, so they need no barrier.
   const auto pair = [&](int i, int j, int r) -> float2& {
     const auto [row, col] = mma_c(lane, r);
     return *reinterpret_cast<float2*>(&sC[(warp_row + i * 16 + row) * Tile::C_PITCH + warp_col + j * 8 + col]);
@@ -96,33 +103,33 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
 
   // [main-loop]
   // 3. main loop
-  for (; k_tile >= 0; k_tile -= ROW) {
-    uint4 nextA[BM / ROWS], nextB[BN / ROWS];
-    if (k_tile + ROW <= K * static_cast<int>(sizeof(T))) {
+  for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
+    uint4 nextA[BM / COPY_ROWS], nextB[BN / COPY_ROWS];
+    if (k_offset_bytes + BK_BYTES <= k_bytes) {
 #pragma unroll
-      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i]);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i]);
 #pragma unroll
-      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i]);
-    } else {  // ragged: zero past K, for beyond it may lie NaN
-      const int left = K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16;
+      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i]);
+    } else {  // the ragged tile: zeros past K, where there may be NaN
+      const int bytes_left = k_bytes - k_offset_bytes - copy_chunk * 16;
 #pragma unroll
-      for (int i = 0; i < BM / ROWS; ++i) nextA[i] = load16(gA[i], left);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i], bytes_left);
 #pragma unroll
-      for (int i = 0; i < BN / ROWS; ++i) nextB[i] = load16(gB[i], left);
+      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i], bytes_left);
     }
 #pragma unroll
-    for (int i = 0; i < BM / ROWS; ++i) {
-      store16<type>(&sA[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextA[i]);
-      gA[i] -= ROW;
+    for (int i = 0; i < BM / COPY_ROWS; ++i) {
+      store16<type>(&sA[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextA[i]);
+      gA[i] -= BK_BYTES;
     }
 #pragma unroll
-    for (int i = 0; i < BN / ROWS; ++i) {
-      store16<type>(&sB[(copy_row + i * ROWS) * Tile::PITCH + copy_chunk * 16], nextB[i]);
-      gB[i] -= ROW;
+    for (int i = 0; i < BN / COPY_ROWS; ++i) {
+      store16<type>(&sB[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextB[i]);
+      gB[i] -= BK_BYTES;
     }
     __syncthreads();
 
-    float acc[WM / 16][WN / 8][4];
+    float acc[WM / 16][WN / 8][4];  // [16 rows][8 columns][results of this lane: mma_c]
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
@@ -134,21 +141,24 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
           acc[i][j][r + 1] = c.y;
         }
 #pragma unroll
-    for (int k = 0; k < ROW; k += 32) {  // bytes
-      uint32_t rA[WM / 16][4], rB[WN / 8][2];
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      uint32_t rA[WM / 16][4];  // [16 rows][words of this lane: mma_a]
+      uint32_t rB[WN / 8][2];   // [8 columns][words of this lane: mma_b]
 #pragma unroll
       for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
           const auto [row, word] = mma_a(lane, r);
-          rA[i][r] = *reinterpret_cast<const uint32_t*>(&sA[(warp_row + i * 16 + row) * Tile::PITCH + k + word * 4]);
+          rA[i][r] = *reinterpret_cast<const uint32_t*>(
+              &sA[pitch_linear(warp_row + i * 16 + row, k_step * MMA_K_BYTES + word * 4, PITCH_BYTES)]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const auto [col, word] = mma_b(lane, r);
-          rB[j][r] = *reinterpret_cast<const uint32_t*>(&sB[(warp_col + j * 8 + col) * Tile::PITCH + k + word * 4]);
+          rB[j][r] = *reinterpret_cast<const uint32_t*>(
+              &sB[pitch_linear(warp_col + j * 8 + col, k_step * MMA_K_BYTES + word * 4, PITCH_BYTES)]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
@@ -165,7 +175,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
   }
   // [/main-loop]
 
-  // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
+  // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
@@ -186,7 +196,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM: one co
         if (n + 2 <= N)
           store2(gC, d);
         else if (n < N)
-          *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
       }
     }
   }
@@ -219,7 +229,7 @@ const Registration registration{{
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

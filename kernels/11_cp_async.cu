@@ -1,15 +1,16 @@
 // 11_cp_async · copies that go past the registers, one tile ahead
 //
 // Idea              cp.async moves 16 bytes from global to shared memory without a register in between, and the thread
-//                   goes on at once. With two stages of shared memory, the next tile is on its way while this one is
-//                   multiplied; it is waited for just before it is needed.
-// Changed from 10   load16 and the 16-byte stores become cp.async; two stages; the first tile, ragged or not, is copied
-//                   before the loop, zeros past K; one barrier a tile; TF32 is truncated, as the bytes meet no register
-// Expect            10 takes 256 wavefronts while its mma take 193 clocks, and waits for global memory besides. Past
-//                   L1 and the registers a copy takes 4 wavefronts, not 8: 192. 256 / 193 = 1.3 times as fast
+//                   goes on at once. Shared memory has two stages: the next tile is copied into one while the tile in
+//                   the other is multiplied. The threads wait for the copies just before they need them.
+// Changed from 10   cp.async instead of load16 and 16-byte stores; two stages; the first tile, ragged or not, is copied
+//                   before the loop, with zeros past K; one barrier per tile; TF32 is truncated, because its bytes pass
+//                   through no register
+// Expect            1.3 times 10: 10 takes 256 wavefronts while its mma take 193 clocks, and waits for global memory
+//                   besides. A copy past L1 and the registers takes 4 wavefronts, not 8: 192 together
 // Limiter now       shared memory: a copy into skewed rows takes more wavefronts than a store (docs/11_cp_async.md)
 // New instructions  cp.async.cg, cp.async.commit_group, cp.async.wait_group
-// Limits            tf32 (truncated), bf16, f16; sm_80 with 72 KB of shared memory a block; any M, N, K; rows
+// Limits            tf32 (truncated), bf16, f16; sm_80 with 72 KB of shared memory per block; any M, N, K; rows
 //                   a multiple of 16 bytes
 // Run               ./run_all.sh run 11 4096 4096 4096 --type bf16
 // Read              docs/11_cp_async.md
@@ -24,24 +25,28 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;          // rows of C a block
-  static constexpr int BN = 128;          // columns of C a block
-  static constexpr int WM = 64;           // rows of C a warp
-  static constexpr int WN = 64;           // columns of C a warp
-  static constexpr int ROW = 128;         // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
-  static constexpr int PITCH = ROW + 16;  // bytes from row to row: the skew sends 8 rows to different banks
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = 64;           // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;  // from row to row: 8 rows begin in different banks
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
-  static constexpr int STAGE_BYTES = (BM + BN) * PITCH;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int STAGE_BYTES = (BM + BN) * PITCH_BYTES;
   static constexpr int SMEM_BYTES = 2 * STAGE_BYTES;
 };
 
 template <Type type, class TC>
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES, MMA_K_BYTES = Tile::MMA_K_BYTES,
+                K_STEPS = Tile::K_STEPS;
   extern __shared__ __align__(16) unsigned char smem[];
 
   // 1. who am I
@@ -50,76 +55,82 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   const int block_col = blockIdx.x % tiles_n * BN;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored. k_tile is in bytes; the
-  // last one, which may be ragged, comes first.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
-  const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
+  // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
+  // at the end of K comes first; it may be ragged.
+  const int k_bytes = K * static_cast<int>(sizeof(T));
+  int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
+  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
 #pragma unroll
-  for (int i = 0; i < BM / ROWS; ++i)
+  for (int i = 0; i < BM / COPY_ROWS; ++i)
     gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
-            k_tile + copy_chunk * 16;
+                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
+            k_offset_bytes + copy_chunk * 16;
 #pragma unroll
-  for (int i = 0; i < BN / ROWS; ++i)
+  for (int i = 0; i < BN / COPY_ROWS; ++i)
     gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
-            k_tile + copy_chunk * 16;
-  float acc[WM / 16][WN / 8][4] = {};
+                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
+            k_offset_bytes + copy_chunk * 16;
+  float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 
   // [copy]
-  // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
-  const uint32_t s_copy = shared_address(smem) + copy_row * Tile::PITCH + copy_chunk * 16;
-  const auto copy_tile = [&](int stage, int left) {
-    const int bytes = min(max(left, 0), 16);
+  // Copies this thread's 16-byte chunks of a k tile. `bytes_left` bytes of the row from the chunk's first byte on are
+  // inside the matrix; the rest of the chunk is filled with zeros.
+  const uint32_t cp_async_dst = shared_address(smem) + copy_row * PITCH_BYTES + copy_chunk * 16;
+  const auto copy_tile = [&](int write_stage, int bytes_left) {
+    const int copy_bytes = min(max(bytes_left, 0), 16);
 #pragma unroll
-    for (int i = 0; i < BM / ROWS; ++i, gA[i - 1] -= ROW)
-      cp_async_cg_16(s_copy + stage * Tile::STAGE_BYTES + i * ROWS * Tile::PITCH, gA[i], bytes);
+    for (int i = 0; i < BM / COPY_ROWS; ++i, gA[i - 1] -= BK_BYTES)
+      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + i * COPY_ROWS * PITCH_BYTES, gA[i], copy_bytes);
 #pragma unroll
-    for (int i = 0; i < BN / ROWS; ++i, gB[i - 1] -= ROW)
-      cp_async_cg_16(s_copy + stage * Tile::STAGE_BYTES + (BM + i * ROWS) * Tile::PITCH, gB[i], bytes);
+    for (int i = 0; i < BN / COPY_ROWS; ++i, gB[i - 1] -= BK_BYTES)
+      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + (BM + i * COPY_ROWS) * PITCH_BYTES, gB[i],
+                     copy_bytes);
     cp_async_commit_group();
   };
-  copy_tile(0, K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16);
+  copy_tile(0, k_bytes - k_offset_bytes - copy_chunk * 16);
   // [/copy]
-  int stage = 0;
+  int read_stage = 0;
 
   // [main-loop]
-  // 3. main loop
-  for (; k_tile >= 0; k_tile -= ROW) {
+  // 3. main loop: gmem -cp.async-> smem[read_stage ^ 1]     smem[read_stage] -loads-> registers -mma-> acc
+  for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
     cp_async_wait_group<0>();  // my copies have landed
-    __syncthreads();           // everyone's have, and everyone is done with the other stage
-    if (k_tile > 0) copy_tile(stage ^ 1, 16);
+    __syncthreads();           // everyone's have, and everyone has read the other stage
+    if (k_offset_bytes > 0) copy_tile(read_stage ^ 1, 16);
 
-    const unsigned char *const sA = smem + stage * Tile::STAGE_BYTES, *const sB = sA + BM * Tile::PITCH;
+    const unsigned char *const sA = smem + read_stage * Tile::STAGE_BYTES, *const sB = sA + BM * PITCH_BYTES;
 #pragma unroll
-    for (int k = 0; k < ROW; k += 32) {  // bytes
-      uint32_t rA[WM / 16][4], rB[WN / 8][2];
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      uint32_t rA[WM / 16][4];  // [16 rows][words of this lane: mma_a]
+      uint32_t rB[WN / 8][2];   // [8 columns][words of this lane: mma_b]
 #pragma unroll
       for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
           const auto [row, word] = mma_a(lane, r);
-          rA[i][r] = *reinterpret_cast<const uint32_t*>(&sA[(warp_row + i * 16 + row) * Tile::PITCH + k + word * 4]);
+          rA[i][r] = *reinterpret_cast<const uint32_t*>(
+              &sA[pitch_linear(warp_row + i * 16 + row, k_step * MMA_K_BYTES + word * 4, PITCH_BYTES)]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const auto [col, word] = mma_b(lane, r);
-          rB[j][r] = *reinterpret_cast<const uint32_t*>(&sB[(warp_col + j * 8 + col) * Tile::PITCH + k + word * 4]);
+          rB[j][r] = *reinterpret_cast<const uint32_t*>(
+              &sB[pitch_linear(warp_col + j * 8 + col, k_step * MMA_K_BYTES + word * 4, PITCH_BYTES)]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i) Operand<type>::mma(acc[i][j], rA[i], rB[j]);
     }
-    stage ^= 1;
+    read_stage ^= 1;
   }
   // [/main-loop]
 
-  // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
+  // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
@@ -139,7 +150,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
         if (n + 2 <= N)
           store2(gC, d);
         else if (n < N)
-          *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
       }
     }
   }
@@ -159,7 +170,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "11",
     .name = "cp_async",
-    .idea = "copies past the registers, the next tile under way while this one is multiplied",
+    .idea = "copies past the registers; the next tile is copied while this one is multiplied",
     .predecessor = "10",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
@@ -172,7 +183,7 @@ const Registration registration{{
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

@@ -1,15 +1,15 @@
-// 12_swizzle · rows of 128 bytes, their chunks in an order that no bank minds
+// 12_swizzle · rows of 128 bytes with swizzled chunks: no bank conflicts, no padding
 //
-// Idea              The skew moves each row by 16 bytes, so that 8 rows begin in different banks. An XOR does so inside
-//                   the row: its 16-byte chunk c lies in place c ^ row % 8. No byte is wasted, and a row of the tile is
-//                   one aligned line of shared memory.
-// Changed from 11   Tile::swizzle_128b(row, chunk) in place of row * PITCH + chunk * 16, for copies and for loads
-// Expect            no bank conflict, as in 11, and 64 KB a block instead of 72. By its banks no faster, for 142 more
-//                   instructions a k tile. But of 8 skewed rows 7 lie across two lines: if cp.async writes one line
-//                   a wavefront, 11 takes 248 wavefronts a k tile and this 192; up to 1.3 times as fast
-// Limiter now       what stands between two mma: a load for each, and its address
+// Idea              The skew moves each row by 16 bytes, so that 8 rows begin in different banks. An XOR does the same
+//                   inside the row: 16-byte chunk c of a row lies in place c ^ row % 8. No byte is wasted, and a row of
+//                   the tile is one aligned 128-byte line of shared memory.
+// Changed from 11   Tile::swizzle_128b(row, chunk) instead of pitch_linear(row, byte, pitch), for copies and for loads
+// Expect            1.3 times 11 at most: by its banks no faster, for 142 more instructions per k tile. But 7 of 8
+//                   skewed rows lie across two lines. If cp.async writes one line per wavefront, 11 takes 248
+//                   wavefronts per k tile, this kernel 192. The block needs 64 KB instead of 72
+// Limiter now       the instructions between two mma: a load for each, and its address
 // New instructions  none
-// Limits            tf32 (truncated), bf16, f16; sm_80 with 64 KB of shared memory a block; any M, N, K; rows
+// Limits            tf32 (truncated), bf16, f16; sm_80 with 64 KB of shared memory per block; any M, N, K; rows
 //                   a multiple of 16 bytes
 // Run               ./run_all.sh run 12 4096 4096 4096 --type bf16
 // Read              docs/12_swizzle.md
@@ -24,27 +24,30 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;   // rows of C a block
-  static constexpr int BN = 128;   // columns of C a block
-  static constexpr int WM = 64;    // rows of C a warp
-  static constexpr int WN = 64;    // columns of C a warp
-  static constexpr int ROW = 128;  // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = 64;           // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
-  static constexpr int STAGE_BYTES = (BM + BN) * ROW;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = 2 * STAGE_BYTES;
-  static_assert(ROWS % 8 == 0, "a thread's rows are alike for the swizzle");
+  static_assert(COPY_ROWS % 8 == 0, "all rows that a thread copies have the same row % 8");
 
   // [place]
-  // Byte of a tile at which chunk `chunk` (16 bytes along k) of row `row` lies: XOR with the row's number sends the same
-  // chunk of eight neighbouring rows to the eight different 16-byte columns of shared memory.
+  // Byte of a tile at which chunk `chunk` (16 bytes along k) of row `row` lies. The XOR with the row's number sends the
+  // same chunk of eight neighbouring rows to the eight different 16-byte columns of shared memory.
   static constexpr __host__ __device__ int swizzle_128b(int row, int chunk) {
-    return row * ROW + (chunk ^ row % 8) * 16;
+    return row * BK_BYTES + (chunk ^ row % 8) * 16;
   }
   // [/place]
 };
 
-// The rungs after this one take it from common/layout.h, which the tests and the figures use: the same function.
+// The rungs after this one take it from common/layout.h, where the tests and the figures find it: it is the same
+// function.
 static_assert([] {
   for (int row = 0; row < Tile::BM; ++row)
     for (int chunk = 0; chunk < 8; ++chunk)
@@ -53,11 +56,12 @@ static_assert([] {
 }());
 
 template <Type type, class TC>
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, MMA_K_BYTES = Tile::MMA_K_BYTES, K_STEPS = Tile::K_STEPS;
   extern __shared__ __align__(16) unsigned char smem[];
 
   // 1. who am I
@@ -66,58 +70,62 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   const int block_col = blockIdx.x % tiles_n * BN;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored. k_tile is in bytes; the
-  // last one, which may be ragged, comes first.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
-  const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
+  // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
+  // at the end of K comes first; it may be ragged.
+  const int k_bytes = K * static_cast<int>(sizeof(T));
+  int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
+  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
 #pragma unroll
-  for (int i = 0; i < BM / ROWS; ++i)
+  for (int i = 0; i < BM / COPY_ROWS; ++i)
     gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
-            k_tile + copy_chunk * 16;
+                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
+            k_offset_bytes + copy_chunk * 16;
 #pragma unroll
-  for (int i = 0; i < BN / ROWS; ++i)
+  for (int i = 0; i < BN / COPY_ROWS; ++i)
     gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
-            k_tile + copy_chunk * 16;
-  float acc[WM / 16][WN / 8][4] = {};
+                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
+            k_offset_bytes + copy_chunk * 16;
+  float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 
-  // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
-  const uint32_t s_copy =
-      shared_address(smem) + Tile::swizzle_128b(copy_row, copy_chunk);  // ROWS rows on: the same chunk
-  const auto copy_tile = [&](int stage, int left) {
-    const int bytes = min(max(left, 0), 16);
+  // Copies this thread's 16-byte chunks of a k tile. `bytes_left` bytes of the row from the chunk's first byte on are
+  // inside the matrix; the rest of the chunk is filled with zeros. COPY_ROWS rows further down, the chunk has the same
+  // place in its row.
+  const uint32_t cp_async_dst = shared_address(smem) + Tile::swizzle_128b(copy_row, copy_chunk);
+  const auto copy_tile = [&](int write_stage, int bytes_left) {
+    const int copy_bytes = min(max(bytes_left, 0), 16);
 #pragma unroll
-    for (int i = 0; i < BM / ROWS; ++i, gA[i - 1] -= ROW)
-      cp_async_cg_16(s_copy + stage * Tile::STAGE_BYTES + i * ROWS * ROW, gA[i], bytes);
+    for (int i = 0; i < BM / COPY_ROWS; ++i, gA[i - 1] -= BK_BYTES)
+      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + i * COPY_ROWS * BK_BYTES, gA[i], copy_bytes);
 #pragma unroll
-    for (int i = 0; i < BN / ROWS; ++i, gB[i - 1] -= ROW)
-      cp_async_cg_16(s_copy + stage * Tile::STAGE_BYTES + (BM + i * ROWS) * ROW, gB[i], bytes);
+    for (int i = 0; i < BN / COPY_ROWS; ++i, gB[i - 1] -= BK_BYTES)
+      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + (BM + i * COPY_ROWS) * BK_BYTES, gB[i],
+                     copy_bytes);
     cp_async_commit_group();
   };
-  copy_tile(0, K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16);
-  int stage = 0;
+  copy_tile(0, k_bytes - k_offset_bytes - copy_chunk * 16);
+  int read_stage = 0;
 
   // [main-loop]
-  // 3. main loop
-  for (; k_tile >= 0; k_tile -= ROW) {
+  // 3. main loop: gmem -cp.async-> smem[read_stage ^ 1]     smem[read_stage] -loads-> registers -mma-> acc
+  for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
     cp_async_wait_group<0>();  // my copies have landed
-    __syncthreads();           // everyone's have, and everyone is done with the other stage
-    if (k_tile > 0) copy_tile(stage ^ 1, 16);
+    __syncthreads();           // everyone's have, and everyone has read the other stage
+    if (k_offset_bytes > 0) copy_tile(read_stage ^ 1, 16);
 
-    const unsigned char *const sA = smem + stage * Tile::STAGE_BYTES, *const sB = sA + BM * ROW;
+    const unsigned char *const sA = smem + read_stage * Tile::STAGE_BYTES, *const sB = sA + BM * BK_BYTES;
 #pragma unroll
-    for (int k = 0; k < ROW; k += 32) {  // bytes
-      uint32_t rA[WM / 16][4], rB[WN / 8][2];
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      uint32_t rA[WM / 16][4];  // [16 rows][words of this lane: mma_a]
+      uint32_t rB[WN / 8][2];   // [8 columns][words of this lane: mma_b]
 #pragma unroll
       for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
           const auto [row, word] = mma_a(lane, r);
           rA[i][r] = *reinterpret_cast<const uint32_t*>(
-              &sA[Tile::swizzle_128b(warp_row + i * 16 + row, k / 16 + word / 4) + word % 4 * 4]);
+              &sA[Tile::swizzle_128b(warp_row + i * 16 + row, k_step * MMA_K_BYTES / 16 + word / 4) + word % 4 * 4]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
@@ -125,18 +133,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
         for (int r = 0; r < 2; ++r) {
           const auto [col, word] = mma_b(lane, r);
           rB[j][r] = *reinterpret_cast<const uint32_t*>(
-              &sB[Tile::swizzle_128b(warp_col + j * 8 + col, k / 16 + word / 4) + word % 4 * 4]);
+              &sB[Tile::swizzle_128b(warp_col + j * 8 + col, k_step * MMA_K_BYTES / 16 + word / 4) + word % 4 * 4]);
         }
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i) Operand<type>::mma(acc[i][j], rA[i], rB[j]);
     }
-    stage ^= 1;
+    read_stage ^= 1;
   }
   // [/main-loop]
 
-  // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
+  // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
@@ -156,7 +164,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
         if (n + 2 <= N)
           store2(gC, d);
         else if (n < N)
-          *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
       }
     }
   }
@@ -189,7 +197,7 @@ const Registration registration{{
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

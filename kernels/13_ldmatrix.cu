@@ -1,16 +1,16 @@
-// 13_ldmatrix · four 8 x 16-byte matrices an instruction
+// 13_ldmatrix · four 8 x 16-byte matrices per instruction
 //
-// Idea              ldmatrix reads matrices of 8 rows of 16 bytes, four at once, and gives each lane the word that mma
-//                   wants of it. Each lane names one row: one chunk of the swizzle. It moves words, so TF32 may have
-//                   it as well.
-// Changed from 12   32 ldmatrix a k tile for 128 loads; two addresses a thread, computed before the loop, and an XOR
-//                   for each step along k, for which shared memory is aligned to 128 bytes; swizzle_128b() from
+// Idea              ldmatrix reads four matrices of 8 rows of 16 bytes at once and gives each lane the word of each
+//                   that mma needs. Each lane names one row: one chunk of the swizzle. ldmatrix moves words, so TF32
+//                   can use it, too.
+// Changed from 12   32 ldmatrix per k tile instead of 128 loads. Each thread computes two addresses before the loop; a
+//                   step along k is an XOR, for which shared memory is aligned to 128 bytes. swizzle_128b() comes from
 //                   common/layout.h
-// Expect            the same 192 wavefronts for the same mma, so no bound moves; but 233 instructions instead of 466,
-//                   and a load brings four times as much. If half of the waiting goes with them, 1.3 times as fast
-// Limiter now       waiting: for the first fragments of each step, at the barrier, and for the tile behind it
+// Expect            1.3 times 12, if half of the waiting goes: the same 192 wavefronts for the same mma, so no bound
+//                   moves; but 233 instructions instead of 466, and a load brings four times as much
+// Limiter now       waiting: for the first fragments of each step, at the barrier, and for the tile after it
 // New instructions  ldmatrix.sync.aligned.m8n8.x4.shared.b16
-// Limits            tf32 (truncated), bf16, f16; sm_80 with 64 KB of shared memory a block; any M, N, K; rows
+// Limits            tf32 (truncated), bf16, f16; sm_80 with 64 KB of shared memory per block; any M, N, K; rows
 //                   a multiple of 16 bytes
 // Run               ./run_all.sh run 13 4096 4096 4096 --type bf16
 // Read              docs/13_ldmatrix.md
@@ -26,24 +26,27 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;   // rows of C a block
-  static constexpr int BN = 128;   // columns of C a block
-  static constexpr int WM = 64;    // rows of C a warp
-  static constexpr int WN = 64;    // columns of C a warp
-  static constexpr int ROW = 128;  // bytes along k held at a time: 64 elements of 16 bits, 32 of TF32
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = 64;           // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
-  static constexpr int ROWS = THREADS / (ROW / 16);  // rows of A or B that the block loads at once, 16 bytes a thread
-  static constexpr int STAGE_BYTES = (BM + BN) * ROW;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = 2 * STAGE_BYTES;
-  static_assert(ROWS % 8 == 0, "a thread's rows are alike for the swizzle");
+  static_assert(COPY_ROWS % 8 == 0, "all rows that a thread copies have the same row % 8");
 };
 
 template <Type type, class TC>
-__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
+__global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, ROW = Tile::ROW, ROWS = Tile::ROWS;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, MMA_K_BYTES = Tile::MMA_K_BYTES, K_STEPS = Tile::K_STEPS;
   extern __shared__ __align__(128) unsigned char smem[];
 
   // 1. who am I
@@ -52,61 +55,69 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
   const int block_col = blockIdx.x % tiles_n * BN;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
-  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, ROW / 16);          // my first 16 bytes of a tile
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
-  // 2. set up. Past the last row or column, read the last one instead: nothing of it is stored. k_tile is in bytes; the
-  // last one, which may be ragged, comes first.
-  int k_tile = (K * static_cast<int>(sizeof(T)) - 1) / ROW * ROW;
-  const unsigned char *gA[BM / ROWS], *gB[BN / ROWS];
+  // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
+  // at the end of K comes first; it may be ragged.
+  const int k_bytes = K * static_cast<int>(sizeof(T));
+  int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
+  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
 #pragma unroll
-  for (int i = 0; i < BM / ROWS; ++i)
+  for (int i = 0; i < BM / COPY_ROWS; ++i)
     gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * ROWS, M - 1)) * lda) +
-            k_tile + copy_chunk * 16;
+                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
+            k_offset_bytes + copy_chunk * 16;
 #pragma unroll
-  for (int i = 0; i < BN / ROWS; ++i)
+  for (int i = 0; i < BN / COPY_ROWS; ++i)
     gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * ROWS, N - 1)) * ldb) +
-            k_tile + copy_chunk * 16;
-  float acc[WM / 16][WN / 8][4] = {};
+                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
+            k_offset_bytes + copy_chunk * 16;
+  float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 
-  // Rows are copied up to `left` bytes behind this thread's first, and filled with zeros from there on.
-  const uint32_t s_copy = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);  // ROWS rows on: the same chunk
-  const auto copy_tile = [&](int stage, int left) {
-    const int bytes = min(max(left, 0), 16);
+  // Copies this thread's 16-byte chunks of a k tile. `bytes_left` bytes of the row from the chunk's first byte on are
+  // inside the matrix; the rest of the chunk is filled with zeros. COPY_ROWS rows further down, the chunk has the same
+  // place in its row.
+  const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
+  const auto copy_tile = [&](int write_stage, int bytes_left) {
+    const int copy_bytes = min(max(bytes_left, 0), 16);
 #pragma unroll
-    for (int i = 0; i < BM / ROWS; ++i, gA[i - 1] -= ROW)
-      cp_async_cg_16(s_copy + stage * Tile::STAGE_BYTES + i * ROWS * ROW, gA[i], bytes);
+    for (int i = 0; i < BM / COPY_ROWS; ++i, gA[i - 1] -= BK_BYTES)
+      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + i * COPY_ROWS * BK_BYTES, gA[i], copy_bytes);
 #pragma unroll
-    for (int i = 0; i < BN / ROWS; ++i, gB[i - 1] -= ROW)
-      cp_async_cg_16(s_copy + stage * Tile::STAGE_BYTES + (BM + i * ROWS) * ROW, gB[i], bytes);
+    for (int i = 0; i < BN / COPY_ROWS; ++i, gB[i - 1] -= BK_BYTES)
+      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + (BM + i * COPY_ROWS) * BK_BYTES, gB[i],
+                     copy_bytes);
     cp_async_commit_group();
   };
-  copy_tile(0, K * static_cast<int>(sizeof(T)) - k_tile - copy_chunk * 16);
+  copy_tile(0, k_bytes - k_offset_bytes - copy_chunk * 16);
   // [addresses]
-  // The rows that this lane names to ldmatrix, at k = 0: four 8 x 16-byte matrices each of A (two down, two along k) and
-  // of B (two along k, two across). A step along k flips bits of the chunk, so it is an XOR here, too.
-  const uint32_t s_a = shared_address(smem) + swizzle_128b(warp_row + lane % 16, lane / 16);
-  const uint32_t s_b =
-      shared_address(smem) + BM * ROW + swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  // The rows that this lane names to ldmatrix, for k step 0 and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
+  // of A two down and two along k, of B two along k and two across. Another k step flips bits of the chunk's number, so
+  // it is an XOR of the address, too.
+  const uint32_t ldsm_a_addr = shared_address(smem) + swizzle_128b(warp_row + lane % 16, lane / 16);
+  const uint32_t ldsm_b_addr =
+      shared_address(smem) + BM * BK_BYTES + swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
   // [/addresses]
-  int stage = 0;
+  int read_stage = 0;
 
   // [main-loop]
-  // 3. main loop
-  for (; k_tile >= 0; k_tile -= ROW) {
+  // 3. main loop: gmem -cp.async-> smem[read_stage ^ 1]     smem[read_stage] -ldmatrix-> registers -mma-> acc
+  for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
     cp_async_wait_group<0>();  // my copies have landed
-    __syncthreads();           // everyone's have, and everyone is done with the other stage
-    if (k_tile > 0) copy_tile(stage ^ 1, 16);
+    __syncthreads();           // everyone's have, and everyone has read the other stage
+    if (k_offset_bytes > 0) copy_tile(read_stage ^ 1, 16);
 
-    const uint32_t sA = s_a + stage * Tile::STAGE_BYTES, sB = s_b + stage * Tile::STAGE_BYTES;
+    const uint32_t read_stage_bytes = read_stage * Tile::STAGE_BYTES;
 #pragma unroll
-    for (int k = 0; k < ROW; k += 32) {  // bytes
-      uint32_t rA[WM / 16][4], rB[WN / 16][4];
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      uint32_t rA[WM / 16][4];  // [16 rows][words of this lane: mma_a]
+      uint32_t rB[WN / 16][4];  // [16 columns][words of this lane: mma_b of the first 8 columns, then of the others]
 #pragma unroll
-      for (int i = 0; i < WM / 16; ++i) ldmatrix_x4(rA[i], (sA ^ k) + i * 16 * ROW);
+      for (int i = 0; i < WM / 16; ++i)
+        ldmatrix_x4(rA[i], ((ldsm_a_addr + read_stage_bytes) ^ k_step * MMA_K_BYTES) + i * 16 * BK_BYTES);
 #pragma unroll
-      for (int j = 0; j < WN / 16; ++j) ldmatrix_x4(rB[j], (sB ^ k) + j * 16 * ROW);
+      for (int j = 0; j < WN / 16; ++j)
+        ldmatrix_x4(rB[j], ((ldsm_b_addr + read_stage_bytes) ^ k_step * MMA_K_BYTES) + j * 16 * BK_BYTES);
 #pragma unroll
       for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
@@ -115,11 +126,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
           Operand<type>::mma(acc[i][j], rA[i], b);
         }
     }
-    stage ^= 1;
+    read_stage ^= 1;
   }
   // [/main-loop]
 
-  // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
+  // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
@@ -139,7 +150,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks an SM
         if (n + 2 <= N)
           store2(gC, d);
         else if (n < N)
-          *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
       }
     }
   }
@@ -159,7 +170,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "13",
     .name = "ldmatrix",
-    .idea = "four 8 x 16-byte matrices an instruction, for TF32 too",
+    .idea = "four 8 x 16-byte matrices per instruction, for TF32 too",
     .predecessor = "12",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
@@ -172,7 +183,7 @@ const Registration registration{{
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::ROW / Operand<type>::BYTES}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

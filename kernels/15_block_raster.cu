@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   uint32_t rA[2][WM / 16][4], rB[2][WN / 16][4];  // [parity of the step][16 rows of A or columns of B][word]
 
+  // [stream]
   // The copies run ahead of the mma: they have their own tile of C, and their own count of k tiles.
   int copy_c_tile = blockIdx.x, copy_k_tiles_left = k_tiles;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
@@ -130,6 +131,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       start_c_tile();
     }
   };
+  // [/stream]
   const auto copy = [&](uint32_t stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {

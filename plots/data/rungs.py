@@ -67,9 +67,9 @@ class Facts:
         raise InputError(f"there is no rung '{word}'; the nearest is {nearest(padded, self.rungs)}")
 
     def predecessor(self, stem: str) -> Rung | None:
-        """The rung that `stem` states as the one it changed; None for the first of its kind, or a kernel unknown here."""
+        """The rung that `stem` states as the one it changed; None for the first of its kind, or where one is unknown here."""
         stated = self.rungs[stem].predecessor if stem in self.rungs else ""
-        return self.find(stated) if stated else None
+        return next((rung for rung in self.rungs.values() if rung.number == stated), None)
 
     def idea(self, stem: str) -> str:
         """The idea of a rung; empty for a kernel unknown here."""

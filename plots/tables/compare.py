@@ -82,14 +82,11 @@ def _said(pair: Pair | None) -> list[str]:
 
 
 def verdict(found: list[Pair]) -> str:
-    """The largest difference of each ratio, and how many are more than noise, in one line."""
-    parts = []
-    for column, name in NAMES.items():
-        for kind, own in (("f32", [p for p in found if p.type == "f32"]), ("others", [p for p in found if p.type != "f32"])):
-            if own := [pair for pair in own if pair.column == column]:
-                worst = max(own, key=lambda pair: abs(pair.apart))
-                allowed = f"{100 * limit(worst.type, column):g} % allowed"
-                which = f"{worst.kernel} at {worst.shape}" + (f", {worst.type}" if kind == "others" else ", f32")
-                parts.append(f"{name} {100 * worst.apart:+.2f} % ({which}; {allowed})")
+    """The largest difference under each limit, and how many are more than noise, in one line."""
+    largest = {(pair.column, limit(pair.type, pair.column)): pair for pair in sorted(found, key=lambda pair: abs(pair.apart))}
+    parts = [
+        f"{NAMES[column]} {100 * pair.apart:+.2f} % ({pair.type}, {pair.kernel} at {pair.shape}; {100 * allowed:g} % allowed)"
+        for (column, allowed), pair in sorted(largest.items())
+    ]
     outside = sum(not pair.is_noise for pair in found)
     return f"Largest differences: {'; '.join(parts)}. {outside or 'None'} of {len(found)} outside the noise."

@@ -17,7 +17,7 @@ Profile = dict[str, Metrics]  # kernel -> its metrics
 
 
 def file_name(what: str, facts: Facts) -> str:
-    """The file that holds "bf16" (at 4096 cubed), "bf16@8192", or variants of a sweep: "sweep_14"."""
+    """The file that holds "bf16" (at 4096 cubed), "bf16@8192", or variants of a sweep: "sweep_16"."""
     if re.fullmatch(r"sweep_\w+", what):
         return f"profile_{what}.csv"
     parts = re.fullmatch(rf"({'|'.join(facts.types)})(?:@(\d+))?", what)

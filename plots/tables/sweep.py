@@ -3,13 +3,13 @@
 import csv
 from pathlib import Path
 
-from bench import sweep_14
+from bench import sweep_16
 from bench.sweep import SPILLS
 from plots.data.units import MISSING, Shape, kib, whole
 from plots.errors import InputError
 from plots.tables.grid import Grid
 
-VARIANTS = {"14": sweep_14.VARIANTS}
+VARIANTS = {"16": sweep_16.VARIANTS}
 AS_WRITTEN = "as_written"
 
 Row = dict[str, str]

@@ -80,8 +80,8 @@ def test_profile_reads_every_metric(ncu, tmp_path, monkeypatch, capsys):
 
 
 def test_profile_finds_a_variant_of_a_sweep_by_its_file():
-    program, names = profile.program_of("sweep_14/stages_2")
-    assert program == ["build/sweep_14/ladder"]
+    program, names = profile.program_of("sweep_16/stages_2")
+    assert program == ["build/sweep_16/ladder"]
     assert re.search(names, "_ZN46_GLOBAL__N__0123abcd_11_stages_2_cu_4567cdef4gemmEv")
     assert not re.search(names, "_ZN66_GLOBAL__N__0123abcd_31_block_128x128_twice_stages_2_cu_4567cdef4gemmEv")
 

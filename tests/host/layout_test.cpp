@@ -2,14 +2,20 @@
 #include "common/layout.h"
 
 #include "common/banks.h"
+#include "common/rung.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace ladder {
 namespace {
+
+/// Tiles of A and B of 09b to 13: rows of the tile, bytes and chunks of 16 bytes per row.
+constexpr int BM = 128, BK_BYTES = 128, CHUNKS = BK_BYTES / 16;
 
 /// A tile whose cells are counted as threads take them.
 struct Cover {
@@ -21,6 +27,41 @@ struct Cover {
   int columns;
   std::vector<int> times;
 };
+
+/// What a rung launches for its first type, whatever the size.
+Resources resources_of(const std::string& number) {
+  for (const Rung& rung : rungs())
+    if (rung.number == number) return rung.resources({.m = 256, .n = 256, .k = 256, .type = rung.types.front()});
+  ADD_FAILURE() << "no rung " << number;
+  return {};
+}
+
+// The tiles of which the tests below speak are those that the kernels launch.
+TEST(Tiles, AreThoseOfTheKernels) {
+  for (const auto& [number, tile] : {std::pair{"03", tile_03}, {"04", tile_04}}) {
+    const Resources launched = resources_of(number);
+    EXPECT_EQ(launched.tile.m, tile.BM) << number;
+    EXPECT_EQ(launched.tile.n, tile.BN) << number;
+    EXPECT_EQ(launched.threads, tile.threads()) << number;
+  }
+  for (const auto& [number, tile] : {std::pair{"05", tile_05}, {"06", tile_06}, {"06b", tile_06b}, {"07", tile_06}}) {
+    const Resources launched = resources_of(number);
+    EXPECT_EQ(launched.tile.m, tile.BM) << number;
+    EXPECT_EQ(launched.tile.n, tile.BN) << number;
+    EXPECT_EQ(launched.tile.k, tile.BK) << number;
+    EXPECT_EQ(launched.threads, tile.threads()) << number;
+  }
+  const Resources of_08 = resources_of("08");
+  EXPECT_EQ(of_08.tile.m, tile_08.BM);
+  EXPECT_EQ(of_08.tile.n, tile_08.BN);
+  EXPECT_EQ(of_08.tile.k, tile_08.BK);
+  EXPECT_EQ(of_08.threads, tile_08.threads());
+  for (const char* number : {"09b", "09c", "10", "10b", "11", "12", "13"}) {
+    const Resources launched = resources_of(number);
+    EXPECT_EQ(launched.tile.m, BM) << number;
+    EXPECT_EQ(launched.tile.k * 2, BK_BYTES) << number << ", whose first type has 16 bits";
+  }
+}
 
 struct Case {
   const char* rung;
@@ -35,12 +76,12 @@ class SharedTileTest : public testing::TestWithParam<Case> {};
 TEST_P(SharedTileTest, LoadsCoverEachTileOnce) {
   const SharedTile t = GetParam().tile;
   Cover a(t.BM, t.BK), b(t.BK, t.BN);
-  for (int thread = 0; thread < t.THREADS; ++thread) {
-    for (int pass = 0; pass < t.BM * t.BK / 4 / t.THREADS; ++pass) {
+  for (int thread = 0; thread < t.threads(); ++thread) {
+    for (int pass = 0; pass < t.BM * t.BK / 4 / t.threads(); ++pass) {
       const auto [m, k] = t.a_loaded(thread, pass);
       for (int i = 0; i < 4; ++i) a.take({m, k + i});
     }
-    for (int pass = 0; pass < t.BN * t.BK / 4 / t.THREADS; ++pass) {
+    for (int pass = 0; pass < t.BN * t.BK / 4 / t.threads(); ++pass) {
       const auto [k, n] = t.b_loaded(thread, pass);
       for (int i = 0; i < 4; ++i) b.take({k, n + i});
     }
@@ -52,7 +93,7 @@ TEST_P(SharedTileTest, LoadsCoverEachTileOnce) {
 TEST_P(SharedTileTest, ThreadTilesCoverTheBlockOnce) {
   const SharedTile t = GetParam().tile;
   Cover c(t.BM, t.BN);
-  for (int thread = 0; thread < t.THREADS; ++thread)
+  for (int thread = 0; thread < t.threads(); ++thread)
     for (int i = 0; i < t.TM; ++i)
       for (int j = 0; j < t.TN; ++j) c.take(t.result(thread, i, j));
   EXPECT_TRUE(c.once());
@@ -68,7 +109,7 @@ TEST_P(SharedTileTest, NoTwoElementsShareAWord) {
 
 TEST_P(SharedTileTest, FragmentsLieInFourConsecutiveAlignedWords) {
   const SharedTile t = GetParam().tile;
-  for (int thread = 0; thread < t.THREADS; ++thread) {
+  for (int thread = 0; thread < t.threads(); ++thread) {
     for (int k = 0; k < t.BK; ++k) {
       for (int i = 0; i < t.TM; ++i) {
         const int first = t.a_word(t.result(thread, i / 4 * 4, 0).row, k);
@@ -85,10 +126,10 @@ TEST_P(SharedTileTest, FragmentsLieInFourConsecutiveAlignedWords) {
 TEST_P(SharedTileTest, WavefrontsOfEveryAccess) {
   const Case& c = GetParam();
   const SharedTile& t = c.tile;
-  for (int warp = 0; warp < t.THREADS / 32; ++warp) {
-    for (int pass = 0; pass < t.BM * t.BK / 4 / t.THREADS; ++pass)
+  for (int warp = 0; warp < t.threads() / 32; ++warp) {
+    for (int pass = 0; pass < t.BM * t.BK / 4 / t.threads(); ++pass)
       for (int i = 0; i < 4; ++i) EXPECT_EQ(wavefronts(a_store(t, warp, pass, i)).count, c.a_store);
-    for (int pass = 0; pass < t.BN * t.BK / 4 / t.THREADS; ++pass)
+    for (int pass = 0; pass < t.BN * t.BK / 4 / t.threads(); ++pass)
       EXPECT_EQ(wavefronts(b_store(t, warp, pass)).count, c.b_store);
     for (int k = 0; k < t.BK; ++k) {
       for (int i = 0; i < t.TM; i += 4) {
@@ -120,13 +161,14 @@ TEST(Padding, OfFourMoreWordsNeverPartsAllFourLanes) {
   EXPECT_EQ(wavefronts(a_store(unaligned, 0, 0, 0)).count, 1);
 }
 
-TEST(RowMajor, ThreadTilesOf03CoverTheBlockOnce) {
-  Cover c(64, 64);
-  for (int thread = 0; thread < 512; ++thread) {
-    const auto [row, col] = thread_tile(thread, 64, 8, 1);
-    for (int i = 0; i < 8; ++i) c.take({row + i, col});
+TEST(ThreadTile, CoversTheBlockOnce) {
+  for (const ThreadTile& t : {tile_03, tile_04}) {
+    Cover c(t.BM, t.BN);
+    for (int thread = 0; thread < t.threads(); ++thread)
+      for (int i = 0; i < t.TM; ++i)
+        for (int j = 0; j < t.TN; ++j) c.take(t.result(thread, i, j));
+    EXPECT_TRUE(c.once());
   }
-  EXPECT_TRUE(c.once());
 }
 
 TEST(Wavefronts, ScalarAccess) {
@@ -202,19 +244,21 @@ TEST_P(Types, FragmentsAreThoseOfThePtxIsa) {
 INSTANTIATE_TEST_SUITE_P(MmaFragments, Types, testing::Values(1, 2),
                          [](const auto& each) { return each.param == 1 ? "Tf32" : "Of16Bits"; });
 
-// 09b to 11: rows of 128 bytes and a skew of 16, 36 words. 10b: rows of C of 136 floats.
+// 09b to 11: rows of sA and sB. 10b: rows of C of 136 floats.
 TEST(MmaFragments, AreLoadedFromSkewedRowsWithoutConflicts) {
+  const auto count = [](auto fragment, int r, int pitch) {
+    return wavefronts(warp_access(1,
+                                  [&](int lane) {
+                                    const auto [row, word] = fragment(lane, r);
+                                    return pitch_linear(row, word * 4, pitch) / 4;
+                                  }))
+        .count;
+  };
   for (int r = 0; r < 4; ++r) {
-    const auto a = [&](int pitch) {
-      return wavefronts(warp_access(1, [&](int lane) { return mma_a(lane, r).row * pitch + mma_a(lane, r).col; }))
-          .count;
-    };
-    EXPECT_EQ(a(36), 1);
-    EXPECT_EQ(a(32), 8) << "without the skew";
+    EXPECT_EQ(count(mma_a, r, BK_BYTES + SKEW_BYTES), 1);
+    EXPECT_EQ(count(mma_a, r, BK_BYTES), 8) << "without the skew";
   }
-  for (int r = 0; r < 2; ++r)
-    EXPECT_EQ(wavefronts(warp_access(1, [&](int lane) { return mma_b(lane, r).row * 36 + mma_b(lane, r).col; })).count,
-              1);
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(count(mma_b, r, BK_BYTES + SKEW_BYTES), 1);
   for (int r = 0; r < 4; r += 2)
     EXPECT_EQ(wavefronts(warp_access(2, [&](int lane) { return mma_c(lane, r).row * 136 + mma_c(lane, r).col; })).count,
               2);
@@ -343,9 +387,6 @@ TEST_P(ScratchOffset, IsWrittenAndReadWithoutConflicts) {
 
 INSTANTIATE_TEST_SUITE_P(Epilogue, ScratchOffset, testing::Values(32, 64, 128));
 
-/// A place in a tile of 128 rows of 128 bytes that is asked for by the row and the chunk of 16 bytes.
-constexpr int BM = 128, CHUNKS = 8;
-
 TEST(Swizzled, GivesEveryChunkAPlaceOfItsOwn) {
   Cover places(1, BM * CHUNKS);
   for (int row = 0; row < BM; ++row) {
@@ -380,7 +421,7 @@ TEST(Swizzled, FragmentsAreLoadedWithoutConflicts) {
 // 11, 12: a warp copies 16 bytes a lane, four rows of 8 chunks. Free of conflicts by banks with the skew as with the XOR;
 // but of 64 rows that a warp copies, 56 lie across two lines with the skew, and so chapter 12 counts 120 lines, not 64.
 TEST(Swizzled, CopiesAreWrittenWithoutConflictsAndByWholeLines) {
-  const auto skewed_chunk = [](int row, int chunk) { return skewed(row, chunk * 16); };
+  const auto skewed_chunk = [](int row, int chunk) { return pitch_linear(row, chunk * 16, BK_BYTES + SKEW_BYTES); };
   int lines_skewed = 0, lines_swizzled = 0;
   for (int first = 0; first < BM; first += 4) {
     const auto copy = [&](auto place) {

@@ -1,5 +1,6 @@
-"""Each rung says what STYLE asks of it, has a chapter, and can be compiled by the plain nvcc line that stands there."""
+"""Each rung says what STYLE asks of it and has a chapter; one is compiled by the plain nvcc line of the map."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -33,6 +34,26 @@ def chapter(source: Path) -> Path:
     return ROOT / field(source, "Read").split()[0]
 
 
+def prediction(document: Path) -> str:
+    """The sections of a chapter that predict: "The prediction", and those of its variants ("09b: tiles in shared memory")."""
+    sections = re.split(r"^## ", document.read_text(), flags=re.MULTILINE)[1:]
+    return "\n".join(text for text in sections if re.match(r".*prediction|\d\d[a-z]: ", text.splitlines()[0], re.IGNORECASE))
+
+
+def factors(text: str) -> set[str]:
+    """What a text predicts, each as "1.23 times 01" or "0.20 of cuBLAS"."""
+    found = re.findall(r"\b(\d+(?:\.\d+)?)\s+(times\s+\d\d[a-z]?\b|of\s+cuBLAS\b)", text)
+    return {f"{number} {' '.join(what.split())}" for number, what in found}
+
+
+def expected(source: Path) -> set[str]:
+    """What the field Expect of a header predicts."""
+    lines = header(source)
+    first = next(place for place, line in enumerate(lines) if line.startswith("// Expect "))
+    rest = itertools.takewhile(lambda line: line.startswith("//      "), lines[first + 1 :])
+    return factors(" ".join(line[2:].strip() for line in [lines[first], *rest]))
+
+
 def plain_lines(document: Path) -> list[str]:
     blocks = re.findall(r"^```\w*\n(.*?)^```", document.read_text(), flags=re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.splitlines() if line.startswith("nvcc ")]
@@ -58,6 +79,19 @@ def test_rung_has_a_chapter(source):
         assert document.stem == source.stem
     else:
         assert document.stem.startswith(number[:2]), f"{name} is a variant of {number[:2]}"
+
+
+@pytest.mark.parametrize("source", RUNGS, ids=by_stem)
+def test_header_expects_a_factor(source):
+    assert expected(source), "Expect says no '1.23 times 01' and no '0.20 of cuBLAS'"
+
+
+@pytest.mark.parametrize("document", sorted({chapter(source) for source in RUNGS}), ids=by_stem)
+def test_headers_expect_what_the_chapter_predicts(document):
+    """The chapter's predictions, in bold, are those of the headers of its rung and of the variants, to the digit."""
+    headers = set().union(*(expected(source) for source in RUNGS if chapter(source) == document))
+    bold = re.findall(r"\*\*(.+?)\*\*", prediction(document), flags=re.DOTALL)
+    assert set().union(*map(factors, bold)) == headers
 
 
 def plain_environment() -> dict[str, str]:

@@ -36,7 +36,7 @@ def test_both_values_their_difference_and_the_largest_at_the_end(folders, capsys
     assert said.count("| 4096³ |") == said.count("| 8192³ |") == len(synthetic.RATIOS) and "1024³" not in said
     assert "| 08_warp_tiling | 4096³ | 0.9999 | 1.0019 | +0.20 % | 1.0100 | 1.0100 | +0.00 % |" in said
     last = said.splitlines()[-1]
-    assert last.startswith("Largest differences: of cuBLAS in clocks +0.20 % (") and "f32; 0.3 % allowed)" in last
+    assert last.startswith("Largest differences: of cuBLAS in clocks +0.20 % (f32, ") and "; 0.3 % allowed)" in last
     assert last.endswith("None of 60 outside the noise.")
 
 

@@ -19,22 +19,22 @@ FACTORS = {"as_written": 0.8, "stages_2": 0.75, "again": 0.801, "warps_16_of_64x
 
 
 def rows():
-    made = [tensor_row(f"14_{name}", factor, SHAPE) for name, factor in FACTORS.items()]
+    made = [tensor_row(f"16_{name}", factor, SHAPE) for name, factor in FACTORS.items()]
     made = [row | {"flop_clk_sm": 3000 * factor} for row, factor in zip(made, FACTORS.values(), strict=True)]
-    return [row | {"protocol": "steady", SPILLS: 88 if "16" in row["kernel"] else 0} for row in made]
+    return [row | {"protocol": "steady", SPILLS: 88 if "warps_16" in row["kernel"] else 0} for row in made]
 
 
 @pytest.fixture
 def root(tmp_path):
     """A checkout of one chapter with a sweep, not recorded yet."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/14_multistage.md").write_text("<!-- generated: sweep 14 -->\n<!-- end generated -->\n")
+    (tmp_path / "docs/16_epilogue.md").write_text("<!-- generated: sweep 16 -->\n<!-- end generated -->\n")
     (tmp_path / "bench/recorded" / GPU).mkdir(parents=True)
     synthetic.write_program(tmp_path, synthetic.stated())
     return tmp_path
 
 
-def recorded(root, name="sweep_14.csv"):
+def recorded(root, name="sweep_16.csv"):
     return root / "bench/recorded" / GPU / name
 
 
@@ -47,7 +47,7 @@ def write(root, made):
 
 def rendered(root):
     assert main(["docs", "--root", str(root)]) == 0
-    return (root / "docs/14_multistage.md").read_text()
+    return (root / "docs/16_epilogue.md").read_text()
 
 
 def test_without_a_record_the_chapter_says_so(root):
@@ -61,9 +61,9 @@ def test_the_fastest_comes_first_and_the_one_of_the_file_is_bold(root):
     assert lines[0][2:] == ["registers", "smem KiB", "bf16 at 4096³, FLOP/clk/SM (of cuBLAS) |"]
     assert [line[0].lstrip("| ") for line in lines[2:]] == ["again", "**as_written**", "stages_2", "warps_16_of_64x32"]
     assert "| stages_2 | 2 stages | 128 | 16 | 2250 (0.625) |" in text
-    assert "| warps_16_of_64x32 | 64×32 a warp, 16 warps | 128 and 88 bytes spilled | 16 | 1800 (0.500) |" in text
-    assert "`bench/sweep_14.py`, steady protocol, on Synthetic GPU 9000, 2001-02-03" in text
-    assert f"recorded in `bench/recorded/{GPU}/sweep_14.csv`" in text
+    assert "| warps_16_of_64x32 | 64×32 per warp, 16 warps | 128 and 88 bytes spilled | 16 | 1800 (0.500) |" in text
+    assert "`bench/sweep_16.py`, steady protocol, on Synthetic GPU 9000, 2001-02-03" in text
+    assert f"recorded in `bench/recorded/{GPU}/sweep_16.csv`" in text
 
 
 def test_a_variant_that_was_not_timed_says_why(root):
@@ -82,7 +82,7 @@ def test_a_second_shape_is_a_second_column(root):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda row: row | {"kernel": "14_forgotten"}, "bench/sweep_14.py has no variant forgotten"),
+        (lambda row: row | {"kernel": "16_forgotten"}, "bench/sweep_16.py has no variant forgotten"),
         (lambda row: {name: value for name, value in row.items() if name != SPILLS}, "no column spill_bytes"),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_record_that_does_not_fit_is_one_line_and_status_2(root, capsys, chang
 
 
 def test_a_rung_without_variants_to_show_is_refused(root, capsys):
-    (root / "docs/14_multistage.md").write_text("<!-- generated: sweep 08 -->\n<!-- end generated -->\n")
+    (root / "docs/16_epilogue.md").write_text("<!-- generated: sweep 08 -->\n<!-- end generated -->\n")
     recorded(root, "sweep_08.csv").touch()
     assert main(["docs", "--root", str(root)]) == 2
     assert "no table of the variants of '08'" in capsys.readouterr().err
@@ -105,4 +105,4 @@ def test_the_configuration_in_the_file_is_the_winner():
     found = {row["kernel"]: sweep.per_clock(row) for row in sweep.read(recorded(ROOT))}
     twice = max(found[sweep.AS_WRITTEN], found["again"])  # one kernel, timed first and last: 0.7 % apart
     assert max(found.values()) < 1.01 * twice
-    assert set(found) == set(sweep.VARIANTS["14"])
+    assert set(found) == set(sweep.VARIANTS["16"])

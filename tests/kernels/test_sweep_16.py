@@ -1,11 +1,13 @@
-"""The table of bench/sweep_14.py fits the kernel that it varies. Compiles nothing."""
+"""The table of bench/sweep_16.py fits the kernel that it varies. Compiles nothing."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from bench import sweep, sweep_14
-from bench.sweep_14 import SWEEP, VARIANTS
+from bench import sweep, sweep_16
+from bench.sweep_16 import SWEEP, VARIANTS
+from plots.data import rungs
 
 SHARED_BYTES = 228 * 1024  # of an SM of sm_90; of each block's the system takes 1024
 
@@ -25,7 +27,8 @@ def test_variants_differ_in_more_than_their_names():
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_tile_keeps_what_the_kernel_takes_for_granted(name):
     text = SWEEP.varied(name)
-    bm, bn, wm, wn, stages = (int(re.search(rf" {of} = (\d+);", text)[1]) for of in ("BM", "BN", "WM", "WN", "STAGES"))
+    bn, wm, stages = (int(re.search(rf" {of} = (\d+);", text)[1]) for of in ("BN", "WM", "STAGES"))
+    bm, wn = map(int, re.search(r"using Large = TileConfig<(\d+), (\d+)>;", text).groups())
     threads = bm // wm * (bn // wn) * 32
     rows = threads // 8
     blocks = int(re.search(r"__launch_bounds__\(Tile::THREADS, (\d)\)", text)[1])
@@ -33,20 +36,19 @@ def test_a_tile_keeps_what_the_kernel_takes_for_granted(name):
     assert bm % rows == bn % rows == rows % 8 == 0  # a copy is of A or of B, and no row is left over
     assert wn % 32 == 0  # four lanes by 16 bytes of 16-bit results
     assert "TOGETHER = 16 / SIZE;" in text and all(2 * wn // (4 * size) % (16 // size) == 0 for size in (4, 8))
-    assert (rows % 32 == 0) == ("ROWS % 32 == 0 &&" in text) == ("permuted_column(i * ROWS" not in text)
-    assert ("COPY_STEPS = 4;" in text) == ("COPY_STEPS == STEPS" in text) == ("COPY_STEPS < STEPS" not in text)
+    assert (rows % 32 == 0) == ("COPY_ROWS % 32 == 0 &&" in text) == ("permuted_column(i * COPY_ROWS" not in text)
+    assert ("COPY_STEPS = 4;" in text) == ("COPY_STEPS == K_STEPS" in text) == ("COPY_STEPS < K_STEPS" not in text)
     fits = blocks * (stages * (bm + bn) * 128 + 1024) <= SHARED_BYTES
     assert fits != (name == "block_128x128_twice_stages_4")  # which shows what happens when it does not
-    assert (blocks == 2) == ("2 * sms" in text)
+    assert (blocks == 2) == ("2 * device_limits().sms" in text)
 
 
-def test_the_kernel_that_is_timed_is_found_by_its_name():
-    problem = (sweep.ROOT / "common/problem.h").read_text()
-    enum = re.search(r"enum class Type \{(.*?)\}", problem, re.DOTALL)[1]
-    assert re.findall(r"^\s*(\w+),", enum, re.MULTILINE) == sweep_14.TYPES
-    symbols = [f"gemmILN6ladder4TypeE{type}E{rest}EEvv" for type in (1, 2) for rest in ("fLb1", "fLb0", "6__halfLb0")]
-    assert sweep_14.timed(symbols, "bf16") == "gemmILN6ladder4TypeE2EfLb0EEvv"
-    assert sweep_14.timed(symbols[:1], "tf32") == "gemmILN6ladder4TypeE1EfLb1EEvv"
+def test_the_kernel_that_is_timed_is_found_by_its_name(monkeypatch):
+    monkeypatch.setattr(rungs, "of_checkout", lambda: SimpleNamespace(types=["f32", "tf32", "bf16"]))
+    tile = "gemmINS_10TileConfigILi256ELi64EEE"
+    symbols = [f"{tile}LN6ladder4TypeE{type}E{rest}EEvv" for type in (1, 2) for rest in ("fLb1", "fLb0", "6__halfLb0")]
+    assert sweep_16.timed(symbols, "bf16") == f"{tile}LN6ladder4TypeE2EfLb0EEvv"
+    assert sweep_16.timed(symbols[:1], "tf32") == f"{tile}LN6ladder4TypeE1EfLb1EEvv"
 
 
 def test_what_ptxas_says_is_read():
@@ -65,7 +67,7 @@ ptxas info    : Used 250 registers, used 1 barriers
 
 def test_spills_are_told_in_the_table(tmp_path, capsys):
     file = tmp_path / "ladder.csv"
-    row = "14_{},4096,0.5,ok,600000,128,147456\n"
+    row = "16_{},4096,0.5,ok,600000,128,147456\n"
     head = "kernel,m,ratio_cublas,status,gflops,registers,smem_bytes\n"
     file.write_text(head + row.format("as_written") + row.format("warps_16_of_64x32"))
     sweep.print_table(sweep.add_spills(file, {"as_written": 0, "warps_16_of_64x32": 88}))
