@@ -1,0 +1,71 @@
+"""Every rung on every GPU that the simulator describes: right, or waived with the reason."""
+
+import csv
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LADDER = ROOT / "build/bin/ladder"
+WAIVED = 77
+SHAPES = "129x136x72,64x256x40"  # edges of every tile; whole tiles
+GPUS = ("h200", "a100", "rtx4090", "rtx5090", "t4")
+
+
+def embeds_ptx_of_every_gpu() -> bool:
+    """A build for the GPU at hand holds code for that one alone."""
+    facts = ROOT / "build/generated/kernels.json"
+    return facts.exists() and any("75-virtual" in rung["architectures"] for rung in json.loads(facts.read_text()))
+
+
+pytestmark = [
+    pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here"),
+    pytest.mark.skipif(
+        not embeds_ptx_of_every_gpu(), reason="this build is for the GPU here; one without a GPU embeds PTX for all"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict:
+    listed = subprocess.run([LADDER, "--list", "--json"], capture_output=True, text=True, check=True)
+    return json.loads(listed.stdout)
+
+
+def runs_on(arch: str, sm: int) -> bool:
+    least, exact = re.fullmatch(r"sm_(\d+)(a?)", arch).groups()
+    return sm == int(least) if exact else sm >= int(least)
+
+
+def test_these_are_all_described_gpus():
+    done = subprocess.run([LADDER, "--sim", "--sim-gpu", "none"], capture_output=True, text=True)
+    assert f"--sim-gpu takes {', '.join(GPUS)}, got 'none'" in done.stderr
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_every_rung_is_right_or_waived_with_the_reason(gpu, facts, tmp_path):
+    arch = {rung["stem"]: rung["arch"] for rung in facts["rungs"]}
+    right = set()
+    for kind in (known["name"] for known in facts["types"]):
+        file = tmp_path / f"{kind}.csv"
+        arguments = ["--sim", "--sim-gpu", gpu, "--type", kind, "--check-only", "--shapes", SHAPES, "--ld-pad", "align"]
+        done = subprocess.run([LADDER, *arguments, "--csv", file], capture_output=True, text=True, timeout=600)
+        assert done.returncode in (0, WAIVED), done.stderr[-2000:]
+        with file.open(newline="") as lines:
+            for row in csv.DictReader(lines):
+                if row["status"] == "ok":
+                    assert runs_on(arch[row["kernel"]], int(row["sm"]))
+                    right.add((row["kernel"], kind))
+                else:
+                    assert row["status"] == "waived" and "needs " in row["reason"], row
+                    assert not runs_on(arch[row["kernel"]], int(row["sm"])) or kind in row["reason"] or "shared" in row["reason"]
+                sm = int(row["sm"])
+    # What the GPU has the instructions for does run: from sm_80 on, every type of a rung that its architecture allows.
+    expected = {(rung["stem"], kind) for rung in facts["rungs"] if runs_on(rung["arch"], sm) for kind in rung["types"]}
+    if sm >= 80:
+        assert right == expected
+    else:
+        assert {(stem, kind) for stem, kind in expected if kind in ("f32", "f16")} == right
