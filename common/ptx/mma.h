@@ -45,7 +45,7 @@ __device__ __forceinline__ void mma_m16n8k8_f32_tf32(float (&d)[4], const uint32
 /// cvt.rna.tf32.f32 d, a; rounds FP32 (as its bits) to the nearest TF32, ties away from zero; the lowest 13 bits of the result are 0.
 __device__ __forceinline__ uint32_t cvt_rna_tf32_f32(uint32_t a) {
   uint32_t d;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(d) : "f"(__uint_as_float(a)));
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(d) : "f"(__builtin_bit_cast(float, a)));
   return d;
 }
 
