@@ -136,17 +136,20 @@ auto visit(Set set, Type type, Out out, F&& f) {
 
 /// The row of a type, for code that knows it only at run time.
 struct TypeFacts {
+  const char* name;
   int bytes;
   double roundoff, tiny, truncation;
   bool tensor;
   cudaDataType_t cuda;
   Arithmetic arithmetic;
 };
+template <Type type>
+constexpr TypeFacts facts() {
+  using O = Operand<type>;
+  return {O::NAME, O::BYTES, O::ROUNDOFF, O::TINY, O::TRUNCATION, O::TENSOR, O::CUDA, O::ARITHMETIC};
+}
 inline TypeFacts facts(Type type) {
-  return visit(AllTypes{}, type, [&]<Type row>() {
-    using O = Operand<row>;
-    return TypeFacts{O::BYTES, O::ROUNDOFF, O::TINY, O::TRUNCATION, O::TENSOR, O::CUDA, O::ARITHMETIC};
-  });
+  return visit(AllTypes{}, type, [&]<Type row>() { return facts<row>(); });
 }
 
 inline int operand_bytes(Type type) { return facts(type).bytes; }  ///< of an element of A and B

@@ -1,4 +1,6 @@
+#ifndef FMT_HEADER_ONLY
 #define FMT_HEADER_ONLY  // here, and nowhere else in the harness
+#endif
 #include <fmt/format.h>
 
 #include "common/harness/text.h"
