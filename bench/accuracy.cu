@@ -9,7 +9,7 @@
 //   rms      root mean square of the errors, relative to that of the exact results
 //   shrink   by how much results are too small: the regression of the errors on the exact results, sign turned
 //   largest  largest error of an element relative to its sum of |a b|, as the harness's check has it
-//   bound    what the check allows of FP32 sums (common/harness/bound.h)
+//   bound    what the check allows of FP32 sums (common/harness/check/bound.h)
 //   device   GPU or simulator
 // Errors are against FP64 products of the operands as they lie in memory: of TF32, before they are rounded or cut.
 #include <cuda_fp16.h>
@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/bound.h"
+#include "common/harness/check/bound.h"
 #include "common/harness/device.h"
 #include "common/harness/error.h"
 #include "common/harness/operands.h"

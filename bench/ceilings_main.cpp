@@ -1,14 +1,13 @@
 // bin/ceilings [--device N] [--csv FILE]: measures the ceilings, prints them, and writes them to a new FILE.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>
 #include <optional>
 
-#include "bench/ceilings.h"
 #include "common/harness/csv.h"
 #include "common/harness/error.h"
+#include "common/harness/text.h"
+#include "common/harness/timing/ceilings.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Measures what this GPU can do at most: FP32 FMA, mma.sync, DRAM, L2 and shared-memory bandwidth.");
@@ -19,10 +18,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    ladder::print(stdout, "{}", app.help());
     return ladder::exit_ok;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "ceilings: {}\n", error.what());
+    ladder::print(stderr, "ceilings: {}\n", error.what());
     return ladder::exit_usage;
   }
   try {
@@ -31,23 +30,19 @@ int main(int argc, char** argv) {
     std::optional<ladder::CsvFile> csv;
     if (!path.empty()) csv.emplace(path, ladder::ceiling_columns());
     for (const ladder::Ceiling& ceiling : ladder::measure_ceilings(device)) {
-      fmt::print("{:16} {:10.0f} {}\n", ceiling.name, ceiling.value, ceiling.unit);
+      ladder::print(stdout, "{:16} {:10.0f} {}\n", ceiling.name, ceiling.value, ceiling.unit);
       if (csv)
-        csv->append({{"name", ceiling.name},
-                     {"value", fmt::format("{:.1f}", ceiling.value)},
-                     {"unit", ceiling.unit},
-                     {"gpu", device.name},
-                     {"utc", ladder::utc_now()},
-                     {"commit", ladder::build_commit()}});
+        csv->append({ceiling.name, ladder::formatted("{:.1f}", ceiling.value), ceiling.unit, device.name,
+                     ladder::utc_now(), ladder::build_commit()});
     }
   } catch (const ladder::UsageError& error) {
-    fmt::print(stderr, "ceilings: {}\n", error.what());
+    ladder::print(stderr, "ceilings: {}\n", error.what());
     return ladder::exit_usage;
   } catch (const ladder::Waived& error) {
-    fmt::print(stderr, "ceilings: {}\n", error.what());
+    ladder::print(stderr, "ceilings: {}\n", error.what());
     return ladder::exit_waived;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "ceilings: {}\n", error.what());
+    ladder::print(stderr, "ceilings: {}\n", error.what());
     return ladder::exit_wrong;
   }
   return ladder::exit_ok;

@@ -1,7 +1,9 @@
 #include "common/harness/blas.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "common/harness/error.h"
 #include "common/rung.h"
@@ -11,22 +13,18 @@ namespace {
 
 constexpr size_t workspace_bytes = 64 << 20;
 
-cudaDataType_t operand_type(Type type) {
-  return type == Type::bf16 ? CUDA_R_16BF : type == Type::f16 ? CUDA_R_16F : CUDA_R_32F;
-}
-cudaDataType_t result_type(Type type, Out out) { return out == Out::f32 ? CUDA_R_32F : operand_type(type); }
+cudaDataType_t result_type(Type type, Out out) { return out == Out::f32 ? CUDA_R_32F : facts(type).cuda; }
 
 cublasComputeType_t compute_type(Type type) {
-  switch (type) {
-    case Type::f32:
+  switch (facts(type).arithmetic) {
+    case Arithmetic::fp32:
+      return CUBLAS_COMPUTE_32F;
+    case Arithmetic::fp32_only:
       return CUBLAS_COMPUTE_32F_PEDANTIC;
-    case Type::tf32:
+    case Arithmetic::tf32:
       return CUBLAS_COMPUTE_32F_FAST_TF32;
-    case Type::bf16:
-    case Type::f16:
-      break;
   }
-  return CUBLAS_COMPUTE_32F;
+  throw std::logic_error("no such arithmetic");
 }
 
 cublasOperation_t operation_b(LayoutB layout) { return layout == LayoutB::row_major ? CUBLAS_OP_N : CUBLAS_OP_T; }
@@ -42,11 +40,12 @@ void Blas::reference(const Problem& p) const { run(p, CUBLAS_COMPUTE_32F_PEDANTI
 void Blas::run(const Problem& p, cublasComputeType_t compute) const {
   cublas_check(cublasSetStream(handle_, p.stream));
   cublas_check(cublasGemmEx(handle_, operation_b(p.layout_b), CUBLAS_OP_N, p.n, p.m, p.k, &p.alpha, p.b,
-                            operand_type(p.type), p.ldb, p.a, operand_type(p.type), p.lda, &p.beta, p.c,
+                            facts(p.type).cuda, p.ldb, p.a, facts(p.type).cuda, p.lda, &p.beta, p.c,
                             result_type(p.type, p.out), p.ldc, compute, CUBLAS_GEMM_DEFAULT));
 }
 
-BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream) : workspace_(workspace_bytes) {
+BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream, const LtChoice* known)
+    : workspace_(workspace_bytes) {
   const Problem p = operands.problem(0, alpha, beta, stream);
   cublas_check(cublasLtCreate(&handle_));
   cublas_check(cublasLtMatmulDescCreate(&matmul_, compute_type(p.type), CUDA_R_32F));
@@ -55,10 +54,15 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   // Column-major views; B is the first operand, as in Blas::run.
   const bool row_major = p.layout_b == LayoutB::row_major;
   cublas_check(
-      cublasLtMatrixLayoutCreate(&b_, operand_type(p.type), row_major ? p.n : p.k, row_major ? p.k : p.n, p.ldb));
-  cublas_check(cublasLtMatrixLayoutCreate(&a_, operand_type(p.type), p.k, p.m, p.lda));
+      cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, row_major ? p.n : p.k, row_major ? p.k : p.n, p.ldb));
+  cublas_check(cublasLtMatrixLayoutCreate(&a_, facts(p.type).cuda, p.k, p.m, p.lda));
   cublas_check(cublasLtMatrixLayoutCreate(&c_, result_type(p.type, p.out), p.n, p.m, p.ldc));
 
+  choice_ = known ? *known : fastest(p);
+}
+
+/// One timed run of each algorithm finds the few worth measuring: run-to-run noise is far below the spread of algorithms.
+LtChoice BlasLt::fastest(const Problem& p) const {
   cublasLtMatmulPreference_t preference;
   cublas_check(cublasLtMatmulPreferenceCreate(&preference));
   cublas_check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -70,7 +74,6 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS) found = 0;  // no algorithm for this shape: not available()
 
-  // One timed run of each finds the few worth measuring: run-to-run noise is far below the spread of algorithms.
   std::vector<std::pair<float, cublasLtMatmulAlgo_t>> timed;
   for (int i = 0; i < found; ++i)
     if (offers[i].state == CUBLAS_STATUS_SUCCESS) timed.emplace_back(time_ms(p, offers[i].algo, 1), offers[i].algo);
@@ -79,7 +82,7 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   if (timed.size() > 4) timed.resize(4);
   for (auto& [ms, algorithm] : timed) ms = time_ms(p, algorithm, 7);
   std::sort(timed.begin(), timed.end(), by_time);
-  for (const auto& [ms, algorithm] : timed) algorithms_.push_back(algorithm);
+  return timed.empty() ? LtChoice() : timed.front().second;
 }
 
 BlasLt::~BlasLt() {

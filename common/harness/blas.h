@@ -4,7 +4,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
-#include <vector>
+#include <optional>
 
 #include "common/harness/operands.h"
 #include "common/problem.h"
@@ -30,28 +30,34 @@ class Blas {
   cublasHandle_t handle_ = nullptr;
 };
 
+/// The algorithm that BlasLt found to be the fastest; nothing where cuBLASLt offers none for a shape.
+using LtChoice = std::optional<cublasLtMatmulAlgo_t>;
+
 /// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed.
 class BlasLt {
  public:
-  /// Tries every algorithm on the operands' first set. C of that set holds results of it afterwards.
-  BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream);
+  /// Tries every algorithm on the operands' first set, unless the choice is known from before. C of that set holds results of
+  /// it afterwards.
+  BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream, const LtChoice* known = nullptr);
   ~BlasLt();
   BlasLt(const BlasLt&) = delete;
   BlasLt& operator=(const BlasLt&) = delete;
 
-  bool available() const { return !algorithms_.empty(); }
+  bool available() const { return choice_.has_value(); }
+  const LtChoice& choice() const { return choice_; }
 
   /// Runs the fastest algorithm. Shape, type, layout and leading dimensions must be those of the constructor.
-  void gemm(const Problem& p) const { run(p, algorithms_.front()); }
+  void gemm(const Problem& p) const { run(p, *choice_); }
 
  private:
   void run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const;
+  LtChoice fastest(const Problem& p) const;
   float time_ms(const Problem& p, const cublasLtMatmulAlgo_t& algorithm, int runs) const;
   cublasLtHandle_t handle_ = nullptr;
   cublasLtMatmulDesc_t matmul_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
   DeviceBuffer workspace_;
-  std::vector<cublasLtMatmulAlgo_t> algorithms_;  // fastest first
+  LtChoice choice_;
 };
 
 }  // namespace ladder

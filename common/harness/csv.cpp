@@ -1,8 +1,5 @@
 #include "common/harness/csv.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +8,7 @@
 #include <stdexcept>
 
 #include "common/harness/error.h"
+#include "common/harness/text.h"
 
 namespace ladder {
 namespace {
@@ -43,9 +41,9 @@ std::vector<std::string> split_csv_line(const std::string& line) {
   return fields;
 }
 
-CsvFile::CsvFile(const std::string& path, std::vector<std::string> columns)
-    : path_(path), columns_(std::move(columns)) {
-  const std::string header = fmt::format("{}", fmt::join(columns_, ","));
+CsvFile::CsvFile(const std::string& path, const std::vector<std::string>& columns)
+    : path_(path), columns_(columns.size()) {
+  const std::string header = joined(columns, ",");
   std::error_code ignored;  // what cannot be made here cannot be opened below, which says why
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
@@ -58,21 +56,18 @@ CsvFile::CsvFile(const std::string& path, std::vector<std::string> columns)
   }
   const size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
   file_ = std::fopen(path.c_str(), "a");
-  if (!file_) throw UsageError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
+  if (!file_) throw UsageError(formatted("cannot write '{}': {}", path, std::strerror(errno)));
 
   std::stringstream lines(text.substr(0, whole));
   std::string line;
   if (whole > 0) {
     std::getline(lines, line);
-    if (line != header) throw UsageError(fmt::format("'{}' holds other columns; choose another file", path));
+    if (line != header) throw UsageError(formatted("'{}' holds other columns; choose another file", path));
     while (std::getline(lines, line)) {
-      const std::vector<std::string> fields = split_csv_line(line);
-      if (fields.size() != columns_.size())
-        throw UsageError(fmt::format("'{}' has a line of {} fields where {} belong: {}", path, fields.size(),
-                                     columns_.size(), line));
-      Row row;
-      for (size_t i = 0; i < fields.size(); ++i) row[columns_[i]] = fields[i];
-      rows_.push_back(row);
+      rows_.push_back(split_csv_line(line));
+      if (rows_.back().size() != columns_)
+        throw UsageError(
+            formatted("'{}' has a line of {} fields where {} belong: {}", path, rows_.back().size(), columns_, line));
     }
   }
   if (whole < text.size()) std::filesystem::resize_file(path, whole);
@@ -86,15 +81,13 @@ CsvFile::~CsvFile() {
   if (file_) std::fclose(file_);
 }
 
-void CsvFile::append(const Row& row) {
-  std::vector<std::string> fields;
-  for (const std::string& column : columns_) {
-    const auto field = row.find(column);
-    fields.push_back(field == row.end() ? "" : quoted(field->second));
-  }
-  const std::string line = fmt::format("{}\n", fmt::join(fields, ","));
+void CsvFile::append(const std::vector<std::string>& fields) {
+  if (fields.size() != columns_) throw std::logic_error("a row has a field per column");
+  std::vector<std::string> text;
+  for (const std::string& field : fields) text.push_back(quoted(field));
+  const std::string line = joined(text, ",") + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
-    throw std::runtime_error(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
+    throw std::runtime_error(formatted("cannot write '{}': {}", path_, std::strerror(errno)));
 }
 
 }  // namespace ladder

@@ -2,7 +2,6 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
-#include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include <chrono>
@@ -12,22 +11,23 @@
 
 #include "common/harness/error.h"
 #include "common/harness/json.h"
-#include "common/harness/nvml.h"
 #include "common/harness/simulator.h"
+#include "common/harness/text.h"
+#include "common/harness/timing/nvml.h"
 #include "common/rung.h"
 
 namespace ladder {
 namespace {
 
 /// 13000 -> "13.0", the runtime's and the driver's way of counting.
-std::string cuda_version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+std::string cuda_version(int number) { return formatted("{}.{}", number / 1000, number % 1000 / 10); }
 
 std::string cublas_version() {
   int major = 0, minor = 0, patch = 0;
   cublas_check(cublasGetProperty(MAJOR_VERSION, &major));
   cublas_check(cublasGetProperty(MINOR_VERSION, &minor));
   cublas_check(cublasGetProperty(PATCH_LEVEL, &patch));
-  return fmt::format("{}.{}.{}", major, minor, patch);
+  return formatted("{}.{}.{}", major, minor, patch);
 }
 
 /// The value of the first line of `path` that begins with `key` and a colon; "" without one.
@@ -44,10 +44,10 @@ Device open_device(int index) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0)
-    throw Waived(fmt::format(
-        "no GPU here: {}", count == 0 && status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status)));
+    throw Waived(formatted("no GPU here: {}",
+                           count == 0 && status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status)));
   if (index < 0 || index >= count)
-    throw UsageError(fmt::format("--device takes a number from 0 to {}, got {}", count - 1, index));
+    throw UsageError(formatted("--device takes a number from 0 to {}, got {}", count - 1, index));
   cuda_check(cudaSetDevice(index));
   cuda_check(cudaFree(nullptr));  // creates the context, so that a failing GPU shows here
 
@@ -60,6 +60,8 @@ Device open_device(int index) {
   device.index = index;
   device.simulated = on_simulator();
   device.name = properties.name;
+  for (int byte = 0; byte < 4; ++byte)
+    device.id += formatted("{:02x}", static_cast<unsigned char>(properties.uuid.bytes[byte]));
   device.sm = properties.major * 10 + properties.minor;
   device.sm_count = properties.multiProcessorCount;
   device.smem_block_bytes = properties.sharedMemPerBlockOptin;
@@ -98,25 +100,26 @@ void write_environment(const std::string& path, const Device& device, const std:
   const Nvml nvml(device.pci_bus_id);
   utsname host;
   uname(&host);
-  const auto number = [](std::optional<double> value) { return value ? fmt::format("{}", *value) : "null"; };
+  const auto number = [](std::optional<double> value) { return value ? formatted("{}", *value) : "null"; };
   std::ofstream file(path);
   file << "{\n"
-       << fmt::format("  \"gpu\": {},\n", json_string(device.name)) << fmt::format("  \"sm\": {},\n", device.sm)
-       << fmt::format("  \"sm_count\": {},\n", device.sm_count) << fmt::format("  \"l2_bytes\": {},\n", device.l2_bytes)
-       << fmt::format("  \"memory_bytes\": {},\n", device.memory_bytes)
-       << fmt::format("  \"max_sm_clock_mhz\": {},\n", number(nvml.max_sm_clock_mhz()))
-       << fmt::format("  \"power_limit_w\": {},\n", number(nvml.power_limit_w()))
-       << fmt::format("  \"driver\": {},\n", json_string(device.driver))
-       << fmt::format("  \"cuda\": {},\n", json_string(device.cuda))
-       << fmt::format("  \"cublas\": {},\n", json_string(device.cublas))
-       << fmt::format("  \"host_cpu\": {},\n", json_string(first_value("/proc/cpuinfo", "model name")))
-       << fmt::format("  \"host_threads\": {},\n", std::thread::hardware_concurrency())
-       << fmt::format("  \"os\": {},\n", json_string(fmt::format("{} {}", host.sysname, host.release)))
-       << fmt::format("  \"commit\": {},\n", json_string(build_commit()))
-       << fmt::format("  \"utc\": {},\n", json_string(utc_now()))
-       << fmt::format("  \"command\": {}\n", json_string(command)) << "}\n";
+       << formatted("  \"gpu\": {},\n", json_string(device.name))
+       << formatted("  \"gpu_id\": {},\n", json_string(device.id)) << formatted("  \"sm\": {},\n", device.sm)
+       << formatted("  \"sm_count\": {},\n", device.sm_count) << formatted("  \"l2_bytes\": {},\n", device.l2_bytes)
+       << formatted("  \"memory_bytes\": {},\n", device.memory_bytes)
+       << formatted("  \"max_sm_clock_mhz\": {},\n", number(nvml.max_sm_clock_mhz()))
+       << formatted("  \"power_limit_w\": {},\n", number(nvml.power_limit_w()))
+       << formatted("  \"driver\": {},\n", json_string(device.driver))
+       << formatted("  \"cuda\": {},\n", json_string(device.cuda))
+       << formatted("  \"cublas\": {},\n", json_string(device.cublas))
+       << formatted("  \"host_cpu\": {},\n", json_string(first_value("/proc/cpuinfo", "model name")))
+       << formatted("  \"host_threads\": {},\n", std::thread::hardware_concurrency())
+       << formatted("  \"os\": {},\n", json_string(formatted("{} {}", host.sysname, host.release)))
+       << formatted("  \"commit\": {},\n", json_string(build_commit()))
+       << formatted("  \"utc\": {},\n", json_string(utc_now()))
+       << formatted("  \"command\": {}\n", json_string(command)) << "}\n";
   file.close();
-  if (!file) throw UsageError(fmt::format("--environment: cannot write '{}'", path));
+  if (!file) throw UsageError(formatted("--environment: cannot write '{}'", path));
 }
 
 }  // namespace ladder

@@ -10,6 +10,7 @@ struct Device {
   int index = 0;
   bool simulated = false;  ///< then there are no driver and no cuBLAS, and nothing can be timed
   std::string name;        ///< "NVIDIA H200"
+  std::string id;          ///< first 8 hexadecimal digits of its UUID: which one of this name
   int sm = 0;              ///< compute capability, 90 for sm_90
   int sm_count = 0;
   size_t smem_block_bytes = 0;  ///< shared memory that a block may ask for

@@ -34,7 +34,8 @@ struct Interrupted : std::runtime_error {
 
 void cublas_check(cublasStatus_t status, std::source_location where = std::source_location::current());
 
-/// From the first call on, Ctrl-C sets a flag instead of ending the process; a second Ctrl-C ends it.
+/// From the first call on, Ctrl-C sets a flag instead of ending the process; a second Ctrl-C ends it. Where whoever started this
+/// process has it ignore Ctrl-C, as a shell does with `program &` in a script, it goes on doing so.
 void catch_interrupts();
 
 /// Throws Interrupted once Ctrl-C has been pressed. Called between launches and rows.

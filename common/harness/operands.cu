@@ -1,14 +1,10 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <thrust/count.h>
-#include <thrust/execution_policy.h>
-#include <thrust/for_each.h>
-#include <thrust/iterator/counting_iterator.h>
+#include "common/harness/operands.h"
 
 #include <utility>
 
-#include "common/harness/operands.h"
+#include "common/harness/for_each_index.h"
 #include "common/rung.h"
+#include "common/types.h"
 
 namespace ladder {
 namespace {
@@ -42,79 +38,69 @@ __device__ inline float random_value(Init init, uint64_t bits) {
   return 0.0F;
 }
 
-/// Bits of a quiet NaN that no arithmetic produces: arithmetic NaNs on NVIDIA GPUs have all mantissa bits set.
-template <class T>
+/// Quiet NaNs that no arithmetic produces: arithmetic NaNs on NVIDIA GPUs have all mantissa bits set.
+template <size_t bytes>
 struct Pattern;
 template <>
-struct Pattern<uint32_t> {
-  static constexpr uint32_t guard = 0x7FC0BAD1, poison = 0x7FC0DEAD;
+struct Pattern<4> {
+  using Bits = uint32_t;
+  static constexpr Bits guard = 0x7FC0BAD1, poison = 0x7FC0DEAD;
 };
 template <>
-struct Pattern<uint16_t> {
-  static constexpr uint16_t guard = 0x7FD1, poison = 0x7FDE;  // a NaN as BF16 and as FP16
+struct Pattern<2> {
+  using Bits = uint16_t;
+  static constexpr Bits guard = 0x7FD1, poison = 0x7FDE;  // NaN as BF16 and as FP16
 };
+template <class Element>
+using PatternOf = Pattern<sizeof(Element)>;
 
-__device__ inline uint32_t to_bits(float value, Type) { return __float_as_uint(value); }
-__device__ inline uint16_t to_bits16(float value, Type type) {
-  return type == Type::bf16 ? __bfloat16_as_ushort(__float2bfloat16(value)) : __half_as_ushort(__float2half(value));
-}
-
-/// Element `index` of `sets` row-major matrices of `rows` x `cols` with leading dimension `ld`, `stride` apart.
-template <class Bits>
+/// Of `sets` row-major matrices of `rows` x `cols` with leading dimension `ld`, `stride` apart: what an element becomes.
+template <class Element>
 struct Fill {
-  Bits* data;
+  using Bits = typename PatternOf<Element>::Bits;
+  Element* data;
   size_t rows, cols, ld, stride;
   Init init;
   uint64_t seed;
-  Type type;
   Bits padding;
   bool poison;
   __device__ void operator()(size_t index) const {
-    const size_t set = index / (rows * ld), within = index % (rows * ld);
-    Bits& element = data[set * stride + within];
+    const size_t set = index / (rows * ld), within = index % (rows * ld), at = set * stride + within;
     if (within % ld >= cols)
-      element = padding;
+      reinterpret_cast<Bits*>(data)[at] = padding;
     else if (poison)
-      element = Pattern<Bits>::poison;
-    else if constexpr (sizeof(Bits) == 4)
-      element = to_bits(random_value(init, mix(seed, index)), type);
+      reinterpret_cast<Bits*>(data)[at] = PatternOf<Element>::poison;
     else
-      element = to_bits16(random_value(init, mix(seed, index)), type);
+      data[at] = from_float<Element>(random_value(init, mix(seed, index)));
   }
 };
 
-template <class Bits>
-void fill(const DeviceBuffer& buffer, size_t offset, size_t sets, size_t rows, size_t cols, size_t ld, size_t stride,
-          Init init, uint64_t seed, Type type, Bits padding, bool poison, cudaStream_t stream) {
-  const Fill<Bits> element{buffer.as<Bits>() + offset, rows, cols, ld, stride, init, seed, type, padding, poison};
-  thrust::for_each_n(thrust::cuda::par_nosync.on(stream), thrust::counting_iterator<size_t>(0), sets * rows * ld,
-                     element);
-}
-
-template <class Bits>
-struct GuardChanged {
-  const Bits* data;  // of the C matrix; guards lie before and after
+/// C of one set, with a guard before and one after; indices count from the first guard element.
+template <class Element>
+struct Guarded {
+  using Bits = typename PatternOf<Element>::Bits;
+  Bits* data;  // of C itself
   size_t rows, cols, ld;
-  __device__ bool operator()(size_t index) const {  // counted from the first guard element
-    const bool inside = index >= guard_elements && index < guard_elements + rows * ld;
-    if (inside && (index - guard_elements) % ld < cols) return false;
-    return *(data + index - guard_elements) != Pattern<Bits>::guard;
+  __device__ bool is_guard(size_t index) const {
+    return index < guard_elements || index >= guard_elements + rows * ld || (index - guard_elements) % ld >= cols;
   }
 };
-
-template <class Bits>
-struct FillGuard {
-  Bits* data;
-  size_t elements;  // of the C matrix, between the two guards
+template <class Element>
+struct FillGuard : Guarded<Element> {
   __device__ void operator()(size_t index) const {
-    *(data + index - guard_elements + (index < guard_elements ? 0 : elements)) = Pattern<Bits>::guard;
+    if (this->is_guard(index)) *(this->data + index - guard_elements) = PatternOf<Element>::guard;
+  }
+};
+template <class Element>
+struct CountChanged : Guarded<Element> {
+  unsigned long long* changed;
+  __device__ void operator()(size_t index) const {
+    if (this->is_guard(index) && *(this->data + index - guard_elements) != PatternOf<Element>::guard)
+      atomicAdd(changed, 1ULL);
   }
 };
 
 }  // namespace
-
-size_t operand_bytes(Type type) { return type == Type::f32 || type == Type::tf32 ? 4 : 2; }
-size_t result_bytes(Type type, Out out) { return out == Out::f32 ? 4 : operand_bytes(type); }
 
 DeviceBuffer::DeviceBuffer(size_t bytes) : bytes_(bytes) {
   if (bytes) cuda_check(cudaMalloc(&data_, bytes));
@@ -159,56 +145,65 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
   b_ = DeviceBuffer(sets * stride_b() * element);
   c_ = DeviceBuffer(sets * stride_c() * result_bytes(spec.type, spec.out));
 
-  const auto fill_operand = [&]<class Bits>(Bits nan, const DeviceBuffer& buffer, size_t rows, size_t cols, size_t ld,
-                                            size_t stride, uint64_t salt) {
-    fill<Bits>(buffer, 0, sets, rows, cols, ld, stride, spec.init, mix(spec.seed, salt), spec.type, nan, false,
-               nullptr);
-  };
-  if (element == 4) {
-    fill_operand(Pattern<uint32_t>::poison, a_, m, k, spec.lda(), stride_a(), 1);
-    fill_operand(Pattern<uint32_t>::poison, b_, row_major ? k : n, row_major ? n : k, spec.ldb(), stride_b(), 2);
-  } else {
-    fill_operand(Pattern<uint16_t>::poison, a_, m, k, spec.lda(), stride_a(), 1);
-    fill_operand(Pattern<uint16_t>::poison, b_, row_major ? k : n, row_major ? n : k, spec.ldb(), stride_b(), 2);
-  }
+  visit(AllTypes{}, spec.type, [&]<Type type>() {
+    using Element = typename Operand<type>::Element;
+    const auto fill = [&](const DeviceBuffer& buffer, size_t rows, size_t cols, size_t ld, size_t stride,
+                          uint64_t salt) {
+      for_each_index(sets * rows * ld, nullptr,
+                     Fill<Element>{buffer.as<Element>(), rows, cols, ld, stride, spec.init, mix(spec.seed, salt),
+                                   PatternOf<Element>::poison, false});
+    };
+    fill(a_, m, k, spec.lda(), stride_a(), 1);
+    fill(b_, row_major ? k : n, row_major ? n : k, spec.ldb(), stride_b(), 2);
+  });
   for (int set = 0; set < sets; ++set) fill_c(set, false, nullptr);
   cuda_check(cudaStreamSynchronize(nullptr));
 }
 
+Problem OperandSpec::problem(float alpha, float beta) const {
+  Problem p;
+  p.m = shape.m, p.n = shape.n, p.k = shape.k;
+  p.type = type, p.out = out, p.layout_b = layout_b;
+  p.alpha = alpha, p.beta = beta;
+  p.lda = lda(), p.ldb = ldb(), p.ldc = ldc();
+  return p;
+}
+
 Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream) const {
   const size_t element = operand_bytes(spec_.type), result = result_bytes(spec_.type, spec_.out);
-  Problem p;
-  p.m = spec_.shape.m, p.n = spec_.shape.n, p.k = spec_.shape.k;
-  p.type = spec_.type, p.out = spec_.out, p.layout_b = spec_.layout_b;
-  p.alpha = alpha, p.beta = beta;
+  Problem p = spec_.problem(alpha, beta);
   p.a = a_.as<char>() + set * stride_a() * element;
   p.b = b_.as<char>() + set * stride_b() * element;
   p.c = c_.as<char>() + (set * stride_c() + guard_elements) * result;
-  p.lda = spec_.lda(), p.ldb = spec_.ldb(), p.ldc = spec_.ldc();
   p.stream = stream;
   return p;
 }
 
 void Operands::fill_c(int set, bool poison, cudaStream_t stream) {
   const size_t m = spec_.shape.m, n = spec_.shape.n, ldc = spec_.ldc();
-  const auto run = [&]<class Bits>(Bits guard) {
-    const size_t offset = set * stride_c() + guard_elements;
-    fill<Bits>(c_, offset, 1, m, n, ldc, stride_c(), spec_.init, mix(spec_.seed, 3 + set), spec_.type, guard, poison,
-               stream);
-    thrust::for_each_n(thrust::cuda::par_nosync.on(stream), thrust::counting_iterator<size_t>(0), 2 * guard_elements,
-                       FillGuard<Bits>{c_.as<Bits>() + offset, m * ldc});
-  };
-  result_bytes(spec_.type, spec_.out) == 4 ? run(Pattern<uint32_t>::guard) : run(Pattern<uint16_t>::guard);
+  visit(AllTypes{}, spec_.type, spec_.out, [&]<Type type, class C>() {
+    C* const c = c_.as<C>() + set * stride_c() + guard_elements;
+    for_each_index(m * ldc, stream,
+                   Fill<C>{c, m, n, ldc, 0, spec_.init, mix(spec_.seed, 3 + set), PatternOf<C>::guard, poison});
+    for_each_index(m * ldc + 2 * guard_elements, stream,
+                   FillGuard<C>{{reinterpret_cast<typename PatternOf<C>::Bits*>(c), m, n, ldc}});
+  });
 }
 
 size_t Operands::guard_violations(int set, cudaStream_t stream) const {
   const size_t m = spec_.shape.m, n = spec_.shape.n, ldc = spec_.ldc();
-  const auto run = [&]<class Bits>(Bits) -> size_t {
-    const GuardChanged<Bits> changed{c_.as<Bits>() + set * stride_c() + guard_elements, m, n, ldc};
-    return thrust::count_if(thrust::cuda::par.on(stream), thrust::counting_iterator<size_t>(0),
-                            thrust::counting_iterator<size_t>(m * ldc + 2 * guard_elements), changed);
-  };
-  return result_bytes(spec_.type, spec_.out) == 4 ? run(uint32_t{}) : run(uint16_t{});
+  const DeviceBuffer changed(sizeof(unsigned long long));
+  cuda_check(cudaMemsetAsync(changed.as<void>(), 0, changed.bytes(), stream));
+  visit(AllTypes{}, spec_.type, spec_.out, [&]<Type type, class C>() {
+    using Bits = typename PatternOf<C>::Bits;
+    Bits* const c = c_.as<Bits>() + set * stride_c() + guard_elements;
+    for_each_index(m * ldc + 2 * guard_elements, stream,
+                   CountChanged<C>{{c, m, n, ldc}, changed.as<unsigned long long>()});
+  });
+  unsigned long long count = 0;
+  cuda_check(cudaMemcpyAsync(&count, changed.as<void>(), sizeof count, cudaMemcpyDeviceToHost, stream));
+  cuda_check(cudaStreamSynchronize(stream));
+  return count;
 }
 
 }  // namespace ladder

@@ -1,12 +1,12 @@
-// Device buffers of one problem shape, filled by Thrust.
+// Device buffers of one problem shape, and what fills them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "common/harness/shapes.h"
-#include "common/problem.h"
+#include "common/harness/cli/shapes.h"
+#include "common/types.h"
 
 namespace ladder {
 
@@ -16,9 +16,6 @@ enum class Init {
   integer,  ///< whole numbers from -4 to 4: sums are exact in FP32 up to K = 2^20
   zeros,
 };
-
-size_t operand_bytes(Type type);          ///< of an element of A and B
-size_t result_bytes(Type type, Out out);  ///< of an element of C
 
 /// Device memory that frees itself. Throws CudaError.
 class DeviceBuffer {
@@ -55,9 +52,12 @@ struct OperandSpec {
   int ldb() const { return padded(layout_b == LayoutB::row_major ? shape.n : shape.k, operand_bytes(type)); }
   int ldc() const { return padded(shape.n, result_bytes(type, out)); }
 
+  /// The problem without its data: all but the pointers.
+  Problem problem(float alpha, float beta) const;
+
  private:
-  int padded(int columns, size_t element_bytes) const {
-    const int vector = static_cast<int>(16 / element_bytes);
+  int padded(int columns, int element_bytes) const {
+    const int vector = 16 / element_bytes;
     return ld_pad == ld_align ? (columns + vector - 1) / vector * vector : columns + ld_pad;
   }
 };

@@ -2,7 +2,6 @@
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <sstream>
 
 #include "common/harness/error.h"
+#include "common/harness/text.h"
 
 namespace ladder {
 namespace {
@@ -41,16 +41,16 @@ std::string why_no_gpu() {
   if (status != cudaErrorInsufficientDriver) return "";
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return "no GPU here";
-  return fmt::format("this driver supports CUDA {}.{}, this program needs {}.{}", driver / 1000, driver % 1000 / 10,
-                     CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  return formatted("this driver supports CUDA {}.{}, this program needs {}.{}", driver / 1000, driver % 1000 / 10,
+                   CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
 std::string find_simulator(const std::string& why) {
   const fs::path build = this_program().parent_path().parent_path();  // wherever it was moved to
-  const fs::path library = build / "sim" / fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
+  const fs::path library = build / "sim" / formatted("libcudart.so.{}", CUDART_VERSION / 1000);
   if (!fs::exists(library))
-    throw Waived(fmt::format("{}, and the simulator is not built ({} is not there): it needs CUDA 13 and zstd.h", why,
-                             library.string()));
+    throw Waived(formatted("{}, and the simulator is not built ({} is not there): it needs CUDA 13 and zstd.h", why,
+                           library.string()));
   return library.string();
 }
 
@@ -60,10 +60,19 @@ void restart_on_simulator(const std::string& library, char* const* argv) {
   const std::string path = given ? given : "";
   if ((path + ":").starts_with(folder + ":"))
     throw std::runtime_error("the loader does not take the CUDA runtime from " + library);
-  setenv("LD_LIBRARY_PATH", path.empty() ? folder.c_str() : fmt::format("{}:{}", folder, path).c_str(), 1);
+  setenv("LD_LIBRARY_PATH", path.empty() ? folder.c_str() : formatted("{}:{}", folder, path).c_str(), 1);
   std::fflush(nullptr);
   execv(this_program().c_str(), argv);
-  throw std::runtime_error(fmt::format("cannot start {} again: {}", this_program().string(), std::strerror(errno)));
+  throw std::runtime_error(formatted("cannot start {} again: {}", this_program().string(), std::strerror(errno)));
+}
+
+const std::vector<std::string>& simulated_gpus() {
+  static const std::vector<std::string> gpus = {"h200", "a100", "rtx4090", "rtx5090", "t4"};
+  return gpus;
+}
+
+void choose_simulated_gpu(const std::string& gpu) {
+  if (!gpu.empty()) setenv("GEMM_LADDER_SIM_GPU", gpu.c_str(), 1);
 }
 
 void configure_simulator(const std::string& seed, const std::string& counts) {
@@ -72,7 +81,7 @@ void configure_simulator(const std::string& seed, const std::string& counts) {
   if (!seed.empty()) setenv("GEMM_LADDER_SIM_SEED", seed.c_str(), 1);
   if (counts.empty()) return;
   std::FILE* const file = std::fopen(counts.c_str(), "w");  // the simulator writes it when the program ends
-  if (!file) throw UsageError(fmt::format("--sim-counts: cannot write '{}': {}", counts, std::strerror(errno)));
+  if (!file) throw UsageError(formatted("--sim-counts: cannot write '{}': {}", counts, std::strerror(errno)));
   std::fclose(file);
   setenv("GEMM_LADDER_SIM_COUNTS", counts.c_str(), 1);
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "sim/launch_counts.h"
 
@@ -21,6 +22,12 @@ std::string find_simulator(const std::string& why);
 /// Starts this program anew, with the same command line, with `library` in the place of the CUDA runtime. Does not return;
 /// throws std::runtime_error where that does not work.
 [[noreturn]] void restart_on_simulator(const std::string& library, char* const* argv);
+
+/// The GPUs that the simulator describes, for --sim-gpu.
+const std::vector<std::string>& simulated_gpus();
+
+/// Has the simulator describe this one, before its first call; "": the one that it describes by itself.
+void choose_simulated_gpu(const std::string& gpu);
 
 /// Hands --sim-seed and --sim-counts to the simulator, before the first launch; empty: not given. From then on only
 /// count_launches() counts: the rung, and not the harness around it. Throws UsageError where the file cannot be written.

@@ -19,17 +19,6 @@ __device__ __forceinline__ void cp_async_cg_16(uint32_t smem, const void* global
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(smem), "l"(global), "r"(bytes) : "memory");
 }
 
-/// cp.async.ca.shared.global [smem], [global], 16;
-/// The same, and the line is kept in L1 too (.ca).
-__device__ __forceinline__ void cp_async_ca_16(uint32_t smem, const void* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(smem), "l"(global) : "memory");
-}
-
-/// cp.async.ca.shared.global [smem], [global], 16, bytes;
-__device__ __forceinline__ void cp_async_ca_16(uint32_t smem, const void* global, int bytes) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(smem), "l"(global), "r"(bytes) : "memory");
-}
-
 /// cp.async.commit_group;
 /// The thread's copies since the last commit become one group; a group may be empty.
 __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -11,14 +11,14 @@ namespace ladder {
 
 /// mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: two BF16 per word, the smaller k in the lower half.
 __device__ __forceinline__ void mma_m16n8k16_f32_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  __trap();
+#else
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-  __trap();
 #endif
 }
 
@@ -49,14 +49,14 @@ __device__ __forceinline__ void mma_m16n8k16_f16_f16(uint32_t (&d)[2], const uin
 
 /// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: one TF32 per word; its lowest 13 bits are ignored.
 __device__ __forceinline__ void mma_m16n8k8_f32_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  __trap();
+#else
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-  __trap();
 #endif
 }
 
@@ -64,10 +64,10 @@ __device__ __forceinline__ void mma_m16n8k8_f32_tf32(float (&d)[4], const uint32
 /// lowest 13 bits of the result are 0.
 __device__ __forceinline__ uint32_t cvt_rna_tf32_f32(uint32_t a) {
   uint32_t d = 0;
-#if __CUDA_ARCH__ >= 800
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(d) : "f"(__uint_as_float(a)));
-#else
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   __trap();
+#else
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(d) : "f"(__builtin_bit_cast(float, a)));
 #endif
   return d;
 }

@@ -4,9 +4,7 @@ import csv
 import os
 import re
 import shutil
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -181,30 +179,6 @@ def test_a_file_for_counts_that_cannot_be_written_is_a_usage_error():
     done = run("--sim", "8", "8", "8", "--kernels", "01", "--sim-counts", "/nowhere/counts.csv")
     assert done.returncode == USAGE
     assert "--sim-counts: cannot write '/nowhere/counts.csv'" in done.stderr
-
-
-def test_resume_skips_what_is_there(tmp_path):
-    simulate(tmp_path, "--shapes", "8x8x8", "--kernels", "01,02")
-    rows = simulate(tmp_path, "--shapes", "8x8x8,9x9x9", "--kernels", "01,02", "--resume")
-    assert [(row["kernel"][:2], row["m"]) for row in rows] == [("01", "8"), ("02", "8"), ("01", "9"), ("02", "9")]
-
-
-def test_interruption_keeps_rows_and_says_how_to_go_on(tmp_path):
-    file = tmp_path / "rows.csv"
-    program = subprocess.Popen(
-        [LADDER, "--sim", "--kernels", "01", "--shapes", "64x64x64,256x256x256,512x512x512,513x512x512", "--csv", file],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (not file.exists() or len(file.read_text().splitlines()) < 2):
-        time.sleep(0.05)
-    program.send_signal(signal.SIGINT)
-    error = program.communicate(timeout=120)[1]
-    assert program.returncode == 130
-    assert "--resume goes on from there" in error
-    with file.open(newline="") as lines:
-        kept = list(csv.DictReader(lines))
-    assert 1 <= len(kept) < 4 and all(row["status"] == "ok" for row in kept)
 
 
 def test_rows_of_a_gpu_and_of_the_simulator_are_not_mixed(tmp_path):

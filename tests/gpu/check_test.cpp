@@ -1,5 +1,5 @@
 // The check is able to fail: each planted fault is found, and the same kernel without one passes.
-#include "common/harness/check.h"
+#include "common/harness/check/check.h"
 
 #include <gmock/gmock.h>
 

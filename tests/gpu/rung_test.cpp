@@ -2,14 +2,13 @@
 // and at each shape a quarter of the cases, another one at the next.
 #include "common/rung.h"
 
-#include <fmt/format.h>
-
 #include <random>
 #include <utility>
 
 #include "common/harness/blas.h"
-#include "common/harness/check.h"
-#include "common/harness/options.h"
+#include "common/harness/check/check.h"
+#include "common/harness/cli/options.h"
+#include "common/harness/text.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace ladder {
@@ -57,7 +56,7 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
   size_t checked = 0, turn = 0;
   uint64_t seed = 100;
   const std::vector<Shape> shapes =
-      parse_shapes(fmt::format("{}/tests/shapes/{}.txt", GEMM_LADDER_SOURCE, device_->simulated ? "small" : "odd"));
+      parse_shapes(formatted("{}/tests/shapes/{}.txt", GEMM_LADDER_SOURCE, device_->simulated ? "small" : "odd"));
   for (const Shape& shape : shapes)
     for (const auto& [type, out] : types(rung))
       for (const Case& c : cases(rung)) {
@@ -66,16 +65,26 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
         const bool aligned = (spec.lda() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
                              (spec.ldb() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
                              (spec.ldc() * result_bytes(type, out)) % rung.row_align_bytes == 0;
-        if (!aligned) continue;
+        if (!aligned || !rung.refuses(spec.problem(c.alpha, c.beta)).empty()) continue;
         Operands operands(spec, 1);
         Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
         const CheckResult result = checker.check(rung.launch);
-        EXPECT_TRUE(result.passed) << fmt::format("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
-                                                  name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta,
-                                                  name(c.init), result.message);
+        EXPECT_TRUE(result.passed) << formatted("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
+                                                name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta,
+                                                name(c.init), result.message);
         ++checked;
       }
   EXPECT_GE(checked, device_->simulated ? shapes.size() : 40 * 6) << "too few cases were within the rung's alignment";
+}
+
+TEST_P(EveryRung, StatesWhatItTakes) {
+  const Rung& rung = rungs()[GetParam()];
+  for (const Type type : rung.types) {
+    const Resources resources = rung.resources({.m = 256, .n = 256, .k = 256, .type = type});
+    EXPECT_GT(resources.threads, 0);
+    EXPECT_EQ(resources.threads % 32, 0);
+    EXPECT_GT(resources.tile.m * resources.tile.n * resources.tile.k, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ladder, EveryRung, testing::Range<size_t>(0, rungs().size()),

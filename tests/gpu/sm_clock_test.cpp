@@ -1,5 +1,5 @@
 // The clock that the SMs count. On the simulator they count, too, but nanoseconds of a CPU.
-#include "common/harness/sm_clock.h"
+#include "common/harness/timing/sm_clock.h"
 
 #include <cmath>
 

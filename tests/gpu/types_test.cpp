@@ -1,11 +1,10 @@
 // The harness itself in every type, result and layout of B: cuBLAS and cuBLASLt stand in for kernels, so that a tensor-core
 // rung finds a check and baselines that work; and the two FP64 products, on the CPU and on the GPU, agree.
-#include <fmt/format.h>
-
 #include "common/harness/blas.h"
-#include "common/harness/check.h"
-#include "common/harness/host_product.h"
-#include "common/harness/options.h"
+#include "common/harness/check/check.h"
+#include "common/harness/check/host_product.h"
+#include "common/harness/cli/options.h"
+#include "common/harness/text.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace ladder {
@@ -72,7 +71,7 @@ TEST_P(EveryType, ProductsOfCpuAndGpuInFp64Agree) {
 
 std::vector<Combination> combinations() {
   std::vector<Combination> all;
-  for (const Type type : {Type::f32, Type::tf32, Type::bf16, Type::f16})
+  for (const Type type : AllTypes::list)
     for (const Out out : {Out::f32, Out::same})
       for (const LayoutB layout : {LayoutB::row_major, LayoutB::col_major}) all.push_back({type, out, layout});
   return all;
@@ -80,7 +79,7 @@ std::vector<Combination> combinations() {
 
 INSTANTIATE_TEST_SUITE_P(Harness, EveryType, testing::ValuesIn(combinations()), [](const auto& info) {
   const Combination& c = info.param;
-  return fmt::format("{}_{}_{}", name(c.type), name(c.out), c.layout_b == LayoutB::row_major ? "row" : "col");
+  return formatted("{}_{}_{}", name(c.type), name(c.out), c.layout_b == LayoutB::row_major ? "row" : "col");
 });
 
 }  // namespace

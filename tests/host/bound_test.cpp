@@ -1,5 +1,5 @@
 // The bound lets correct arithmetic pass, whatever the order of the sum, and nothing else.
-#include "common/harness/bound.h"
+#include "common/harness/check/bound.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "common/harness/check_device.h"
+#include "common/harness/check/check_device.h"
 
 namespace ladder {
 namespace {

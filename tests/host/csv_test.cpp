@@ -43,24 +43,25 @@ TEST(SplitCsvLine, KnowsQuotes) {
 TEST(CsvFile, WritesEachRowAtOnceAndReadsItBack) {
   const std::string path = fresh("rows.csv");
   CsvFile file(path, columns);
-  file.append({{"kernel", "01"}, {"reason", "odd, \"quoted\"\nlines"}});
+  file.append({"01", "", "odd, \"quoted\"\nlines"});
   EXPECT_EQ(content(path), "kernel,ms,reason\n01,,\"odd, \"\"quoted\"\" lines\"\n");  // before the file is closed
   const CsvFile again(path, columns);
   ASSERT_EQ(again.rows().size(), 1U);
-  EXPECT_EQ(again.rows()[0].at("reason"), "odd, \"quoted\" lines");
+  EXPECT_THAT(again.rows()[0], ElementsAre("01", "", "odd, \"quoted\" lines"));
+  EXPECT_THROW(file.append({"02", ""}), std::logic_error);
 }
 
 TEST(CsvFile, AppendsAndKeepsWhatIsThere) {
   const std::string path = fresh("append.csv");
-  CsvFile(path, columns).append({{"kernel", "01"}, {"ms", "1"}});
-  CsvFile(path, columns).append({{"kernel", "02"}, {"ms", "2"}});
+  CsvFile(path, columns).append({"01", "1", ""});
+  CsvFile(path, columns).append({"02", "2", ""});
   EXPECT_EQ(content(path), "kernel,ms,reason\n01,1,\n02,2,\n");
 }
 
 TEST(CsvFile, DropsOnlyTheRowThatAKilledRunLeftHalf) {
   const std::string path = fresh("killed.csv");
   std::ofstream(path) << "kernel,ms,reason\n01,1,\n02,";
-  CsvFile(path, columns).append({{"kernel", "03"}});
+  CsvFile(path, columns).append({"03", "", ""});
   EXPECT_EQ(content(path), "kernel,ms,reason\n01,1,\n03,,\n");
 }
 

@@ -1,4 +1,4 @@
-#include "common/harness/measure.h"
+#include "common/harness/timing/measure.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "bench/ceilings.h"
 #include "common/harness/error.h"
+#include "common/harness/timing/ceilings.h"
 
 namespace ladder {
 namespace {
@@ -22,6 +22,19 @@ TEST(Quantile, InterpolatesBetweenOrderStatistics) {
 TEST(Ratios, AreOfTheSameRound) {
   // The clock halves in the second round: both take twice as long, and the ratio does not move.
   EXPECT_EQ(ratios({2, 4, 2}, {1, 2, 1}), (std::vector<double>{2, 2, 2}));
+}
+
+TEST(Rounds, FillTheTimeThatAllSittingsShare) {
+  EXPECT_EQ(rounds_of({}, 1.0), 30);
+  EXPECT_EQ(rounds_of({}, 100.0), 20);
+  EXPECT_EQ(rounds_of({}, 10'000.0), 5);
+  EXPECT_EQ(rounds_of({.sittings = 5}, 1.0), 6);
+  EXPECT_EQ(rounds_of({.sittings = 5}, 100.0), 4);
+  EXPECT_EQ(rounds_of({.sittings = 5}, 10'000.0), 1);
+  EXPECT_EQ(rounds_of({.sittings = 3}, 10'000.0), 2);
+  EXPECT_EQ(rounds_of({.protocol = Protocol::steady}, 1.0), 5);
+  EXPECT_EQ(rounds_of({.protocol = Protocol::steady, .sittings = 3}, 1.0), 2);
+  EXPECT_EQ(rounds_of({.rounds = 7, .sittings = 5}, 1.0), 7) << "what is asked for is asked of each";
 }
 
 TEST(ColdSets, CoverTwiceTheL2WhereMemoryPermits) {
@@ -55,16 +68,17 @@ TEST(TimeFloor, NamesTheCeilingThatBinds) {
   const std::vector<Ceiling> ceilings = {{"fp32_fma", 60'000, "GFLOP/s"}, {"dram", 4'000, "GB/s"}};
   Problem p;
   p.m = p.n = p.k = 4096;
-  EXPECT_EQ(time_floor(ceilings, p).ceiling, "fp32_fma");
-  EXPECT_NEAR(time_floor(ceilings, p).ms, 2.0 * 4096 * 4096 * 4096 / 60e12 * 1e3, 1e-9);
+  const auto floor = [&] { return time_floor(ceilings, Unit::cuda_cores, p).value(); };
+  EXPECT_EQ(floor().ceiling, "fp32_fma");
+  EXPECT_NEAR(floor().ms, 2.0 * 4096 * 4096 * 4096 / 60e12 * 1e3, 1e-9);
   p.k = 1;  // writes C and reads next to nothing
-  EXPECT_EQ(time_floor(ceilings, p).ceiling, "dram");
-  EXPECT_NEAR(time_floor(ceilings, p).ms, 4.0 * (4096 + 4096 + 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
+  EXPECT_EQ(floor().ceiling, "dram");
+  EXPECT_NEAR(floor().ms, 4.0 * (4096 + 4096 + 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
   p.beta = 1.0F;  // reads C too
-  EXPECT_NEAR(time_floor(ceilings, p).ms, 4.0 * (4096 + 4096 + 2 * 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
+  EXPECT_NEAR(floor().ms, 4.0 * (4096 + 4096 + 2 * 4096.0 * 4096) / 4e12 * 1e3, 1e-9);
 }
 
-TEST(TimeFloor, TakesTheCeilingOfTheType) {
+TEST(TimeFloor, TakesTheCeilingOfUnitAndType) {
   const std::vector<Ceiling> ceilings = {{"fp32_fma", 60'000, "GFLOP/s"},
                                          {"mma_tf32", 300'000, "GFLOP/s"},
                                          {"mma_bf16", 600'000, "GFLOP/s"},
@@ -72,38 +86,42 @@ TEST(TimeFloor, TakesTheCeilingOfTheType) {
                                          {"dram", 4'000, "GB/s"}};
   Problem p;
   p.m = p.n = p.k = 4096;
-  for (const auto& [type, name, tflops] :
-       {std::tuple(Type::f32, "fp32_fma", 60), std::tuple(Type::tf32, "mma_tf32", 300),
-        std::tuple(Type::bf16, "mma_bf16", 600), std::tuple(Type::f16, "mma_f16", 610)}) {
+  for (const auto& [unit, type, name, tflops] : {std::tuple(Unit::cuda_cores, Type::f32, "fp32_fma", 60),
+                                                 std::tuple(Unit::cuda_cores, Type::bf16, "fp32_fma", 60),
+                                                 std::tuple(Unit::mma_sync, Type::tf32, "mma_tf32", 300),
+                                                 std::tuple(Unit::mma_sync, Type::bf16, "mma_bf16", 600),
+                                                 std::tuple(Unit::mma_sync, Type::f16, "mma_f16", 610)}) {
     p.type = type;
-    EXPECT_EQ(time_floor(ceilings, p).ceiling, name);
-    EXPECT_NEAR(time_floor(ceilings, p).ms, 2 * std::pow(4096.0, 3) / tflops * 1e-9, 1e-9);
+    const Floor floor = time_floor(ceilings, unit, p).value();
+    EXPECT_EQ(floor.ceiling, name);
+    EXPECT_NEAR(floor.ms, 2 * std::pow(4096.0, 3) / tflops * 1e-9, 1e-9);
   }
   p.type = Type::bf16;
+  EXPECT_FALSE(time_floor(ceilings, Unit::wgmma, p)) << "wgmma was not measured, and no other unit stands in for it";
   p.k = 256;  // 8.6 GFLOP take 14 us now, the 71 MB 18 us
-  EXPECT_EQ(time_floor(ceilings, p).ceiling, "dram");
+  EXPECT_EQ(time_floor(ceilings, Unit::mma_sync, p)->ceiling, "dram");
 }
 
 /// What read_ceilings() says of a file with these lines below its header; empty where it takes them.
-std::string refusal(const std::string& lines, const std::vector<Type>& types) {
+std::string refusal(const std::string& lines, const std::vector<std::string>& wanted) {
   const std::string path = testing::TempDir() + "ceilings.csv";
   std::ofstream(path) << "name,value,unit,gpu,utc,commit\n" << lines;
   Device device;
   device.name = "GPU";
   try {
-    read_ceilings(path, device, types);
+    read_ceilings(path, device, wanted);
     return "";
   } catch (const UsageError& error) {
     return error.what();
   }
 }
 
-TEST(ReadCeilings, NeedsThoseOfTheTypesAsked) {
+TEST(ReadCeilings, NeedsThoseAskedForThatAreMeasured) {
   const std::string before = "fp32_fma,60000.0,GFLOP/s,GPU,,\ndram,4000.0,GB/s,GPU,,\n";  // there were mma_...
   const std::string bf16 = before + "mma_bf16,600000.0,GFLOP/s,GPU,,\nmma_bf16_per_clk,2700.0,FLOP/clk/SM,GPU,,\n";
-  EXPECT_EQ(refusal(before, {Type::f32}), "");
-  EXPECT_EQ(refusal(bf16, {Type::f32, Type::bf16}), "");
-  EXPECT_THAT(refusal(before, {Type::f32, Type::bf16}),
+  EXPECT_EQ(refusal(before, {"fp32_fma"}), "");
+  EXPECT_EQ(refusal(bf16, {"fp32_fma", "mma_bf16", "wgmma_bf16"}), "");
+  EXPECT_THAT(refusal(before, {"fp32_fma", "mma_bf16"}),
               testing::HasSubstr("lacks mma_bf16; measure them again with build/bin/ceilings --csv"));
   EXPECT_THAT(refusal("fp32_fma,60000.0,GFLOP/s,GPU,,\n", {}), testing::HasSubstr("lacks dram"));
   EXPECT_THAT(refusal("dram,4000.0,GB/s,Other,,\n", {}), testing::HasSubstr("is of Other, this is GPU"));

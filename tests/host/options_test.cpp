@@ -1,4 +1,4 @@
-#include "common/harness/options.h"
+#include "common/harness/cli/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,6 +63,8 @@ TEST(Options, TakeValues) {
   EXPECT_EQ(options.out, Out::same);
   EXPECT_THAT(numbers(options.rungs), ElementsAre("05", "06", "06b"));
   EXPECT_EQ(parse({"--ld-pad", "align"}).ld_pad, ld_align);
+  EXPECT_EQ(parse({"--sittings", "5"}).sittings, 5);
+  EXPECT_EQ(parse({"--sim-gpu", "a100"}).sim_gpu, "a100");
 }
 
 TEST(Options, NameWhatTheyTake) {
@@ -72,6 +74,9 @@ TEST(Options, NameWhatTheyTake) {
   EXPECT_THAT(error_of({"--beta", "nan"}), HasSubstr("--beta takes a finite number"));
   EXPECT_THAT(error_of({"--alpha", "1e99"}), HasSubstr("--alpha takes a finite number"));
   EXPECT_THAT(error_of({"--rounds", "0"}), HasSubstr("--rounds takes a whole number from 1 to 10000, got '0'"));
+  EXPECT_THAT(error_of({"--sittings", "0"}), HasSubstr("--sittings takes a whole number from 1 to 100, got '0'"));
+  EXPECT_THAT(error_of({"--sim-gpu", "a10"}),
+              HasSubstr("--sim-gpu takes h200, a100, rtx4090, rtx5090, t4, got 'a10'; nearest: a100"));
   EXPECT_THAT(error_of({"--ld-pad", "-1"}), HasSubstr("--ld-pad takes a whole number"));
   EXPECT_THAT(error_of({"--device", "x"}), HasSubstr("--device takes a whole number"));
 }
@@ -92,6 +97,7 @@ TEST(Options, NameTheNearestOption) {
 TEST(Options, ExcludeContradictions) {
   EXPECT_THAT(error_of({"--check-only", "--check", "off"}), HasSubstr("exclude each other"));
   EXPECT_THAT(error_of({"--resume"}), HasSubstr("--resume needs --csv"));
+  EXPECT_THAT(error_of({"--json"}), HasSubstr("--json belongs to --list"));
 }
 
 TEST(Options, TellSpelledOutSizesFromFamilies) {

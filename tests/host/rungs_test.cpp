@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "bench/ceilings.h"
 #include "common/harness/cli/list.h"
-#include "common/harness/options.h"
+#include "common/harness/cli/options.h"
+#include "common/harness/timing/ceilings.h"
 
 namespace ladder {
 namespace {
@@ -50,17 +50,6 @@ TEST(Ceilings, AreNamedByUnitAndType) {
   EXPECT_EQ(ceiling_name(Unit::wgmma, Type::bf16), "wgmma_bf16");
 }
 
-TEST(Ceilings, BindOnlyTheirOwnUnit) {
-  const std::vector<Ceiling> measured = {{"mma_bf16", 600e3, "GFLOP/s"}, {"dram", 4000, "GB/s"}};
-  const Problem large{.m = 8192, .n = 8192, .k = 8192, .type = Type::bf16};
-  const Problem flat{.m = 8192, .n = 8192, .k = 8, .type = Type::bf16};
-  ASSERT_TRUE(time_floor(measured, Unit::mma_sync, large));
-  EXPECT_EQ(time_floor(measured, Unit::mma_sync, large)->ceiling, "mma_bf16");
-  EXPECT_NEAR(time_floor(measured, Unit::mma_sync, large)->ms, 2 * 8.192 * 8.192 * 8.192 / 6.0, 1e-3);
-  EXPECT_EQ(time_floor(measured, Unit::mma_sync, flat)->ceiling, "dram");
-  EXPECT_FALSE(time_floor(measured, Unit::wgmma, large)) << "wgmma was not measured";
-}
-
 TEST(List, HoldsEveryFactOfARung) {
   const std::string json = list_json(select_rungs("05,10", rungs()));
   EXPECT_THAT(json, HasSubstr(R"({"name":"bf16","bytes":2,"result_bytes":{"f32":4,"same":2}})"));
@@ -72,6 +61,7 @@ TEST(List, HoldsEveryFactOfARung) {
   EXPECT_THAT(json, HasSubstr(R"("ceilings":{"bf16":"mma_bf16","f16":"mma_f16","tf32":"mma_tf32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("source":"kernels/10_mma_ptx.cu"})"));
   EXPECT_THAT(json, HasSubstr(R"("unit":"CUDA cores","layout_b":"row_major","row_align_bytes":16,)"));
+  EXPECT_THAT(json, HasSubstr(R"("families":{"square":[[256,256,256],)"));
   EXPECT_THAT(list_text(select_rungs("05,10", rungs())), HasSubstr("bf16 f16 tf32  mma.sync   sm_75\n"));
 }
 

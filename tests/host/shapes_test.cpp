@@ -1,4 +1,4 @@
-#include "common/harness/shapes.h"
+#include "common/harness/cli/shapes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/shape_families.h"
+#include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
 
 namespace ladder {

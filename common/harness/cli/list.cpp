@@ -1,16 +1,13 @@
 #include "common/harness/cli/list.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <source_location>
 
-#include "bench/ceilings.h"
-#include "bench/shape_families.h"
+#include "common/harness/cli/shape_families.h"
 #include "common/harness/json.h"
-#include "common/harness/operands.h"
-#include "common/harness/options.h"
+#include "common/harness/text.h"
+#include "common/harness/timing/ceilings.h"
+#include "common/types.h"
 
 namespace ladder {
 namespace {
@@ -34,19 +31,19 @@ std::string rung_json(const Rung& rung) {
     types.push_back(json_string(name(type)));
     ceilings.push_back(json_string(name(type)) + ":" + json_string(ceiling_name(rung.unit, type)));
   }
-  return fmt::format(
+  return formatted(
       R"({{"number":{},"name":{},"stem":{},"idea":{},"predecessor":{},"types":[{}],"arch":{},"unit":{},"layout_b":{},)"
       R"("row_align_bytes":{},"ceilings":{{{}}},"source":{}}})",
       json_string(rung.number), json_string(rung.name), json_string(rung.stem()), json_string(rung.idea),
-      json_string(rung.predecessor), fmt::join(types, ","), json_string(rung.arch), json_string(name(rung.unit)),
+      json_string(rung.predecessor), joined(types, ","), json_string(rung.arch), json_string(name(rung.unit)),
       json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"), rung.row_align_bytes,
-      fmt::join(ceilings, ","), json_string(relative_to_project(rung.source)));
+      joined(ceilings, ","), json_string(relative_to_project(rung.source)));
 }
 
 std::string family_json(const ShapeFamily& family) {
   std::vector<std::string> shapes;
-  for (const Shape& shape : family.shapes) shapes.push_back(fmt::format("[{},{},{}]", shape.m, shape.n, shape.k));
-  return fmt::format("{}:[{}]", json_string(family.name), fmt::join(shapes, ","));
+  for (const Shape& shape : family.shapes) shapes.push_back(formatted("[{},{},{}]", shape.m, shape.n, shape.k));
+  return formatted("{}:[{}]", json_string(family.name), joined(shapes, ","));
 }
 
 }  // namespace
@@ -56,30 +53,29 @@ std::string list_text(const std::vector<const Rung*>& rungs) {
   for (const Rung* rung : rungs) {
     name_width = std::max(name_width, std::string(rung->name).size());
     idea_width = std::max(idea_width, std::string(rung->idea).size());
-    types_width = std::max(types_width, fmt::format("{}", fmt::join(type_names(*rung), " ")).size());
+    types_width = std::max(types_width, joined(type_names(*rung), " ").size());
   }
   const auto line = [&](const char* number, const char* name, const char* idea, const std::string& types,
                         const char* unit, const char* arch) {
-    return fmt::format("{:5} {:{}}  {:{}}  {:{}}  {:10} {}\n", number, name, name_width, idea, idea_width, types,
-                       types_width, unit, arch);
+    return formatted("{:5} {:{}}  {:{}}  {:{}}  {:10} {}\n", number, name, name_width, idea, idea_width, types,
+                     types_width, unit, arch);
   };
   std::string text = line("rung", "name", "idea", "types", "unit", "from");
   for (const Rung* rung : rungs)
-    text += line(rung->number, rung->name, rung->idea, fmt::format("{}", fmt::join(type_names(*rung), " ")),
-                 name(rung->unit), rung->arch);
+    text += line(rung->number, rung->name, rung->idea, joined(type_names(*rung), " "), name(rung->unit), rung->arch);
   return text;
 }
 
 std::string list_json(const std::vector<const Rung*>& rungs) {
   std::vector<std::string> types, families, lines;
-  for (const Type type : {Type::f32, Type::tf32, Type::bf16, Type::f16})
-    types.push_back(fmt::format(R"({{"name":{},"bytes":{},"result_bytes":{{"f32":{},"same":{}}}}})",
-                                json_string(name(type)), operand_bytes(type), result_bytes(type, Out::f32),
-                                result_bytes(type, Out::same)));
+  for (const Type type : AllTypes::list)
+    types.push_back(formatted(R"({{"name":{},"bytes":{},"result_bytes":{{"f32":{},"same":{}}}}})",
+                              json_string(name(type)), operand_bytes(type), result_bytes(type, Out::f32),
+                              result_bytes(type, Out::same)));
   for (const ShapeFamily& family : shape_families()) families.push_back(family_json(family));
   for (const Rung* rung : rungs) lines.push_back(rung_json(*rung));
-  return fmt::format("{{\"types\":[{}],\n\"families\":{{{}}},\n\"rungs\":[\n{}\n]}}\n", fmt::join(types, ","),
-                     fmt::join(families, ","), fmt::join(lines, ",\n"));
+  return formatted("{{\"types\":[{}],\n\"families\":{{{}}},\n\"rungs\":[\n{}\n]}}\n", joined(types, ","),
+                   joined(families, ","), joined(lines, ",\n"));
 }
 
 }  // namespace ladder

@@ -11,7 +11,7 @@ namespace ladder {
 /// A table for people: number, name, idea, types, unit, least architecture.
 std::string list_text(const std::vector<const Rung*>& rungs);
 
-/// JSON for scripts: everything that a rung states, and the types that exist. One line per rung.
+/// JSON for scripts: the types that exist, the families of shapes, and everything that a rung states, a line each.
 std::string list_json(const std::vector<const Rung*>& rungs);
 
 }  // namespace ladder

@@ -1,43 +1,40 @@
-#include "common/harness/host_product.h"
-
-#include <cuda_fp16.h>
+#include "common/harness/check/host_product.h"
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 #include <thread>
 
 #include "common/rung.h"
+#include "common/types.h"
 
 namespace ladder {
 namespace {
 
-enum class Format { fp32, bf16, fp16 };
-
-Format operand_format(Type type) {
-  return type == Type::bf16 ? Format::bf16 : type == Type::f16 ? Format::fp16 : Format::fp32;
-}
-
-double to_double(const std::byte* element, Format format) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, element, format == Format::fp32 ? 4 : 2);
-  if (format == Format::fp16) return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
-  return std::bit_cast<float>(format == Format::bf16 ? bits << 16 : bits);
-}
-
 /// A row-major matrix of the device, without its padding; its transpose where `transposed`.
-std::vector<double> fetch(const void* data, size_t rows, size_t cols, size_t ld, Format format, bool transposed) {
-  const size_t bytes = format == Format::fp32 ? 4 : 2;
-  std::vector<std::byte> raw(rows * ld * bytes);
-  cuda_check(cudaMemcpy(raw.data(), data, raw.size(), cudaMemcpyDeviceToHost));
+template <class Element>
+std::vector<double> fetch(const void* data, size_t rows, size_t cols, size_t ld, bool transposed) {
+  std::vector<Element> raw(rows * ld);
+  cuda_check(cudaMemcpy(raw.data(), data, raw.size() * sizeof(Element), cudaMemcpyDeviceToHost));
   std::vector<double> matrix(rows * cols);
   for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < cols; ++j)
-      matrix[transposed ? j * rows + i : i * cols + j] = to_double(&raw[(i * ld + j) * bytes], format);
+    for (size_t j = 0; j < cols; ++j) matrix[transposed ? j * rows + i : i * cols + j] = to_float(raw[i * ld + j]);
   return matrix;
+}
+
+/// A, B and C as FP64, M x K, K x N and M x N.
+struct Matrices {
+  std::vector<double> a, b, c;
+};
+Matrices fetch(const Problem& p) {
+  const size_t m = p.m, n = p.n, k = p.k;
+  return visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
+    using Element = typename Operand<type>::Element;
+    return Matrices{fetch<Element>(p.a, m, k, p.lda, false),
+                    p.layout_b == LayoutB::row_major ? fetch<Element>(p.b, k, n, p.ldb, false)
+                                                     : fetch<Element>(p.b, n, k, p.ldb, true),
+                    p.beta == 0.0F ? std::vector<double>(m * n) : fetch<C>(p.c, m, n, p.ldc, false)};
+  });
 }
 
 // A block of D whose sums stay in the L1 cache while k runs; each element of B serves all its rows.
@@ -51,13 +48,7 @@ struct Block {
 
 HostProduct host_product(const Problem& p) {
   const size_t m = p.m, n = p.n, k = p.k;
-  const Format format = operand_format(p.type);
-  const std::vector<double> a = fetch(p.a, m, k, p.lda, format, false);
-  const std::vector<double> b =
-      p.layout_b == LayoutB::row_major ? fetch(p.b, k, n, p.ldb, format, false) : fetch(p.b, n, k, p.ldb, format, true);
-  const std::vector<double> c = p.beta == 0.0F
-                                    ? std::vector<double>(m * n)
-                                    : fetch(p.c, m, n, p.ldc, p.out == Out::f32 ? Format::fp32 : format, false);
+  const auto [a, b, c] = fetch(p);
   const double alpha = p.alpha, beta = p.beta;
   HostProduct product{std::vector<float>(m * n), std::vector<float>(m * n)};
 

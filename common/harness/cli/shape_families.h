@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/shapes.h"
+#include "common/harness/cli/shapes.h"
 
 namespace ladder {
 
 struct ShapeFamily {
   std::string name;
-  std::string purpose;  ///< one line
   std::vector<Shape> shapes;
 };
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "common/harness/bound.h"
+#include "common/harness/check/bound.h"
 #include "common/harness/operands.h"
 #include "common/problem.h"
 
@@ -55,8 +55,8 @@ Tally tally_against(const Problem& p, const float* reference, const float* scale
 /// Counts elements of C that are NaN or infinite.
 Tally tally_infinite(const Problem& p);
 
-/// A copy of `elements` elements of 2 or 4 bytes with their sign bits cleared.
-DeviceBuffer absolute(const void* data, size_t elements, size_t element_bytes, cudaStream_t stream);
+/// A copy of `elements` operands with their signs cleared.
+DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t stream);
 
 /// C in FP32 without padding, and its absolute values.
 void copy_c(const Problem& p, float* values, float* magnitudes);

@@ -17,7 +17,7 @@
 
 #include <cmath>
 
-#include "common/problem.h"
+#include "common/types.h"
 
 namespace ladder {
 
@@ -38,10 +38,10 @@ inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = Ref
   const double sum = std::fmin(k, lambda * std::sqrt(static_cast<double>(k)));
   const double roundings = reference == ReferenceSum::fp32 ? 2.0 * (sum + epilogue) : sum + epilogue + 1.0;
   Bound bound{roundings * u32, 0.0, 0x1p-126};
-  if (type != Type::f32) bound.gamma += 2.0 * (k / 8.0 + 1.0) * 0x1p-23;
-  if (type == Type::tf32) bound.gamma += 2.0 * 0x1p-10;  // both operands lose up to 2^-10 of themselves by truncation
-  if (out == Out::same && type == Type::bf16) bound.u_out = 0x1p-8;
-  if (out == Out::same && type == Type::f16) bound.u_out = 0x1p-11, bound.tiny = 0x1p-24;
+  const TypeFacts operand = facts(type);
+  if (operand.tensor) bound.gamma += 2.0 * (k / 8.0 + 1.0) * 0x1p-23;
+  bound.gamma += 2.0 * operand.truncation;  // of both operands
+  if (out == Out::same) bound.u_out = operand.roundoff, bound.tiny = operand.tiny;
   return bound;
 }
 

@@ -1,7 +1,4 @@
-#include "common/harness/shapes.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "common/harness/cli/shapes.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,8 +7,9 @@
 #include <numeric>
 #include <sstream>
 
-#include "bench/shape_families.h"
+#include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
+#include "common/harness/text.h"
 
 namespace ladder {
 namespace {
@@ -31,13 +29,13 @@ Shape parse_shape(std::string text) {
   std::stringstream stream(text);
   std::vector<std::string> sizes;
   for (std::string size; stream >> size;) sizes.push_back(size);
-  if (sizes.size() != 3) throw UsageError(fmt::format("a shape is MxNxK, got '{}'", text));
+  if (sizes.size() != 3) throw UsageError(formatted("a shape is MxNxK, got '{}'", text));
   return {parse_size(sizes[0], "M"), parse_size(sizes[1], "N"), parse_size(sizes[2], "K")};
 }
 
 std::vector<Shape> read_shapes_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw UsageError(fmt::format("--shapes: cannot read '{}'", path));
+  if (!file) throw UsageError(formatted("--shapes: cannot read '{}'", path));
   std::vector<Shape> shapes;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -47,22 +45,22 @@ std::vector<Shape> read_shapes_file(const std::string& path) {
     try {
       shapes.push_back(parse_shape(line));
     } catch (const UsageError& error) {
-      throw UsageError(fmt::format("{}:{}: {}", path, number, error.what()));
+      throw UsageError(formatted("{}:{}: {}", path, number, error.what()));
     }
   }
-  if (shapes.empty()) throw UsageError(fmt::format("--shapes: '{}' holds no shape", path));
+  if (shapes.empty()) throw UsageError(formatted("--shapes: '{}' holds no shape", path));
   return shapes;
 }
 
 }  // namespace
 
-std::string Shape::str() const { return fmt::format("{}x{}x{}", m, n, k); }
+std::string Shape::str() const { return formatted("{}x{}x{}", m, n, k); }
 
 int parse_size(const std::string& text, const std::string& name) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > max_size)
-    throw UsageError(fmt::format("{} must be a whole number from 1 to {}, got '{}'", name, max_size, text));
+    throw UsageError(formatted("{} must be a whole number from 1 to {}, got '{}'", name, max_size, text));
   return static_cast<int>(value);
 }
 
@@ -81,8 +79,8 @@ std::vector<Shape> parse_shapes(const std::string& text) {
     else if (!part.empty() && part.find_first_not_of("0123456789xXeE+-.") == std::string::npos)
       more = {parse_shape(part)};
     else
-      throw UsageError(fmt::format("--shapes takes MxNxK, a family ({}) or a file, got '{}'; nearest family: {}",
-                                   fmt::join(family_names, ", "), part, nearest(part, family_names)));
+      throw UsageError(formatted("--shapes takes MxNxK, a family ({}) or a file, got '{}'; nearest family: {}",
+                                 joined(family_names, ", "), part, nearest(part, family_names)));
     for (const Shape& shape : more)
       if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   }

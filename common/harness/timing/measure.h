@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/nvml.h"
 #include "common/harness/operands.h"
-#include "common/harness/sm_clock.h"
+#include "common/harness/timing/nvml.h"
+#include "common/harness/timing/sm_clock.h"
 
 namespace ladder {
 
@@ -22,6 +22,18 @@ struct Contender {
   std::string name;
   std::function<void(const Problem&)> run;
 };
+
+/// How much is measured.
+struct Pace {
+  Protocol protocol = Protocol::rounds;
+  int rounds = 0;    ///< 0: chosen by the time that one takes
+  int sittings = 1;  ///< that share the time
+  int sitting = 1;   ///< which one this is; it decides the order within the rounds
+};
+
+/// How many rounds of `round_ms` are measured. Where they are not given: of all sittings together as many as two seconds hold,
+/// from 5 to 30, and of steady blocks 5.
+int rounds_of(const Pace& pace, double round_ms);
 
 struct Measurement {
   std::vector<std::vector<double>> ms;  ///< [contender][round]; for steady the mean of a block
@@ -38,9 +50,8 @@ std::vector<double> ratios(const std::vector<double>& numerator, const std::vect
 /// How many copies of the operands a cold measurement rotates over: more than twice the L2, where memory permits.
 int cold_sets(const OperandSpec& spec, size_t l2_bytes, size_t available_bytes);
 
-/// Times all contenders on `operands`, a different set at each launch. `rounds` 0 chooses: as many rounds as two seconds
-/// hold, from 5 to 30 (steady: 5 blocks). Throws Interrupted, CudaError.
+/// Times all contenders on `operands`, a different set at each launch. Throws Interrupted, CudaError.
 Measurement measure(const std::vector<Contender>& contenders, const Operands& operands, float alpha, float beta,
-                    Protocol protocol, int rounds, const Nvml& nvml, cudaStream_t stream);
+                    const Pace& pace, const Nvml& nvml, cudaStream_t stream);
 
 }  // namespace ladder

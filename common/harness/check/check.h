@@ -5,8 +5,8 @@
 #include <string>
 
 #include "common/harness/blas.h"
-#include "common/harness/bound.h"
-#include "common/harness/check_device.h"
+#include "common/harness/check/bound.h"
+#include "common/harness/check/check_device.h"
 #include "common/harness/operands.h"
 
 namespace ladder {

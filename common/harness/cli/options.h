@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/check.h"
-#include "common/harness/measure.h"
+#include "common/harness/check/check.h"
+#include "common/harness/cli/shapes.h"
 #include "common/harness/operands.h"
-#include "common/harness/shapes.h"
+#include "common/harness/timing/measure.h"
 #include "common/rung.h"
 
 namespace ladder {
@@ -28,15 +28,16 @@ struct Options {
   uint64_t seed = 1;
   bool cold = true;
   Protocol protocol = Protocol::rounds;
-  int rounds = 0;  ///< 0: chosen by the time that a round takes
+  int rounds = 0;    ///< 0: chosen by the time that a round takes
+  int sittings = 1;  ///< how often the whole plan is gone through
   CheckMode check = CheckMode::full;
   bool check_only = false;
   std::string csv, samples_csv, ceilings, environment;  ///< paths; empty: not wanted
   bool resume = false;
   int device = 0;
-  bool sim = false;                  ///< asked for the simulator
-  std::string sim_seed, sim_counts;  ///< a number, a path; empty: not given
-  std::string command;               ///< as typed
+  bool sim = false;                           ///< asked for the simulator
+  std::string sim_gpu, sim_seed, sim_counts;  ///< a name, a number, a path; empty: not given
+  std::string command;                        ///< as typed
 };
 
 /// Parses the command line. Throws UsageError with one line that names the option and what it takes. --help and
@@ -47,7 +48,6 @@ Options parse_options(int argc, const char* const* argv, bool& finished);
 /// The rungs that "05,07-09,12b" names; a range takes in variants. Throws UsageError naming the nearest rung.
 std::vector<const Rung*> select_rungs(const std::string& text, const std::vector<Rung>& all);
 
-std::string name(Type type);
 std::string name(Out out);
 std::string name(Init init);
 std::string name(Protocol protocol);

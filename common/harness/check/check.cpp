@@ -1,12 +1,11 @@
-#include "common/harness/check.h"
-
-#include <fmt/format.h>
+#include "common/harness/check/check.h"
 
 #include <cmath>
 #include <random>
 #include <stdexcept>
 
-#include "common/harness/host_product.h"
+#include "common/harness/check/host_product.h"
+#include "common/harness/text.h"
 #include "common/rung.h"
 
 namespace ladder {
@@ -16,8 +15,8 @@ constexpr int full_mode_samples = 256;
 constexpr int sample_mode_samples = 4096;
 
 std::string describe(size_t index, int n, double got, double reference, double allowed) {
-  return fmt::format("row {}, column {}: got {:.9g}, reference {:.9g}, allowed distance {:.3g}", index / n, index % n,
-                     got, reference, allowed);
+  return formatted("row {}, column {}: got {:.9g}, reference {:.9g}, allowed distance {:.3g}", index / n, index % n,
+                   got, reference, allowed);
 }
 
 }  // namespace
@@ -77,8 +76,8 @@ void Checker::make_reference(const Blas& blas) {
   blas.reference(p);
 
   const size_t rows_b = p.layout_b == LayoutB::row_major ? p.k : p.n;
-  const DeviceBuffer abs_a = absolute(p.a, static_cast<size_t>(p.m) * p.lda, operand_bytes(p.type), p.stream);
-  const DeviceBuffer abs_b = absolute(p.b, rows_b * p.ldb, operand_bytes(p.type), p.stream);
+  const DeviceBuffer abs_a = absolute(p.a, static_cast<size_t>(p.m) * p.lda, p.type, p.stream);
+  const DeviceBuffer abs_b = absolute(p.b, rows_b * p.ldb, p.type, p.stream);
   p.a = abs_a.as<void>();
   p.b = abs_b.as<void>();
   p.alpha = std::fabs(p.alpha);
@@ -107,8 +106,8 @@ CheckResult Checker::check(const std::function<void(const Problem&)>& launch) {
   result.bound = bound_.gamma;
   if (const size_t changed = operands_.guard_violations(0, problem_.stream)) {
     result.passed = false;
-    result.message = fmt::format("wrote outside C: {} elements of its padding or guard bands changed{}{}", changed,
-                                 result.message.empty() ? "" : "; ", result.message);
+    result.message = formatted("wrote outside C: {} elements of its padding or guard bands changed{}{}", changed,
+                               result.message.empty() ? "" : "; ", result.message);
   }
   return result;
 }
@@ -121,9 +120,9 @@ CheckResult Checker::judge_all() const {
   cuda_check(cudaMemcpy(&reference, reference_.as<float>() + found.first, sizeof reference, cudaMemcpyDeviceToHost));
   cuda_check(cudaMemcpy(&scale, scale_.as<float>() + found.first, sizeof scale, cudaMemcpyDeviceToHost));
   result.message =
-      fmt::format("{} of {} elements wrong; first at {}", found.wrong, static_cast<size_t>(problem_.m) * problem_.n,
-                  describe(found.first, problem_.n, read_c(problem_, found.first), reference,
-                           bound_.gamma * scale + bound_.u_out * std::fabs(reference) + bound_.tiny));
+      formatted("{} of {} elements wrong; first at {}", found.wrong, static_cast<size_t>(problem_.m) * problem_.n,
+                describe(found.first, problem_.n, read_c(problem_, found.first), reference,
+                         bound_.gamma * scale + bound_.u_out * std::fabs(reference) + bound_.tiny));
   return result;
 }
 
@@ -131,8 +130,8 @@ CheckResult Checker::judge_samples() const {
   const Tally infinite = tally_infinite(problem_);
   CheckResult result{infinite.wrong == 0, 0.0, 0.0, ""};
   if (!result.passed)
-    result.message = fmt::format("{} elements are not finite; first at row {}, column {}", infinite.wrong,
-                                 infinite.first / problem_.n, infinite.first % problem_.n);
+    result.message = formatted("{} elements are not finite; first at row {}, column {}", infinite.wrong,
+                               infinite.first / problem_.n, infinite.first % problem_.n);
   int wrong = 0;
   for (size_t i = 0; i < samples_.index.size(); ++i) {
     const double got = read_c(problem_, samples_.index[i]);
@@ -144,7 +143,7 @@ CheckResult Checker::judge_samples() const {
   }
   if (wrong && result.passed)
     result.message =
-        fmt::format("{} of {} sampled elements wrong; first at {}", wrong, samples_.index.size(), result.message);
+        formatted("{} of {} sampled elements wrong; first at {}", wrong, samples_.index.size(), result.message);
   result.passed = result.passed && wrong == 0;
   return result;
 }

@@ -1,9 +1,10 @@
-#include "common/harness/measure.h"
+#include "common/harness/timing/measure.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "common/harness/error.h"
 #include "common/rung.h"
@@ -11,7 +12,8 @@
 namespace ladder {
 namespace {
 
-constexpr double rounds_budget_ms = 2000.0;
+constexpr double rounds_budget_ms = 2000.0;  // of all sittings together, as are these:
+constexpr int least_rounds = 5, most_rounds = 30;
 constexpr double batch_budget_ms = 250.0;  // of launches queued ahead: how long Ctrl-C may have to wait
 constexpr int batch_launches = 240;  // the launch queue holds 1024 commands; a launch, two events and a mark are four
 constexpr double steady_block_ms = 333.0;
@@ -121,8 +123,15 @@ int cold_sets(const OperandSpec& spec, size_t l2_bytes, size_t available_bytes) 
   return static_cast<int>(std::clamp<size_t>(available_bytes / one, 1, wanted));
 }
 
+int rounds_of(const Pace& pace, double round_ms) {
+  if (pace.rounds > 0) return pace.rounds;
+  const int least = ceil_div(least_rounds, pace.sittings), most = ceil_div(most_rounds, pace.sittings);
+  if (pace.protocol == Protocol::steady) return least;
+  return static_cast<int>(std::clamp<double>(rounds_budget_ms / pace.sittings / round_ms, least, most));
+}
+
 Measurement measure(const std::vector<Contender>& contenders, const Operands& operands, float alpha, float beta,
-                    Protocol protocol, int rounds, const Nvml& nvml, cudaStream_t stream) {
+                    const Pace& pace, const Nvml& nvml, cudaStream_t stream) {
   const int count = static_cast<int>(contenders.size());
   Clock clock(operands, alpha, beta, stream);
   Measurement result;
@@ -140,8 +149,8 @@ Measurement measure(const std::vector<Contender>& contenders, const Operands& op
   const double round_ms = std::accumulate(estimate.begin(), estimate.end(), 0.0);
 
   GpuSampler sampler(nvml);
-  if (protocol == Protocol::steady) {
-    if (rounds == 0) rounds = 5;
+  const int rounds = rounds_of(pace, round_ms);
+  if (pace.protocol == Protocol::steady) {
     for (int round = 0; round < rounds; ++round)
       for (int i = 0; i < count; ++i) {
         const int launches = std::max(1, static_cast<int>(std::ceil(steady_block_ms / estimate[i])));
@@ -152,13 +161,12 @@ Measurement measure(const std::vector<Contender>& contenders, const Operands& op
         result.sm[i] += block.sm;
       }
   } else {
-    if (rounds == 0) rounds = static_cast<int>(std::clamp(rounds_budget_ms / round_ms, 5.0, 30.0));
     const int most = std::min(batch_launches / count, static_cast<int>(batch_budget_ms / round_ms));
     const int batch = std::clamp(most, 1, rounds);
     clock.pause_for(batch * count);
     std::vector<int> order(count);
     std::iota(order.begin(), order.end(), 0);
-    std::mt19937 random(rounds);
+    std::mt19937 random(pace.sitting);
     for (int done = 0; done < rounds; done += batch) {
       std::vector<int> queued;
       for (int round = done; round < std::min(done + batch, rounds); ++round) {

@@ -1,4 +1,4 @@
-#include "common/harness/sm_clock.h"
+#include "common/harness/timing/sm_clock.h"
 
 #include "common/rung.h"
 

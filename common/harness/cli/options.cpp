@@ -1,16 +1,14 @@
-#include "common/harness/options.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "common/harness/cli/options.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <regex>
 
-#include "bench/shape_families.h"
+#include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
+#include "common/harness/text.h"
 
 namespace ladder {
 namespace {
@@ -19,7 +17,11 @@ namespace {
 template <class T>
 using Choices = std::vector<std::pair<std::string, T>>;
 
-const Choices<Type> types = {{"f32", Type::f32}, {"tf32", Type::tf32}, {"bf16", Type::bf16}, {"f16", Type::f16}};
+Choices<Type> types() {
+  Choices<Type> choices;
+  for (const Type type : AllTypes::list) choices.emplace_back(name(type), type);
+  return choices;
+}
 const Choices<Out> outs = {{"f32", Out::f32}, {"same", Out::same}};
 const Choices<Init> inits = {
     {"normal", Init::normal}, {"uniform", Init::uniform}, {"integer", Init::integer}, {"zeros", Init::zeros}};
@@ -37,8 +39,8 @@ template <class T>
 T choose(const std::string& option, const std::string& word, const Choices<T>& choices) {
   for (const auto& [candidate, value] : choices)
     if (candidate == word) return value;
-  throw UsageError(fmt::format("{} takes {}, got '{}'; nearest: {}", option, fmt::join(words(choices), ", "), word,
-                               nearest(word, words(choices))));
+  throw UsageError(formatted("{} takes {}, got '{}'; nearest: {}", option, joined(words(choices), ", "), word,
+                             nearest(word, words(choices))));
 }
 template <class T>
 std::string word_of(T value, const Choices<T>& choices) {
@@ -55,21 +57,20 @@ float parse_float(const std::string& option, const std::string& text) {
   } catch (const std::exception&) {  // falls through to the message below
   }
   if (used != text.size() || !std::isfinite(value))
-    throw UsageError(fmt::format("{} takes a finite number, got '{}'", option, text));
+    throw UsageError(formatted("{} takes a finite number, got '{}'", option, text));
   return value;
 }
 
 long long parse_count(const std::string& option, const std::string& text, long long least, long long most) {
-  static const std::regex whole("[0-9]{1,18}");
-  const long long value = std::regex_match(text, whole) ? std::stoll(text) : -1;
-  if (value < least || value > most)
-    throw UsageError(fmt::format("{} takes a whole number from {} to {}, got '{}'", option, least, most, text));
+  long long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    throw UsageError(formatted("{} takes a whole number from {} to {}, got '{}'", option, least, most, text));
   return value;
 }
 
 }  // namespace
 
-std::string name(Type type) { return word_of(type, types); }
 std::string name(Out out) { return word_of(out, outs); }
 std::string name(Init init) { return word_of(init, inits); }
 std::string name(Protocol protocol) { return word_of(protocol, protocols); }
@@ -83,17 +84,17 @@ std::vector<const Rung*> select_rungs(const std::string& text, const std::vector
     if (word.size() == 1 || (word.size() == 2 && std::isalpha(static_cast<unsigned char>(word[1])))) word = "0" + word;
     for (const Rung& rung : all)
       if (word == rung.number || word == rung.name || word == rung.stem()) return rung.number;
-    throw UsageError(fmt::format("there is no rung '{}'; the nearest is {}", word, nearest(word, known)));
+    throw UsageError(formatted("there is no rung '{}'; the nearest is {}", word, nearest(word, known)));
   };
 
   std::vector<bool> chosen(all.size(), false);
   std::stringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
-    if (part.empty()) throw UsageError(fmt::format("--kernels takes rungs such as 05,07-09,12b, got '{}'", text));
+    if (part.empty()) throw UsageError(formatted("--kernels takes rungs such as 05,07-09,12b, got '{}'", text));
     const size_t dash = part.find('-');
     const std::string first = number_of(part.substr(0, dash));
     const std::string last = dash == std::string::npos ? first : number_of(part.substr(dash + 1));
-    if (last < first) throw UsageError(fmt::format("--kernels takes a range from low to high, got '{}'", part));
+    if (last < first) throw UsageError(formatted("--kernels takes a range from low to high, got '{}'", part));
     for (size_t i = 0; i < all.size(); ++i) {
       const std::string number = all[i].number;
       const bool variant_of_last = dash != std::string::npos && number.substr(0, 2) == last;
@@ -108,17 +109,18 @@ std::vector<const Rung*> select_rungs(const std::string& text, const std::vector
 
 Options parse_options(int argc, const char* const* argv, bool& finished) {
   Options options;
-  options.command = fmt::format("{}", fmt::join(argv, argv + argc, " "));
+  options.command = joined(std::vector<std::string>(argv, argv + argc), " ");
   const bool single = rungs().size() == 1;
 
   std::string kernels, type, out = "f32", shapes, alpha = "1", beta = "0", ld_pad = "0", init = "normal", seed = "1";
-  std::string l2 = "cold", protocol = "rounds", round_count, check = "full", device = "0", sim_seed;
+  std::string l2 = "cold", protocol = "rounds", round_count, sitting_count = "1", check = "full", device = "0",
+              sim_seed;
   std::vector<std::string> sizes;
 
   std::vector<std::string> families;
   for (const ShapeFamily& family : shape_families()) families.push_back(family.name);
 
-  CLI::App app(single ? fmt::format("{}: {}", rungs()[0].stem(), rungs()[0].idea)
+  CLI::App app(single ? formatted("{}: {}", rungs()[0].stem(), rungs()[0].idea)
                       : "Checks the rungs of the ladder against cuBLAS and times them beside it.");
   app.set_help_flag("--help,-h", "This text");
   app.add_option("sizes", sizes,
@@ -127,9 +129,9 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_flag("--list", options.list, "Every rung: number, name, idea, types, unit, architecture");
   app.add_flag("--json", options.json, "With --list: all that the rungs state about themselves, for scripts");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
-  app.add_option("--type", type, "f32, tf32, bf16 or f16; each rung's first without");
+  app.add_option("--type", type, formatted("{}; each rung's first without", joined(words(types()), ", ")));
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");
-  app.add_option("--shapes", shapes, fmt::format("MxNxK,..., a family ({}) or a file", fmt::join(families, ", ")));
+  app.add_option("--shapes", shapes, formatted("MxNxK,..., a family ({}) or a file", joined(families, ", ")));
   app.add_option("--alpha", alpha, "Factor of A B; 1 without");
   app.add_option("--beta", beta, "Factor of C; 0 without, and then C is not read");
   app.add_option("--ld-pad", ld_pad,
@@ -140,9 +142,12 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--protocol", protocol,
                  "rounds: interleaved with the baselines; steady: blocks of a third of a second");
   app.add_option("--rounds", round_count, "How many rounds; chosen by time without");
+  app.add_option(
+      "--sittings", sitting_count,
+      "How often to go through everything, each time in another order and with as much less time; 1 without");
   app.add_option("--check", check, "full: every element; sample: 4096 elements; off");
   app.add_flag("--check-only", options.check_only, "Check, do not time");
-  app.add_option("--csv", options.csv, "Append one row a kernel and shape");
+  app.add_option("--csv", options.csv, "Append one row per kernel, shape and sitting");
   app.add_option("--samples-csv", options.samples_csv, "Append every single time");
   app.add_flag("--resume", options.resume, "Skip what --csv already holds from this commit");
   app.add_option("--ceilings", options.ceilings, "Ceilings measured before (by bin/ceilings); measured now without");
@@ -150,6 +155,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--device", device, "Number of the GPU");
   app.add_flag("--sim", options.sim,
                "Run on the simulator: checked and counted, not timed; chosen by itself where there is no GPU");
+  app.add_option("--sim-gpu", options.sim_gpu,
+                 formatted("The GPU that it describes: {}", joined(simulated_gpus(), ", ")));
   app.add_option("--sim-seed", sim_seed, "Of the order in which the simulator's warps run");
   app.add_option("--sim-counts", options.sim_counts, "Write what each source line did on the simulator, as CSV");
 
@@ -157,7 +164,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    print(stdout, "{}", app.help());
     finished = true;
     return options;
   } catch (const CLI::ExtrasError&) {
@@ -168,19 +175,19 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
       extra = app.remaining().empty() ? "" : app.remaining().front();
     } catch (const CLI::ParseError&) {  // reported below all the same
     }
-    if (std::regex_match(extra, std::regex("-[0-9].*")))
-      throw UsageError(fmt::format("M, N and K must be whole numbers from 1 on, got '{}'", extra));
+    if (extra.size() > 1 && extra[0] == '-' && std::isdigit(static_cast<unsigned char>(extra[1])))
+      throw UsageError(formatted("M, N and K must be whole numbers from 1 on, got '{}'", extra));
     std::vector<std::string> known;
     for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
-    throw UsageError(fmt::format("there is no option '{}'; the nearest is {}", extra, nearest(extra, known)));
+    throw UsageError(formatted("there is no option '{}'; the nearest is {}", extra, nearest(extra, known)));
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
 
   options.rungs = kernels.empty()
-                      ? select_rungs(fmt::format("{}-{}", rungs().front().number, rungs().back().number), rungs())
+                      ? select_rungs(formatted("{}-{}", rungs().front().number, rungs().back().number), rungs())
                       : select_rungs(kernels, rungs());
-  if (!type.empty()) options.type = choose("--type", type, types);
+  if (!type.empty()) options.type = choose("--type", type, types());
   const auto computes = [&](const Rung* rung) {
     return !options.type || std::find(rung->types.begin(), rung->types.end(), *options.type) != rung->types.end();
   };
@@ -195,8 +202,13 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.cold = choose("--l2", l2, l2_states);
   options.protocol = choose("--protocol", protocol, protocols);
   if (!round_count.empty()) options.rounds = static_cast<int>(parse_count("--rounds", round_count, 1, 10'000));
+  options.sittings = static_cast<int>(parse_count("--sittings", sitting_count, 1, 100));
   options.check = choose("--check", check, checks);
   options.device = static_cast<int>(parse_count("--device", device, 0, 1023));
+  if (const std::vector<std::string>& gpus = simulated_gpus();
+      !options.sim_gpu.empty() && std::find(gpus.begin(), gpus.end(), options.sim_gpu) == gpus.end())
+    throw UsageError(formatted("--sim-gpu takes {}, got '{}'; nearest: {}", joined(gpus, ", "), options.sim_gpu,
+                               nearest(options.sim_gpu, gpus)));
   if (!sim_seed.empty()) {
     parse_count("--sim-seed", sim_seed, 0, 999'999'999'999'999'999);
     options.sim_seed = sim_seed;
@@ -208,7 +220,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
 
   if (!sizes.empty() && !shapes.empty()) throw UsageError("give M N K or --shapes, not both");
   if (!sizes.empty() && sizes.size() != 3)
-    throw UsageError(fmt::format("M, N and K are three numbers, got {}: {}", sizes.size(), fmt::join(sizes, " ")));
+    throw UsageError(formatted("M, N and K are three numbers, got {}: {}", sizes.size(), joined(sizes, " ")));
   if (!sizes.empty())
     options.shapes = {{parse_size(sizes[0], "M"), parse_size(sizes[1], "N"), parse_size(sizes[2], "K")}};
   else
@@ -217,11 +229,11 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (on_simulator()) {
     options.check_only = true;
     std::vector<std::string> vain;
-    for (const char* option : {"--l2", "--protocol", "--rounds", "--samples-csv", "--ceilings"})
+    for (const char* option : {"--l2", "--protocol", "--rounds", "--sittings", "--samples-csv", "--ceilings"})
       if (app.count(option)) vain.emplace_back(option);
-    if (!vain.empty())
-      fmt::print(stderr, "the simulator times nothing: without effect are {}\n", fmt::join(vain, ", "));
+    if (!vain.empty()) print(stderr, "the simulator times nothing: without effect are {}\n", joined(vain, ", "));
     options.samples_csv.clear();
+    options.sittings = 1;
   }
   return options;
 }

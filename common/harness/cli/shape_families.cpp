@@ -1,11 +1,11 @@
-#include "bench/shape_families.h"
+#include "common/harness/cli/shape_families.h"
 
 namespace ladder {
 
 const std::vector<ShapeFamily>& shape_families() {
   static const std::vector<ShapeFamily> families = {
+      // M = N = K: the curve that everyone draws.
       {"square",
-       "M = N = K: the curve that everyone draws",
        {{256, 256, 256},
         {512, 512, 512},
         {768, 768, 768},
@@ -18,8 +18,8 @@ const std::vector<ShapeFamily>& shape_families() {
         {8192, 8192, 8192}}},
       // Projections of a decoder with hidden size 4096 and feed-forward size 14336 (Llama 3 8B: hidden_size,
       // intermediate_size, 1024 key and value columns, 128256 words), at a prompt's and at a batch's number of tokens.
+      // Matrix products of a transformer layer.
       {"llm",
-       "matrix products of a transformer layer",
        {{4096, 6144, 4096},
         {4096, 4096, 4096},
         {4096, 28672, 4096},
@@ -29,8 +29,8 @@ const std::vector<ShapeFamily>& shape_families() {
         {128, 4096, 14336},
         {512, 128256, 4096}}},
       // Columns are multiples of 4, so that rungs with 16-byte rows take part.
+      // Sizes beside tile multiples: edges, ragged K, a last wave that is nearly empty.
       {"tails",
-       "sizes beside tile multiples: edges, ragged K, a last wave that is nearly empty",
        {{1020, 1020, 1020},
         {1028, 1028, 1028},
         {2044, 2052, 2048},
@@ -39,8 +39,8 @@ const std::vector<ShapeFamily>& shape_families() {
         {4097, 4100, 4100},
         {4224, 4096, 4096},
         {4352, 4096, 4096}}},
+      // Tall, wide, short K, long K.
       {"skinny",
-       "tall, wide, short K, long K",
        {{16384, 128, 4096},
         {128, 16384, 4096},
         {8192, 8192, 128},

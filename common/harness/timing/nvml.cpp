@@ -1,4 +1,4 @@
-#include "common/harness/nvml.h"
+#include "common/harness/timing/nvml.h"
 
 #include <dlfcn.h>
 

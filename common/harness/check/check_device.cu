@@ -1,0 +1,173 @@
+#include "common/harness/check/check_device.h"
+
+#include "common/harness/for_each_index.h"
+#include "common/rung.h"
+#include "common/types.h"
+
+namespace ladder {
+namespace {
+
+/// C, whose elements are of type `Element`, counted without its padding.
+template <class Element>
+struct ViewC {
+  const Element* data;
+  size_t cols, ld;
+  explicit ViewC(const Problem& p) : data(p.C<Element>()), cols(p.n), ld(p.ldc) {}
+  __device__ float operator[](size_t index) const { return to_float(data[index / cols * ld + index % cols]); }
+};
+
+constexpr int product_threads = 128;
+
+/// Sum over the block; in thread 0 alone.
+__device__ double block_sum(double x) {
+  __shared__ double part[product_threads / 32];
+  for (int distance = 16; distance > 0; distance /= 2) x += __shfl_down_sync(~0U, x, distance);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
+  __syncthreads();
+  double sum = 0.0;
+  if (threadIdx.x == 0)
+    for (const double p : part) sum += p;
+  __syncthreads();  // so that the next call may write
+  return sum;
+}
+
+/// The element of D at index[blockIdx.x] in FP64, and its scale S. One block per element.
+template <class Element, class C>
+__global__ void fp64_element(Problem p, const size_t* index, double* value, double* scale) {
+  const Element *A = static_cast<const Element*>(p.a), *B = static_cast<const Element*>(p.b);
+  const size_t row = index[blockIdx.x] / p.n, col = index[blockIdx.x] % p.n;
+  double sum = 0.0, magnitude = 0.0;
+  for (int k = threadIdx.x; k < p.k; k += product_threads) {
+    const size_t at_b =
+        p.layout_b == LayoutB::row_major ? static_cast<size_t>(k) * p.ldb + col : col * p.ldb + static_cast<size_t>(k);
+    const double product = static_cast<double>(to_float(A[row * p.lda + k])) * static_cast<double>(to_float(B[at_b]));
+    sum += product;
+    magnitude += fabs(product);
+  }
+  sum = block_sum(sum);
+  magnitude = block_sum(magnitude);
+  if (threadIdx.x != 0) return;
+  const double c = p.beta == 0.0F ? 0.0 : to_float(static_cast<const C*>(p.c)[row * p.ldc + col]);
+  value[blockIdx.x] = static_cast<double>(p.alpha) * sum + static_cast<double>(p.beta) * c;
+  scale[blockIdx.x] = fabs(static_cast<double>(p.alpha)) * magnitude + fabs(static_cast<double>(p.beta) * c);
+}
+
+template <class T>
+DeviceBuffer to_device(const std::vector<T>& values) {
+  DeviceBuffer buffer(values.size() * sizeof(T));
+  cuda_check(cudaMemcpy(buffer.as<T>(), values.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+  return buffer;
+}
+template <class T>
+std::vector<T> to_host(const DeviceBuffer& buffer) {
+  std::vector<T> values(buffer.bytes() / sizeof(T));
+  cuda_check(cudaMemcpy(values.data(), buffer.as<T>(), buffer.bytes(), cudaMemcpyDeviceToHost));
+  return values;
+}
+
+/// Adds what was found at `index` to a tally that all threads share. Errors are not negative, so their bits are in order.
+__device__ void note(Tally* tally, size_t index, bool wrong, double error) {
+  if (wrong) {
+    atomicAdd(&tally->wrong, 1ULL);
+    atomicMin(&tally->first, static_cast<unsigned long long>(index));
+  }
+  if (error > *static_cast<volatile double*>(&tally->max_error))
+    atomicMax(reinterpret_cast<unsigned long long*>(&tally->max_error), __double_as_longlong(error));
+}
+
+struct JudgeAgainst {
+  const float *reference, *scale;
+  Bound bound;
+  __device__ void operator()(float got, size_t index, Tally* tally) const {
+    const Judgement j = judge(got, reference[index], scale[index], bound);
+    note(tally, index, j.wrong, j.error);
+  }
+};
+struct JudgeFinite {
+  __device__ void operator()(float got, size_t index, Tally* tally) const { note(tally, index, !isfinite(got), 0.0); }
+};
+template <class Judge, class C>
+struct JudgeElement {
+  Judge judge_element;
+  ViewC<C> c;
+  Tally* tally;
+  __device__ void operator()(size_t index) const { judge_element(c[index], index, tally); }
+};
+
+/// What `judge_element` noted of every element of C.
+template <class Judge>
+Tally tally(const Problem& p, const Judge& judge_element) {
+  const DeviceBuffer found = to_device(std::vector<Tally>(1));
+  visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
+    for_each_index(static_cast<size_t>(p.m) * p.n, p.stream,
+                   JudgeElement<Judge, C>{judge_element, ViewC<C>(p), found.as<Tally>()});
+  });
+  cuda_check(cudaStreamSynchronize(p.stream));
+  return to_host<Tally>(found)[0];
+}
+
+/// Absolute value, by clearing the sign, which is the highest bit of every format.
+template <class Element>
+struct ClearSign {
+  unsigned char* data;
+  __device__ void operator()(size_t index) const { data[(index + 1) * sizeof(Element) - 1] &= 0x7F; }
+};
+
+/// C, converted to FP32 without padding, into `values`; its absolute value into `magnitudes`.
+template <class C>
+struct CopyC {
+  ViewC<C> c;
+  float *values, *magnitudes;
+  __device__ void operator()(size_t index) const {
+    values[index] = c[index];
+    magnitudes[index] = fabsf(values[index]);
+  }
+};
+
+}  // namespace
+
+void fp64_elements(const Problem& p, Samples& samples) {
+  const DeviceBuffer index = to_device(samples.index);
+  const DeviceBuffer value(samples.index.size() * sizeof(double)), scale(samples.index.size() * sizeof(double));
+  visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
+    fp64_element<typename Operand<type>::Element, C>
+        <<<static_cast<int>(samples.index.size()), product_threads, 0, p.stream>>>(
+            p, index.as<size_t>(), value.as<double>(), scale.as<double>());
+  });
+  cuda_check(cudaGetLastError());
+  cuda_check(cudaStreamSynchronize(p.stream));
+  samples.value = to_host<double>(value);
+  samples.scale = to_host<double>(scale);
+}
+
+Tally tally_against(const Problem& p, const float* reference, const float* scale, const Bound& bound) {
+  return tally(p, JudgeAgainst{reference, scale, bound});
+}
+
+Tally tally_infinite(const Problem& p) { return tally(p, JudgeFinite{}); }
+
+DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t stream) {
+  DeviceBuffer copy(elements * operand_bytes(type));
+  cuda_check(cudaMemcpyAsync(copy.as<void>(), data, copy.bytes(), cudaMemcpyDeviceToDevice, stream));
+  visit(AllTypes{}, type, [&]<Type row>() {
+    for_each_index(elements, stream, ClearSign<typename Operand<row>::Element>{copy.as<unsigned char>()});
+  });
+  return copy;
+}
+
+void copy_c(const Problem& p, float* values, float* magnitudes) {
+  visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
+    for_each_index(static_cast<size_t>(p.m) * p.n, p.stream, CopyC<C>{ViewC<C>(p), values, magnitudes});
+  });
+}
+
+float read_c(const Problem& p, size_t index) {
+  return visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
+    C element;
+    const C* const from = p.C<C>() + index / p.n * p.ldc + index % p.n;
+    cuda_check(cudaMemcpy(&element, from, sizeof element, cudaMemcpyDeviceToHost));
+    return to_float(element);
+  });
+}
+
+}  // namespace ladder

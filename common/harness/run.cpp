@@ -1,0 +1,240 @@
+#include "common/harness/run.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "common/harness/error.h"
+#include "common/harness/simulator.h"
+#include "common/harness/text.h"
+#include "common/harness/timing/measure.h"
+
+namespace ladder {
+namespace {
+
+std::string size_text(double bytes) {
+  return bytes >= 1 << 30 ? formatted("{:.1f} GiB", bytes / (1 << 30)) : formatted("{:.1f} MiB", bytes / (1 << 20));
+}
+
+}  // namespace
+
+struct Runner::Group {
+  OperandSpec spec;
+  std::unique_ptr<Operands> check_operands;  // one set
+  std::unique_ptr<Checker> checker;
+  std::unique_ptr<Operands> operands;  // sets to rotate over, for timing
+  std::unique_ptr<BlasLt> blas_lt;
+};
+
+Runner::Runner(const Conditions& conditions)
+    : options_(conditions.options),
+      device_(conditions.device),
+      nvml_(device_.pci_bus_id),
+      blas_(device_.simulated ? nullptr : std::make_unique<Blas>()) {}
+Runner::~Runner() = default;
+
+void Runner::find_ceilings(const std::vector<Cell>& cells) {
+  std::vector<std::string> wanted;
+  for (const Cell& cell : cells)
+    if (reason_to_waive(cell).empty()) wanted.push_back(ceiling_name(cell.rung->unit, cell.type));
+  ceilings_ = options_.ceilings.empty() ? measure_ceilings(device_) : read_ceilings(options_.ceilings, device_, wanted);
+}
+
+OperandSpec Runner::operand_spec(const Cell& cell) const {
+  return {cell.shape, cell.type, options_.out, cell.rung->layout_b, options_.ld_pad, options_.init, options_.seed};
+}
+
+/// Why this GPU or this problem is not for this rung; empty where it is.
+std::string Runner::reason_to_waive(const Cell& cell) const {
+  const Rung& rung = *cell.rung;
+  if (std::find(rung.types.begin(), rung.types.end(), cell.type) == rung.types.end()) {
+    std::vector<std::string> names;
+    for (const Type type : rung.types) names.push_back(name(type));
+    return formatted("computes {}, not {}", joined(names, ", "), name(cell.type));
+  }
+  if (const std::string reason = why_not_on(rung.arch, device_.sm); !reason.empty()) return reason;
+  const OperandSpec spec = operand_spec(cell);
+  const int operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
+  const std::tuple<const char*, int, int> rows[] = {
+      {"lda", spec.lda(), operand}, {"ldb", spec.ldb(), operand}, {"ldc", spec.ldc(), result}};
+  for (const auto& [leading_dimension, elements, bytes] : rows)
+    if (static_cast<size_t>(elements) * bytes % rung.row_align_bytes != 0)
+      return formatted("needs {} to be a multiple of {} for {}-byte accesses, got {}", leading_dimension,
+                       rung.row_align_bytes / bytes, rung.row_align_bytes, elements);
+  const Problem p = spec.problem(options_.alpha, options_.beta);
+  if (const std::string reason = rung.refuses(p); !reason.empty()) return reason;
+  const int smem_bytes = rung.resources(p).dynamic_smem_bytes;
+  if (static_cast<size_t>(smem_bytes) > device_.smem_block_bytes)
+    return formatted("needs {} bytes of shared memory per block, this GPU has {}", smem_bytes,
+                     device_.smem_block_bytes);
+  return "";
+}
+
+/// Is the result checked? In the first sitting; what was wrong then has no others.
+bool Runner::checks(const Cell& cell) const { return options_.check != CheckMode::off && cell.sitting == 1; }
+
+/// Throws where the operands, those of the check and one set to time, and what the check needs beside them do not fit.
+void Runner::require_memory(const OperandSpec& spec) const {
+  const size_t sets = (options_.check != CheckMode::off || options_.check_only) + !options_.check_only;
+  const size_t need = Operands::bytes(spec, static_cast<int>(sets)) + Checker::bytes(spec, options_.check);
+  const size_t free = free_memory();
+  if (need <= free) return;
+  const std::string message =
+      formatted("{} in {} needs {} of GPU memory, {} of {} are free", spec.shape.str(), name(spec.type),
+                size_text(need), size_text(free), size_text(device_.memory_bytes));
+  if (need > device_.memory_bytes && options_.shapes_are_explicit) throw UsageError(message);
+  throw Waived(message);
+}
+
+/// Operands and reference of the cell's shape, kept from the cell before where they are the same.
+void Runner::prepare(const Cell& cell) {
+  const OperandSpec spec = operand_spec(cell);
+  if (!group_ || group_->spec != spec) {
+    group_.reset();
+    require_memory(spec);
+    group_ = std::make_unique<Group>();
+    group_->spec = spec;
+  }
+  Group& group = *group_;
+  if (!group.check_operands && (checks(cell) || options_.check_only))
+    group.check_operands = std::make_unique<Operands>(spec, 1);
+  if (!group.checker && checks(cell))
+    group.checker = std::make_unique<Checker>(*group.check_operands, options_.alpha, options_.beta, options_.check,
+                                              blas_.get(), nullptr);
+  if (group.blas_lt || options_.check_only) return;
+  const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
+  group.operands = std::make_unique<Operands>(spec, sets);
+  const auto known =
+      std::find_if(lt_choices_.begin(), lt_choices_.end(), [&](const auto& x) { return x.first == spec; });
+  group.blas_lt = std::make_unique<BlasLt>(*group.operands, options_.alpha, options_.beta, nullptr,
+                                           known == lt_choices_.end() ? nullptr : &known->second);
+  if (known == lt_choices_.end()) lt_choices_.emplace_back(spec, group.blas_lt->choice());
+}
+
+Result Runner::run(const Cell& cell) {
+  Result result{cell};
+  try {
+    run(cell, result);
+    stop_if_interrupted();
+  } catch (const Waived& waiver) {
+    result.status = Status::waived;
+    result.reason = waiver.what();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    const auto* cuda = dynamic_cast<const CudaError*>(&error);
+    result.status = cuda && cuda->status == cudaErrorMemoryAllocation ? Status::waived : Status::failed;
+    result.reason = error.what();
+    context_lost_ = cudaDeviceSynchronize() != cudaSuccess;
+    if (context_lost_ && device_.simulated) {  // here a new context costs nothing
+      result.reason = fault_report();
+      group_.reset();
+      context_lost_ = cudaDeviceReset() != cudaSuccess;
+    }
+    cudaGetLastError();
+  }
+  result.utc = utc_now();
+  return result;
+}
+
+void Runner::run(const Cell& cell, Result& result) {
+  result.reason = reason_to_waive(cell);
+  if (!result.reason.empty()) {
+    result.status = Status::waived;
+    return;
+  }
+  prepare(cell);
+  check(cell, result);
+  result.footprint = footprint(cell);
+  if (!options_.check_only && result.status == Status::ok) result.timing = time(cell);
+}
+
+void Runner::check(const Cell& cell, Result& result) {
+  const auto launch = [&](const Problem& p) {
+    if (device_.simulated)
+      result.counts = count_launches([&] { cell.rung->launch(p); });
+    else
+      cell.rung->launch(p);
+  };
+  if (checks(cell)) {
+    const CheckResult found = group_->checker->check(launch);
+    result.checked = Checked{found.max_error, found.bound};
+    if (found.passed) return;
+    result.status = Status::wrong;
+    result.reason = found.message;
+  } else if (device_.simulated) {
+    launch(group_->check_operands->problem(0, options_.alpha, options_.beta, nullptr));  // counted, not checked
+  }
+}
+
+Footprint Runner::footprint(const Cell& cell) const {
+  const Problem p = group_->spec.problem(options_.alpha, options_.beta);
+  const Resources resources = cell.rung->resources(p);
+  cudaFuncAttributes attributes;
+  cuda_check(cudaFuncGetAttributes(&attributes, resources.kernel));
+  Footprint found{.tile = resources.tile,
+                  .smem_bytes = attributes.sharedSizeBytes + resources.dynamic_smem_bytes,
+                  .registers = {},
+                  .blocks_per_sm = {},
+                  .waves = {}};
+  if (attributes.numRegs == 0)
+    return found;  // the simulator knows only what ptxas said of machine code for its own GPU
+  int blocks = 0;
+  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, resources.kernel, resources.threads,
+                                                           resources.dynamic_smem_bytes));
+  found.registers = attributes.numRegs;
+  found.blocks_per_sm = blocks;
+  const double tiles = static_cast<double>(ceil_div(p.m, resources.tile.m)) * ceil_div(p.n, resources.tile.n);
+  if (blocks > 0) found.waves = tiles / (static_cast<double>(blocks) * device_.sm_count);
+  return found;
+}
+
+Timing Runner::time(const Cell& cell) {
+  std::vector<Contender> contenders = {{"kernel", cell.rung->launch},
+                                       {"cublas", [this](const Problem& p) { blas_->gemm(p); }}};
+  if (group_->blas_lt->available())
+    contenders.push_back({"cublaslt", [this](const Problem& p) { group_->blas_lt->gemm(p); }});
+  const Pace pace{options_.protocol, options_.rounds, options_.sittings, cell.sitting};
+  const Measurement measured =
+      measure(contenders, *group_->operands, options_.alpha, options_.beta, pace, nvml_, nullptr);
+
+  const Problem p = group_->spec.problem(options_.alpha, options_.beta);
+  const double flop = 2.0 * p.m * p.n * p.k;
+  const auto gflops = [&](double ms) { return flop / ms * 1e-6; };
+  const auto mhz = [&](size_t i) {
+    return measured.sm[i].mhz() > 0.0 ? std::optional(measured.sm[i].mhz()) : std::nullopt;
+  };
+  const auto baseline = [&](size_t i) {
+    const double ms = quantile(measured.ms[i], 0.5), ratio = quantile(ratios(measured.ms[i], measured.ms[0]), 0.5);
+    Baseline found{ms, gflops(ms), ratio, mhz(i), {}};
+    if (mhz(0) && mhz(i)) found.ratio_clk = ratio * *mhz(i) / *mhz(0);
+    return found;
+  };
+  const double median = quantile(measured.ms[0], 0.5);
+  Timing timing{.rounds = static_cast<int>(measured.ms[0].size()),
+                .median_ms = median,
+                .p10_ms = quantile(measured.ms[0], 0.1),
+                .p90_ms = quantile(measured.ms[0], 0.9),
+                .gflops = gflops(median),
+                .cublas = baseline(1),
+                .cublaslt = {},
+                .ratio_best = 0.0,
+                .ceiling = {},
+                .ceiling_fraction = {},
+                .clock_mhz = mhz(0),
+                .flop_clk_sm = {},
+                .gpu = measured.gpu,
+                .samples = {}};
+  if (contenders.size() > 2) timing.cublaslt = baseline(2);
+  timing.ratio_best = timing.cublaslt ? std::min(timing.cublas.ratio, timing.cublaslt->ratio) : timing.cublas.ratio;
+  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->unit, p)) {
+    timing.ceiling = floor->ceiling;
+    timing.ceiling_fraction = floor->ms / median;
+  }
+  if (timing.clock_mhz) timing.flop_clk_sm = flop / (median * *timing.clock_mhz * 1e3 * device_.sm_count);
+  for (size_t i = 0; i < contenders.size(); ++i) timing.samples.emplace_back(contenders[i].name, measured.ms[i]);
+  return timing;
+}
+
+}  // namespace ladder

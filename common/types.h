@@ -1,0 +1,174 @@
+// The one table of types. A type of operands is a row here, and everything else asks the table: the command line, data, check,
+// bound, cuBLAS, ceilings and kernels. A type without a row, or whose row lacks what somebody asks for, does not compile; a rung
+// or a library that does not serve a type says so by its name.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "common/problem.h"
+#include "common/ptx/mma.h"
+
+namespace ladder {
+
+/// How cuBLAS multiplies operands of a type: its cublasComputeType_t, named here so that kernels need not know cuBLAS.
+enum class Arithmetic {
+  fp32,       ///< CUBLAS_COMPUTE_32F: products and sums of operands as they are; 16-bit ones on the tensor cores
+  fp32_only,  ///< CUBLAS_COMPUTE_32F_PEDANTIC: on the CUDA cores
+  tf32,       ///< CUBLAS_COMPUTE_32F_FAST_TF32: FP32 operands, rounded to TF32
+};
+
+/// A row of the table.
+///   NAME        on the command line and in CSV
+///   Element     how an operand, and with Out::same a result, lies in memory
+///   ROUNDOFF    most that rounding FP32 to an Element changes, relative to the value
+///   TINY        most that it changes besides, where the exponent runs out
+///   TRUNCATION  most that the tensor cores cut off an operand, relative to it
+///   TENSOR      is multiplied by the tensor cores, which truncate sums of 8 products and more (bound.h)
+///   CUDA        what CUDA's libraries call an Element
+///   ARITHMETIC  how cuBLAS multiplies
+/// and, of types that mma.sync multiplies:
+///   SM          first compute capability with that instruction
+///   mma()       D (16 x 8) += A (16 x 32 bytes) * B (32 bytes x 8), sums in FP32
+template <Type type>
+struct Operand;
+
+template <>
+struct Operand<Type::f32> {
+  using Element = float;
+  static constexpr const char* NAME = "f32";
+  static constexpr int BYTES = sizeof(Element);
+  static constexpr double ROUNDOFF = 0.0, TINY = 0x1p-126, TRUNCATION = 0.0;
+  static constexpr bool TENSOR = false;
+  static constexpr cudaDataType_t CUDA = CUDA_R_32F;
+  static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32_only;
+};
+
+template <>
+struct Operand<Type::tf32> {
+  using Element = float;
+  static constexpr const char* NAME = "tf32";
+  static constexpr int BYTES = sizeof(Element);
+  static constexpr double ROUNDOFF = 0.0, TINY = 0x1p-126, TRUNCATION = 0x1p-10;
+  static constexpr bool TENSOR = true;
+  static constexpr cudaDataType_t CUDA = CUDA_R_32F;
+  static constexpr Arithmetic ARITHMETIC = Arithmetic::tf32;
+  static constexpr int SM = 80;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    mma_m16n8k8_f32_tf32(d, a, b);
+  }
+};
+
+template <>
+struct Operand<Type::bf16> {
+  using Element = __nv_bfloat16;
+  static constexpr const char* NAME = "bf16";
+  static constexpr int BYTES = sizeof(Element);
+  static constexpr double ROUNDOFF = 0x1p-8, TINY = 0x1p-126, TRUNCATION = 0.0;
+  static constexpr bool TENSOR = true;
+  static constexpr cudaDataType_t CUDA = CUDA_R_16BF;
+  static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32;
+  static constexpr int SM = 80;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    mma_m16n8k16_f32_bf16(d, a, b);
+  }
+};
+
+template <>
+struct Operand<Type::f16> {
+  using Element = __half;
+  static constexpr const char* NAME = "f16";
+  static constexpr int BYTES = sizeof(Element);
+  static constexpr double ROUNDOFF = 0x1p-11, TINY = 0x1p-24, TRUNCATION = 0.0;
+  static constexpr bool TENSOR = true;
+  static constexpr cudaDataType_t CUDA = CUDA_R_16F;
+  static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32;
+  static constexpr int SM = 75;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800  // the two halves along k
+    mma_m16n8k8_f32_f16(d, a[0], a[1], b[0]);
+    mma_m16n8k8_f32_f16(d, a[2], a[3], b[1]);
+#else
+    mma_m16n8k16_f32_f16(d, a, b);
+#endif
+  }
+};
+
+/// A set of types, to choose one of at run time.
+template <Type... types>
+struct Types {
+  static constexpr Type list[sizeof...(types)] = {types...};
+};
+using AllTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16>;
+using MmaSyncTypes = Types<Type::tf32, Type::bf16, Type::f16>;  ///< those of the rungs on mma.sync
+
+/// Its NAME; of a type without a row, its number.
+inline std::string name(Type type) {
+  std::string text = "type " + std::to_string(static_cast<int>(type));
+  const auto look = [&]<Type... rows>(Types<rows...>) {
+    ((type == rows ? void(text = Operand<rows>::NAME) : void()), ...);
+  };
+  look(AllTypes{});
+  return text;
+}
+
+/// Calls `f.operator()<type>()` and returns what it returns. Throws std::invalid_argument where `type` is not in the set.
+template <Type first, Type... rest, class F>
+auto visit(Types<first, rest...>, Type type, F&& f) {
+  if (type == first) return f.template operator()<first>();
+  if constexpr (sizeof...(rest) > 0)
+    return visit(Types<rest...>{}, type, f);
+  else
+    throw std::invalid_argument(name(type) + " is not served here");
+}
+
+/// Calls `f.operator()<type, C>()`, where C is the element of the result.
+template <class Set, class F>
+auto visit(Set set, Type type, Out out, F&& f) {
+  return visit(set, type, [&]<Type row>() {
+    using Element = typename Operand<row>::Element;
+    if constexpr (!std::is_same_v<Element, float>)
+      if (out == Out::same) return f.template operator()<row, Element>();
+    return f.template operator()<row, float>();
+  });
+}
+
+/// The row of a type, for code that knows it only at run time.
+struct TypeFacts {
+  const char* name;
+  int bytes;
+  double roundoff, tiny, truncation;
+  bool tensor;
+  cudaDataType_t cuda;
+  Arithmetic arithmetic;
+};
+template <Type type>
+constexpr TypeFacts facts() {
+  using O = Operand<type>;
+  return {O::NAME, O::BYTES, O::ROUNDOFF, O::TINY, O::TRUNCATION, O::TENSOR, O::CUDA, O::ARITHMETIC};
+}
+inline TypeFacts facts(Type type) {
+  return visit(AllTypes{}, type, [&]<Type row>() { return facts<row>(); });
+}
+
+inline int operand_bytes(Type type) { return facts(type).bytes; }  ///< of an element of A and B
+inline int result_bytes(Type type, Out out) {                      ///< of an element of C
+  return out == Out::f32 ? sizeof(float) : facts(type).bytes;
+}
+
+/// An element as FP32, and FP32 rounded to the nearest element, ties to even.
+inline __host__ __device__ float to_float(float x) { return x; }
+inline __host__ __device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+inline __host__ __device__ float to_float(__half x) { return __half2float(x); }
+template <class Element>
+__host__ __device__ Element from_float(float x) {
+  return Element(x);
+}
+
+}  // namespace ladder

@@ -1,0 +1,56 @@
+#include "common/types.h"
+
+#include <gmock/gmock.h>
+
+namespace ladder {
+namespace {
+
+using testing::HasSubstr;
+
+template <class F>
+std::string refusal(F&& f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Types, HaveNamesAndSizes) {
+  std::string names;
+  for (const Type type : AllTypes::list) names += name(type) + " ";
+  EXPECT_EQ(names, "f32 tf32 bf16 f16 ");
+  EXPECT_EQ(operand_bytes(Type::tf32), 4);
+  EXPECT_EQ(operand_bytes(Type::bf16), 2);
+  EXPECT_EQ(result_bytes(Type::f16, Out::f32), 4);
+  EXPECT_EQ(result_bytes(Type::f16, Out::same), 2);
+}
+
+TEST(Types, AreChosenWithTheElementOfTheResult) {
+  const auto bytes = [](Type type, Out out) {
+    return visit(AllTypes{}, type, out, [&]<Type row, class C>() { return Operand<row>::BYTES * 10 + int{sizeof(C)}; });
+  };
+  EXPECT_EQ(bytes(Type::f32, Out::same), 44);
+  EXPECT_EQ(bytes(Type::bf16, Out::f32), 24);
+  EXPECT_EQ(bytes(Type::bf16, Out::same), 22);
+}
+
+TEST(Types, ThatAreNotServedAreRefusedByName) {
+  const auto nothing = [&]<Type type>() { return 0; };
+  EXPECT_THAT(refusal([&] { visit(MmaSyncTypes{}, Type::f32, nothing); }), HasSubstr("f32 is not served"));
+  constexpr Type unknown = static_cast<Type>(99);
+  EXPECT_THAT(refusal([&] { visit(AllTypes{}, unknown, nothing); }), HasSubstr("type 99 is not served"));
+  EXPECT_THAT(refusal([&] { facts(unknown); }), HasSubstr("type 99"));
+  EXPECT_THAT(refusal([&] { operand_bytes(unknown); }), HasSubstr("type 99"));
+}
+
+TEST(Types, ConvertToTheNearestElement) {
+  EXPECT_EQ(to_float(from_float<__half>(1.0F + 0x1p-11F)), 1.0F);  // a tie: to even
+  EXPECT_EQ(to_float(from_float<__half>(1.0F + 3 * 0x1p-11F)), 1.0F + 0x1p-9F);
+  EXPECT_EQ(to_float(from_float<__nv_bfloat16>(1.0F + 0x1p-8F)), 1.0F);
+  EXPECT_EQ(to_float(from_float<float>(0.1F)), 0.1F);
+}
+
+}  // namespace
+}  // namespace ladder
