@@ -19,7 +19,7 @@ HEADER = [  # of the harness's CSV; the order is free
 ]
 CUBLAS = 50_000.0  # GFLOP/s at every shape of at least 2048 a side, less below
 PEAK = 65_000.0
-TENSOR_PEAK = 600_000.0
+TENSOR_PEAK, WGMMA_PEAK = 600_000.0, 900_000.0
 SMS, CLOCK = 132, 1980
 RATIOS = {
     "01_naive": 0.12,
@@ -34,8 +34,9 @@ RATIOS = {
     "08_warp_tiling": 1.01,
 }
 TENSOR = ["13_ldmatrix", "14_multistage", "15_block_raster", "16_epilogue"]
+WGMMA = "17_wgmma"  # on sm_90a alone, under a ceiling of its own
 PREDECESSORS = {"01b": "01", "02": "01", "03": "02", "04": "03", "05": "04", "06": "05", "06b": "06", "07": "06", "08": "07"}
-PREDECESSORS |= {"14": "13", "15": "14", "16": "15"}
+PREDECESSORS |= {"14": "13", "15": "14", "16": "15", "17": "16"}
 SQUARES = [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192]
 OTHERS = [
     (4096, 28672, 4096),
@@ -50,12 +51,14 @@ OTHERS = [
 def stated() -> dict[str, list[dict[str, object]]]:
     """The facts of these rungs, as `ladder --list --json` prints them."""
     rungs = []
-    for stem in [*RATIOS, *TENSOR]:
+    for stem in [*RATIOS, *TENSOR, WGMMA]:
         number, _, name = stem.partition("_")
         own = {"types": ["f32"], "arch": "sm_70", "unit": "CUDA cores", "ceilings": {"f32": "fp32_fma"}}
         if stem in TENSOR:
             kinds = ["tf32", "bf16", "f16"]
             own = {"types": kinds, "arch": "sm_80", "unit": "mma.sync", "ceilings": {kind: f"mma_{kind}" for kind in kinds}}
+        if stem == WGMMA:
+            own = {"types": ["bf16"], "arch": "sm_90a", "unit": "wgmma", "ceilings": {"bf16": "wgmma_bf16"}}
         rung = {"number": number, "name": name, "stem": stem, "idea": f"the idea of {number}"}
         rung |= {"predecessor": PREDECESSORS.get(number, ""), "layout_b": "row_major", "source": f"kernels/{stem}.cu"}
         rungs.append(rung | own)
@@ -121,6 +124,8 @@ def tensor_row(kernel: str, factor: float, shape: Shape) -> dict[str, object]:
     numbers = {"median_ms": shape.flop / rate / 1e6, "gflops": rate, "flop_clk_sm": rate * 1e3 / (SMS * CLOCK)}
     base = {"cublas_gflops": TENSOR_PEAK * 1.2, "ratio_cublas": factor / 1.2, "ratio_clk": factor / 1.21}
     base |= {"type": "bf16", "ceiling": "mma_bf16", "ceiling_fraction": factor}
+    if kernel == WGMMA:
+        base |= {"ceiling": "wgmma_bf16", "ceiling_fraction": factor * TENSOR_PEAK / WGMMA_PEAK}
     return row("08_warp_tiling", shape) | numbers | base | {"kernel": kernel}
 
 
@@ -198,6 +203,8 @@ def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> P
     ceilings = [("fp32_fma", PEAK, "GFLOP/s"), ("dram", 3970, "GB/s"), ("l2", 8000, "GB/s"), ("smem", 33000, "GB/s")]
     ceilings += [("fp32_fma_per_clk", PEAK * 1e3 / (SMS * CLOCK), "FLOP/clk/SM"), ("mma_bf16", TENSOR_PEAK, "GFLOP/s")]
     ceilings += [("mma_bf16_per_clk", TENSOR_PEAK * 1e3 / (SMS * CLOCK), "FLOP/clk/SM")]
+    ceilings += [("wgmma_bf16", WGMMA_PEAK, "GFLOP/s")]
+    ceilings += [("wgmma_bf16_per_clk", WGMMA_PEAK * 1e3 / (SMS * CLOCK), "FLOP/clk/SM")]
     with (folder / "ceilings.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["name", "value", "unit", "gpu", "utc", "commit"])

@@ -13,6 +13,7 @@ from plots.data.selection import tables
 from plots.data.units import Shape, ratio, tflops
 from plots.figures import gflops, heatmap, ladder, roofline, style
 from plots.figures.labels import spread
+from plots.tables.summaries import per_clock
 
 SIZE = Shape(4096, 4096, 4096)
 ODD = Shape(1020, 1020, 1020)
@@ -47,7 +48,21 @@ def refused():
     ]
 
 
-CASES = {"all": synthetic.all_rows, "one": one_size, "alike": all_alike, "slow": slow_gpu, "refused": refused}
+def two_units():
+    """Tensor cores by mma.sync, and by wgmma past what mma.sync reaches."""
+    factors = dict(zip(synthetic.TENSOR, (0.7, 0.8, 0.82, 0.83), strict=True)) | {synthetic.WGMMA: 1.3}
+    shapes = [Shape(n, n, n) for n in (1024, 2048, 4096, 8192)]
+    return [synthetic.tensor_row(kernel, factor, shape) for shape in shapes for kernel, factor in factors.items()]
+
+
+CASES = {
+    "all": synthetic.all_rows,
+    "one": one_size,
+    "alike": all_alike,
+    "slow": slow_gpu,
+    "two units": two_units,
+    "refused": refused,
+}
 
 
 @pytest.fixture(params=CASES)
@@ -123,6 +138,20 @@ def test_roofline_points_lie_at_the_compulsory_intensity(table):
     points = [line for line in roofline.draw(table).axes[0].get_lines() if line.get_marker() == "o"]
     assert points[0].get_xdata()[-1] == pytest.approx(4096 / 6)
     assert points[0].get_ydata()[-1] == pytest.approx(float(row("01_naive", SIZE)["gflops"]) / 1000)
+
+
+def test_a_rung_is_a_share_of_its_own_units_ceiling(tmp_path):
+    folder = write_folder(tmp_path, two_units())
+    (table,) = tables(load(folder))
+    assert [ceiling.name for ceiling in table.ceilings] == ["mma_bf16", "wgmma_bf16"]
+    assert table.ceiling("16_epilogue").name == "mma_bf16"
+    wgmma = table.ceiling(synthetic.WGMMA)
+    assert table.value(synthetic.WGMMA, SIZE) / wgmma.gflops == pytest.approx(1.3 * 600 / 900)
+    assert per_clock(table, synthetic.WGMMA, SIZE).endswith("(0.87)") and per_clock(table, "16_epilogue", SIZE).endswith("(0.83)")
+    ceilings = folder / "ceilings.csv"
+    ceilings.write_text("".join(line for line in ceilings.read_text().splitlines(True) if not line.startswith("wgmma")))
+    (table,) = tables(load(folder))
+    assert table.ceiling(synthetic.WGMMA) is None and "(" not in per_clock(table, synthetic.WGMMA, SIZE)
 
 
 def test_roofline_needs_ceilings(folder):

@@ -64,8 +64,8 @@ def test_scripts_get_a_fact_per_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "rungs.json").write_text(json.dumps(synthetic.stated()))
     for arguments, expected in (
         (["types"], ["f32", "tf32", "bf16", "f16"]),
-        (["stem", "bf16"], synthetic.TENSOR),
-        (["number"], [stem.partition("_")[0] for stem in [*synthetic.RATIOS, *synthetic.TENSOR]]),
+        (["stem", "bf16"], [*synthetic.TENSOR, synthetic.WGMMA]),
+        (["number"], [stem.partition("_")[0] for stem in [*synthetic.RATIOS, *synthetic.TENSOR, synthetic.WGMMA]]),
         (["predecessor", "15_block_raster"], ["14"]),
     ):
         assert main(arguments) == 0
