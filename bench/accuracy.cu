@@ -1,11 +1,11 @@
-// bin/accuracy [--sim]: what the sums and the operands of the tensor cores cost in accuracy, as CSV. On a GPU, or, where there is
-// none, on the simulator. Chapters 09 and 10 show bench/recorded's copy of what it prints.
+// bin/accuracy [--sim]: what the sums and the operands of the tensor cores cost in accuracy, as CSV. Runs on a GPU, or
+// on the simulator where there is none. Chapters 09 and 10 show bench/recorded's copy of what it prints.
 //
 //   what     f32: FP16 operands, FP32 sums (mma.sync.m16n8k16.f32.f16.f16.f32). f32_to_f16: the same, rounded to FP16 at
 //            the end. f16: FP16 sums (mma.sync.m16n8k16.f16.f16.f16.f16). tf32_rounded: FP32 operands, rounded to TF32
-//            by cvt.rna, FP32 sums. tf32_cut: the same as they are, which the tensor cores cut to TF32
+//            by cvt.rna, FP32 sums. tf32_cut: the same operands as they are; the tensor cores cut them to TF32
 //   data     normal: standard normal; positive: uniform in 0 to 1
-//   k        length of the sums, of which there are 128 x 128
+//   k        length of the sums; there are 128 x 128 of them
 //   rms      root mean square of the errors, relative to that of the exact results
 //   shrink   by how much results are too small: the regression of the errors on the exact results, sign turned
 //   largest  largest error of an element relative to its sum of |a b|, as the harness's check has it
@@ -40,7 +40,7 @@ constexpr What kinds[] = {What::f32, What::f32_to_f16, What::f16, What::tf32_rou
 constexpr const char* names[] = {"f32", "f32_to_f16", "f16", "tf32_rounded", "tf32_cut"};
 constexpr LADDER_HOST_DEVICE bool is_tf32(What what) { return what == What::tf32_rounded || what == What::tf32_cut; }
 
-/// One warp a tile of 16 x 8 of C. A is M x K and B is N x K, both of rows of `words` words of 32 bits.
+/// One warp per tile of 16 x 8 of C. A is M x K and B is N x K, both in rows of `words` words of 32 bits.
 template <What what>
 __global__ void __launch_bounds__(32) product(const uint32_t* A, const uint32_t* B, float* C, int words) {
   const int lane = threadIdx.x, row = blockIdx.x / (size / 8) * 16, col = blockIdx.x % (size / 8) * 8;

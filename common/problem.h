@@ -14,8 +14,8 @@
 //
 // A leading dimension is the distance, in elements, from one stored row to the next. A buffer holds whole rows:
 // rows * ld elements, the padding of the last row included, so a 16-byte load that starts inside a row whose ld is
-// a multiple of 16 bytes stays inside the buffer. What lies in the padding is never a defined number (the harness
-// puts NaN there) and must stay as it is.
+// a multiple of 16 bytes stays inside the buffer. The padding never holds a defined number (the harness puts NaN
+// there), and a rung must leave it as it is.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,8 +1,8 @@
 // 08_warp_tiling · a warp owns a 64 x 64 tile of C; fragments are loaded one k step ahead
 //
 // Idea              A level between the block's tile and the thread's: the warp tile, 64 x 64 results as 4 x 8 thread
-//                   tiles of 16 x 8. A k step takes 6 shared loads for 128 FMAs (07: 4 for 64). The fragments of step k
-//                   + 1 are loaded into a second set of registers during the FMAs of step k, so no FMA waits for them.
+//                   tiles of 16 x 8. A k step takes 6 shared loads for 128 FMAs (07: 4 for 64). During the FMAs of one
+//                   step, the fragments of the next are loaded into a second set of registers: no FMA waits for them.
 // Changed from 07   128 x 256 tile, 16 x 8 results per thread, warp tiles, spread() instead of split(); rA[2], rB[2]
 //                   are loaded one step ahead; the next tile is stored two steps before the barrier; gB[] like gA[]
 // Expect            1.15 of cuBLAS at most, by issue slots: 92 % of the main loop's instructions are FMAs

@@ -1,6 +1,6 @@
 // Asynchronous copies from global to shared memory, past the registers: sm_80, PTX ISA 7.0, "Data Movement and Conversion
-// Instructions: Asynchronous copy", cp.async. Each thread executes these for itself and waits for its own copies; what it
-// waited for is visible to it alone, so a barrier must follow before others read.
+// Instructions: Asynchronous copy", cp.async. Each thread executes these for itself and waits for its own copies. Before
+// another thread reads the bytes, a barrier must follow the wait.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 namespace ladder {
 
 /// cp.async.cg.shared.global [smem], [global], 16;
-/// Copies 16 bytes through L2 alone (.cg: L1 is bypassed). Both addresses multiples of 16.
+/// Copies 16 bytes through L2 alone (.cg: L1 is bypassed). Both addresses are multiples of 16.
 __device__ __forceinline__ void cp_async_cg_16(uint32_t smem, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(smem), "l"(global) : "memory");
 }
 
 /// cp.async.cg.shared.global [smem], [global], 16, bytes;
-/// Reads `bytes`, 0 to 16, and fills the rest of the 16 with zeros. With 0 nothing is read, whatever the address.
+/// Reads `bytes` bytes, 0 to 16, and fills the rest of the 16 with zeros. With 0 it reads nothing, whatever the address.
 __device__ __forceinline__ void cp_async_cg_16(uint32_t smem, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(smem), "l"(global), "r"(bytes) : "memory");
 }
@@ -24,7 +24,7 @@ __device__ __forceinline__ void cp_async_cg_16(uint32_t smem, const void* global
 __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 /// cp.async.wait_group N;
-/// Waits until at most the N youngest of the thread's groups are still under way.
+/// Waits until at most the N youngest of the thread's groups are still in flight.
 template <int N>
 __device__ __forceinline__ void cp_async_wait_group() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");

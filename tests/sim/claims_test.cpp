@@ -100,7 +100,7 @@ TEST_P(Profile, GlobalMemoryIsThatOfTheGpu) {
 
 /// What becomes of the wavefronts of a rung's shared loads when ptxas merges neighbouring 4-byte loads into wider ones.
 /// tests/kernels/test_machine_code.py holds the widths. A wide load that all lanes of a half-warp share takes a wavefront
-/// for 8 bytes a lane: two for 16.
+/// for 8 bytes per lane: two for 16.
 struct Merged {
   uint64_t of, are;  ///< of so many wavefronts in the PTX, so many are left
 };
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Claims, Profile,
                          [](const auto& rung) { return std::string(rung.param); });
 
 /// Of `what`, for each warp and each tile of a rung.
-double of_a_warp_and_tile(uint64_t what, int bm, int bn, int bk, int warps) {
+double per_warp_and_tile(uint64_t what, int bm, int bn, int bk, int warps) {
   const uint64_t tiles = n / bm * (n / bn) * (n / bk);
   return double(what) / double(tiles * warps);
 }
@@ -164,29 +164,29 @@ TEST(Chapters, Chapter02) {
   const Counted &c = counted("02_smem_tiling"), &before = counted("01_naive");
   EXPECT_EQ(c.load_requests() * 32, before.load_requests()) << "one thirty-second of the requests of 01";
   EXPECT_EQ(c["global_load_bytes"] * 32, before["global_load_bytes"]) << "divided by the tile's side";
-  EXPECT_EQ(c["global_load_bytes"], (32 + 32) * 4 * n * (n / 32) * (n / 32)) << "256 bytes a k and block";
+  EXPECT_EQ(c["global_load_bytes"], (32 + 32) * 4 * n * (n / 32) * (n / 32)) << "256 bytes per k and block";
   // 100 on the GPU, which loads four of A at once in 2 wavefronts.
-  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 32, 32, 64, 32), 64 + 64 + 4) << "A, B and the stores";
+  EXPECT_EQ(per_warp_and_tile(c.wavefronts(), 32, 32, 64, 32), 64 + 64 + 4) << "A, B and the stores";
   EXPECT_EQ(c.wavefronts(), c.ideal()) << "none of them a conflict";
-  EXPECT_EQ(of_a_warp_and_tile(c["barriers"], 32, 32, 64, 32), 2) << "two barriers a tile";
+  EXPECT_EQ(per_warp_and_tile(c["barriers"], 32, 32, 64, 32), 2) << "two barriers per tile";
 }
 
 TEST(Chapters, Chapter03) {
   const Counted& c = counted("03_thread_tile_1d");
-  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 64, 64, 8, 16), 64 + 8 + 2) << "42 on the GPU: 64 of A are 16 of 2";
+  EXPECT_EQ(per_warp_and_tile(c.wavefronts(), 64, 64, 8, 16), 64 + 8 + 2) << "42 on the GPU: 64 of A are 16 of 2";
   EXPECT_EQ(c.wavefronts(), c.ideal());
   EXPECT_EQ(c["global_load_bytes"] * 2, counted("02_smem_tiling")["global_load_bytes"])
       << "the tile's side has doubled";
-  EXPECT_EQ(of_a_warp_and_tile(c["barriers"], 64, 64, 8, 16), 2);
+  EXPECT_EQ(per_warp_and_tile(c["barriers"], 64, 64, 8, 16), 2);
 }
 
 TEST(Chapters, Chapter04) {
   const Counted& c = counted("04_thread_tile_2d");
   // On the GPU, where two of A and four of B are one load, 400. A load of one column of B, by 16 lanes that are 8 words
   // apart, falls into 4 banks; one of A takes two rows that are 128 words apart, from one bank.
-  const double stores = of_a_warp_and_tile(c["shared_store_wavefronts"], 128, 128, 16, 8);
-  EXPECT_EQ(of_a_warp_and_tile(c["shared_load_wavefronts"], 128, 128, 16, 8), 16 * (8 * 2 + 8 * 4));
-  EXPECT_EQ(of_a_warp_and_tile(c["shared_load_ideal"], 128, 128, 16, 8), 16 * (8 + 8));
+  const double stores = per_warp_and_tile(c["shared_store_wavefronts"], 128, 128, 16, 8);
+  EXPECT_EQ(per_warp_and_tile(c["shared_load_wavefronts"], 128, 128, 16, 8), 16 * (8 * 2 + 8 * 4));
+  EXPECT_EQ(per_warp_and_tile(c["shared_load_ideal"], 128, 128, 16, 8), 16 * (8 + 8));
   EXPECT_EQ(stores, 16) << "no conflicts";
   EXPECT_EQ(c["global_load_bytes"] * 2, counted("03_thread_tile_1d")["global_load_bytes"]) << "half of 03's";
 }
@@ -194,43 +194,43 @@ TEST(Chapters, Chapter04) {
 TEST(Chapters, Chapter05) {
   const Counted &c = counted("05_float4"), &before = counted("04_thread_tile_2d");
   EXPECT_EQ(c.load_requests() * 4, before.load_requests()) << "a quarter of the loads ...";
-  EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << "... of 16 bytes a lane";
+  EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << "... of 16 bytes per lane";
   EXPECT_EQ(c.load_sectors(), before.load_sectors()) << "for the same sectors";
-  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 360);
-  EXPECT_EQ(of_a_warp_and_tile(c.ideal(), 128, 128, 16, 8), 208);
-  EXPECT_EQ(of_a_warp_and_tile(c["shared_store_wavefronts"], 128, 128, 16, 8), 8 * 4 + 2 * 4) << "A's take 4 for 1";
+  EXPECT_EQ(per_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 360);
+  EXPECT_EQ(per_warp_and_tile(c.ideal(), 128, 128, 16, 8), 208);
+  EXPECT_EQ(per_warp_and_tile(c["shared_store_wavefronts"], 128, 128, 16, 8), 8 * 4 + 2 * 4) << "A's take 4 for 1";
   EXPECT_EQ(c.store_sectors(), 32 * c.store_requests()) << "a request for C touches 32 sectors, half of each";
 }
 
 TEST(Chapters, Chapter06) {
   const Counted &c = counted("06_bank_conflict_free"), &padded = counted("06b_padded"), &before = counted("05_float4");
-  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 208);
+  EXPECT_EQ(per_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 208);
   EXPECT_EQ(c.wavefronts(), c.ideal()) << "no conflicts";
   EXPECT_EQ(before["shared_load_wavefronts"] - c["shared_load_wavefronts"], 128 * n / 128 * (n / 128) * (n / 16) * 8)
-      << "splitting the columns saves 128 a warp and tile";
-  EXPECT_EQ(of_a_warp_and_tile(before["shared_store_wavefronts"] - c["shared_store_wavefronts"], 128, 128, 16, 8), 24)
+      << "splitting the columns saves 128 per warp and tile";
+  EXPECT_EQ(per_warp_and_tile(before["shared_store_wavefronts"] - c["shared_store_wavefronts"], 128, 128, 16, 8), 24)
       << "the swizzle of A saves 24";
-  EXPECT_EQ(of_a_warp_and_tile(padded.wavefronts(), 128, 128, 16, 8), 216);
-  EXPECT_EQ(of_a_warp_and_tile(padded["shared_store_wavefronts"] - padded["shared_store_ideal"], 128, 128, 16, 8), 8)
+  EXPECT_EQ(per_warp_and_tile(padded.wavefronts(), 128, 128, 16, 8), 216);
+  EXPECT_EQ(per_warp_and_tile(padded["shared_store_wavefronts"] - padded["shared_store_ideal"], 128, 128, 16, 8), 8)
       << "a store of A takes 2 wavefronts with padding";
   EXPECT_EQ(c.store_sectors(), 16 * c.store_requests()) << "a request for C fills 16 sectors";
 }
 
 TEST(Chapters, Chapter07) {
   const Counted &c = counted("07_double_buffer"), &before = counted("06_bank_conflict_free");
-  EXPECT_EQ(of_a_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 208) << "unchanged";
+  EXPECT_EQ(per_warp_and_tile(c.wavefronts(), 128, 128, 16, 8), 208) << "unchanged";
   EXPECT_EQ(c.wavefronts(), c.ideal());
-  EXPECT_EQ(of_a_warp_and_tile(before["barriers"], 128, 128, 16, 8), 2);
-  EXPECT_EQ(c["barriers"], 4 * 8 * (n / 16 + 1)) << "one barrier a tile, and one before the first";
+  EXPECT_EQ(per_warp_and_tile(before["barriers"], 128, 128, 16, 8), 2);
+  EXPECT_EQ(c["barriers"], 4 * 8 * (n / 16 + 1)) << "one barrier per tile, and one before the first";
   EXPECT_EQ(c.load_sectors(), before.load_sectors());
 }
 
 TEST(Chapters, Chapter08) {
   const Counted& c = counted("08_warp_tiling");
-  EXPECT_EQ(c.wavefronts(), 2 * 8 * (n / 8 * (160 + 12) + 32)) << "172 a tile, and the first fragments before it";
+  EXPECT_EQ(c.wavefronts(), 2 * 8 * (n / 8 * (160 + 12) + 32)) << "172 per tile, and the first fragments before it";
   EXPECT_EQ(c.wavefronts(), c.ideal()) << "none is a conflict";
-  EXPECT_EQ(c["global_load_bytes"], (128 + 256) * 4 * n * (n / 128) * (n / 256)) << "(128 + 256) * 4 bytes a k";
-  EXPECT_EQ(c["barriers"], 2 * 8 * (n / 8 + 1)) << "one a tile, and one before the first";
+  EXPECT_EQ(c["global_load_bytes"], (128 + 256) * 4 * n * (n / 128) * (n / 256)) << "(128 + 256) * 4 bytes per k";
+  EXPECT_EQ(c["barriers"], 2 * 8 * (n / 8 + 1)) << "one per tile, and one before the first";
 }
 
 // Part II is counted in BF16 where no type is named. A warp's tile is 64 x 64, 64 deep; instructions of the tensor cores are those of the PTX.
@@ -248,20 +248,20 @@ TEST(Chapters, TensorCoresDoAllTheMultiplications) {
 TEST(Chapters, Chapter09) {
   const Counted &c = counted("09_wmma"), &b = counted("09b_wmma_smem"), &async = counted("09c_wmma_async");
   const uint64_t steps = n / 16 * (n / 16) * (n / 16);
-  EXPECT_EQ(c.load_requests(), 8 * steps) << "eight loads a step";
+  EXPECT_EQ(c.load_requests(), 8 * steps) << "eight loads per step";
   EXPECT_EQ(c.load_sectors(), 8 * c.load_requests()) << "from 8 rows each";
   EXPECT_EQ(c["global_load_bytes"] * 2, c.load_sectors() * 32) << "half of a sector belongs to the next load";
   EXPECT_EQ(c.wavefronts(), 0U) << "inside, nothing is in shared memory";
 
-  // Fragments 128 (of 4 bytes a lane: one wavefront each), stores of A and B 16 x 4; C by way of shared memory, once.
+  // Fragments 128 (of 4 bytes per lane: one wavefront each), stores of A and B 16 x 4; C by way of shared memory, once.
   const uint64_t of_c = results * 4 / 128;
   EXPECT_EQ(b["shared_load_wavefronts"], 128 * tensor_tiles + of_c);
   EXPECT_EQ(b["shared_store_wavefronts"], 64 * tensor_tiles + of_c);
-  EXPECT_EQ(b.load_requests(), 16 * tensor_tiles) << "16 bytes a lane";
+  EXPECT_EQ(b.load_requests(), 16 * tensor_tiles) << "16 bytes per lane";
   EXPECT_EQ(b["global_load_bytes"], (128 + 128) * 2 * n * (n / 128) * (n / 128));
   EXPECT_EQ(b["barriers"], 2 * tensor_tiles);
 
-  EXPECT_EQ(async["barriers"], tensor_tiles) << "one a k tile";
+  EXPECT_EQ(async["barriers"], tensor_tiles) << "one per k tile";
   EXPECT_EQ(async.wavefronts(), b.wavefronts()) << "the copies write shared memory all the same";
   for (const Counted* skewed : {&b, &async}) EXPECT_EQ(skewed->wavefronts(), skewed->ideal()) << "no conflicts";
 }
@@ -274,7 +274,7 @@ TEST(Chapters, Chapter10) {
   EXPECT_EQ(c["barriers"], 2 * tensor_tiles);
   EXPECT_EQ(c.load_sectors(), counted("09b_wmma_smem").load_sectors());
 
-  // 10b: 64 x 64 floats in and out a k tile, zeros before the first and the results after the last.
+  // 10b: 64 x 64 floats in and out per k tile, zeros before the first and the results after the last.
   const uint64_t of_c = results * 4 / 128;
   EXPECT_EQ(b["shared_load_wavefronts"], (128 + 128) * tensor_tiles + of_c);
   // In PTX one of the 64 stores is two of 4 bytes, of which ptxas makes one again: 2 wavefronts more than the GPU needs.
@@ -292,14 +292,14 @@ class CopiedPastRegisters : public testing::TestWithParam<const char*> {
 TEST_P(CopiedPastRegisters, Chapter11) {
   const Counted& c = counted("11_cp_async", GetParam());
   EXPECT_EQ(c.load_requests(), 16 * tiles()) << "16 copies ...";
-  EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << "... of 16 bytes a lane";
+  EXPECT_EQ(c["global_load_bytes"], c.load_requests() * 32 * 16) << "... of 16 bytes per lane";
   EXPECT_EQ(c["global_load_bytes"], tiles() / 4 * (128 + 128) * 128) << "each byte of a block's k tile once";
   EXPECT_EQ(c.load_sectors() * 32, c["global_load_bytes"]) << "by whole sectors";
   EXPECT_EQ(c["shared_loads"], 128 * tiles());
   EXPECT_EQ(c["shared_load_wavefronts"], 128 * tiles());
-  EXPECT_EQ(c["shared_store_wavefronts"], 64 * tiles()) << "4 wavefronts a copy, by banks; 10.5 on the GPU";
+  EXPECT_EQ(c["shared_store_wavefronts"], 64 * tiles()) << "4 wavefronts per copy, by banks; 10.5 on the GPU";
   EXPECT_EQ(c.wavefronts(), c.ideal()) << "no conflicts by banks";
-  EXPECT_EQ(c["barriers"], tiles()) << "one a k tile";
+  EXPECT_EQ(c["barriers"], tiles()) << "one per k tile";
 
   const Counted& before = counted("10_mma_ptx", GetParam());
   EXPECT_EQ(c.load_sectors(), before.load_sectors()) << "the same traffic as in 10";

@@ -17,7 +17,7 @@ namespace {
 constexpr int threads = 256;
 constexpr int repeats = 9;
 
-/// 16 independent chains of FMAs a thread: enough to cover the latency of 4 cycles with 8 warps a scheduler and more.
+/// 16 independent chains of FMAs per thread: enough to cover the latency of 4 cycles with 8 warps per scheduler or more.
 constexpr int fma_chains = 16, fma_steps = 4096;
 __global__ void __launch_bounds__(threads) fma_chain(float* out, float x, float y) {
   float value[fma_chains];
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(threads) fma_chain(float* out, float x, float 
   float sum = 0.0F;
 #pragma unroll
   for (int i = 0; i < fma_chains; ++i) sum += value[i];
-  if (sum == 12345.0F) *out = sum;  // never, but the compiler cannot know
+  if (sum == 12345.0F) *out = sum;  // never true, but the compiler cannot know
 }
 
 /// Calls `f` with each element of an array of arrays.
@@ -44,7 +44,7 @@ __device__ void for_each(T (&array)[count], const F& f) {
       f(element);
 }
 
-/// 4 bytes of operands from -1 to 1, other ones for each seed. What is multiplied decides the power, and so the clock.
+/// 4 bytes of operands from -1 to 1, different for each seed. The operands decide the power, and so the clock.
 template <class T>
 __device__ uint32_t random_word(uint32_t seed) {
   T values[4 / sizeof(T)];
@@ -59,8 +59,8 @@ __device__ uint32_t random_word(uint32_t seed) {
   return word;
 }
 
-/// The products of rung 14 and nothing else: a block an SM, 64 x 64 results a warp, two steps of fragments, the same
-/// order. After 256 steps, K = 4096 of 16 bits, signs change, so that sums go up and back down and keep to a GEMM's range.
+/// The products of rung 14 and nothing else: one block per SM, 64 x 64 results per warp, two steps of fragments, the same
+/// order. After 256 steps (K = 4096 of 16 bits) the signs change, so the sums go up and down and stay in a GEMM's range.
 constexpr int mma_turns = 64, mma_turn_steps = 256;
 template <Type type>
 __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
         for (int j = 0; j < mma_n; ++j)
 #pragma unroll
           for (int i = 0; i < mma_m; ++i) {
-            const int snake = j % 2 ? mma_m - 1 - i : i;
-            Operand<type>::mma(acc[snake][j], rA[k][snake], rB[k][j]);
+            const int i_serpentine = j % 2 ? mma_m - 1 - i : i;
+            Operand<type>::mma(acc[i_serpentine][j], rA[k][i_serpentine], rB[k][j]);
           }
     for_each(rA, [](uint32_t& word) { word ^= sizeof(T) == 2 ? 0x80008000U : 0x80000000U; });
   }
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(threads)
   for (size_t i = static_cast<size_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += stride) to[i] = from[i];
 }
 
-/// Every block reads the whole buffer past the L1 (ld.global.cg), each from a start of its own.
+/// Every block reads the whole buffer past L1 (ld.global.cg). Each block starts at another place.
 __global__ void __launch_bounds__(threads) read_l2(const float4* from, size_t count, float* out) {
   float sum = 0.0F;
   const size_t start = count / gridDim.x * blockIdx.x;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(threads) read_l2(const float4* from, size_t co
   if (sum == 12345.0F) *out = sum;
 }
 
-/// 16-byte shared loads without bank conflicts: 512 bytes a warp and load, four wavefronts of 128 bytes.
+/// 16-byte shared loads without bank conflicts: 512 bytes per warp and load, four wavefronts of 128 bytes.
 constexpr int smem_steps = 2048, smem_loads = 8;
 __global__ void __launch_bounds__(threads) read_smem(float* out) {
   __shared__ float4 tile[threads];
