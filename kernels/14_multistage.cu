@@ -7,7 +7,7 @@
 //                   256 x 128 results per block, one block per SM. A second tile of 128 x 128 for GPUs with less than 144 KB of
 //                   shared memory per block
 // Expect            neither a copy nor a fragment is waited for. What remains beside the mma are barriers, prologue and
-//                   epilogue, 7 % of the time: 1.28 times as fast
+//                   epilogue, 7 % of the time: 1.28 times 13
 // Limiter now       the tensor cores' mma.sync, and what interrupts them: copies, barriers, the ends of a block
 // New instructions  none
 // Limits            tf32 (truncated), bf16, f16; sm_80 with 96 KB of shared memory per block; any M, N, K; rows a multiple

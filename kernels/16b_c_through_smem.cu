@@ -6,7 +6,7 @@
 // Changed from 16   the epilogue; the stage that was multiplied last is its scratch, so one more barrier per tile of C; columns
 //                   of B permuted in fours, for the scratch is FP32
 // Expect            the sectors of 16 are whole already, so nothing is gained, and the way through shared memory costs 2048
-//                   wavefronts per tile of C: 0.98 times as fast
+//                   wavefronts per tile of C: 0.98 times 16
 // Limiter now       mma.sync, as in 16; the epilogue, during which it rests
 // New instructions  none
 // Limits            as 14
