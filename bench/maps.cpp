@@ -11,12 +11,13 @@
 //   row_place
 //            chunk of 16 bytes of the first eight rows, with the place where it lies; col is the chunk's number
 //   a, b, c  element of a fragment of mma.sync, with the lane that holds it
+//   raster   tile of C (Part II), with its place in the order of the tiles
 //
 // Columns:
 //
 //   rung     05, 06, 06b for shared memory; 03, 04, 06 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
-//            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32
-//   thread   number in the block; the first 32 are the lanes of the first warp
+//            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32; for raster group_size_m
+//   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile
 //   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte
 //            word
 //   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register
@@ -125,6 +126,15 @@ void print_fragments(const char* type, int each) {
   }
 }
 
+/// The order of the tiles of C at 8192 cubed, 256 x 128 results each.
+void print_raster(const char* rung, int group_size_m) {
+  const int tiles_m = 8192 / 256, tiles_n = 8192 / 128;
+  for (int i = 0; i < tiles_m * tiles_n; ++i) {
+    const auto [row, col] = raster(i, tiles_m, tiles_n, group_size_m);
+    std::printf("raster,%s,%d,%d,%d,,,\n", rung, i, row, col);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -140,4 +150,6 @@ int main() {
   print_rows("12", [](int row, int chunk) { return swizzle_128b(row, chunk); });
   print_fragments("16bit", 2);
   print_fragments("tf32", 1);
+  print_raster("1", 1);
+  print_raster("8", 8);
 }

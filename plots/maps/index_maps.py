@@ -64,12 +64,12 @@ def ownership(maps: Maps, rung: str) -> Drawing:
     left, top = 60, 60
     drawing.text(left, 16, f"{rung}: the block's {rows} × {cols} tile of C, {threads} threads", 14, "start", bold=True)
     _rulers(drawing, left, top, rows, cols, scale)
-    for warp, place in _regions({at: thread // 32 for at, thread in owner.items()}):
+    for warp, place in regions({at: thread // 32 for at, thread in owner.items()}):
         x, y, width, height = _scaled(place, left, top, scale)
         drawing.rect(x, y, width, height, "#ececec" if warp % 2 else "#d9d9d9", "white")
         if warp > 0:
             drawing.text(x + width / 2, y + height / 2, f"warp {warp}", 10, colour="#6a6a6a")
-    for thread, place in _regions({at: thread for at, thread in owner.items() if thread in SHOWN}):
+    for thread, place in regions({at: thread for at, thread in owner.items() if thread in SHOWN}):
         x, y, width, height = _scaled(place, left, top, scale)
         drawing.rect(x, y, width, height, SHOWN[thread], INK)
         if width > 8 * len(str(thread)):
@@ -101,7 +101,7 @@ def _scaled(place: tuple[int, int, int, int], left: float, top: float, scale: in
     return left + col * scale, top + row * scale, width * scale, height * scale
 
 
-def _regions(owner: dict[tuple[int, int], int]) -> Iterable[tuple[int, tuple[int, int, int, int]]]:
+def regions(owner: dict[tuple[int, int], int]) -> Iterable[tuple[int, tuple[int, int, int, int]]]:
     """Rectangles (row, col, height, width) of equal owner: runs along rows, equal runs below one another joined."""
     open_runs: dict[tuple[int, int, int], int] = {}  # (owner, col, width) -> first row
     for row in range(max(row for row, _ in owner) + 2):

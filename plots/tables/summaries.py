@@ -98,6 +98,7 @@ def _rate_or_status(table: Table, kernel: str, shape: Shape) -> str:
 def check_grid(*frames: pd.DataFrame | None) -> Grid:
     """How each kernel stood the check, over all rows of the ladder and the correctness run."""
     rows = pd.concat([frame for frame in frames if frame is not None])
+    rows = rows[rows["sitting"] == 1]  # which is the one that checks
     head = ["kernel", "cells checked", "right", "wrong", "failed", "waived", "largest error, of bound"]
     lines = []
     for kernel, own in rows.groupby("kernel", sort=True):

@@ -82,42 +82,53 @@ def test_sectors_of_a_load(type_):
         assert profile(type_)[rung, "load sectors"] == each * profile(type_)[rung, "load requests"], rung
 
 
-@pytest.mark.parametrize("type_", TYPES)
-def test_shares_of_a_warps_time(type_):
-    def share(rung, stall):
-        """The warps of a scheduler, 16 of them at most, over those in this stall, for each instruction issued."""
-        warps = profile(type_)[rung, "warps active"] * 16 / profile(type_)[rung, "issue active"]
-        return profile(type_)[rung, stall] / warps
+def share(type_: str, rung: str, stall: str) -> float:
+    """Of a warp's time: the warps of a scheduler, 16 of them at most, over those in this stall, per instruction issued."""
+    metrics = profile(type_)
+    warps = metrics[rung, "warps active"] * 16 / metrics[rung, "issue active"]
+    return metrics[rung, stall] / warps
 
-    near = 0.0051
-    of_type = dict(zip(TYPES, (0.30, 0.30, 0.23), strict=True)), dict(zip(TYPES, (0.14, 0.06, 0.13), strict=True))
-    assert share("09b_wmma_smem", "long scoreboard") == pytest.approx(of_type[0][type_], abs=near)
-    assert share("09c_wmma_async", "long scoreboard") == pytest.approx(of_type[1][type_], abs=near)
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_copies_that_run_ahead_hide_most_of_the_wait_for_global_memory(type_):
+    long = "long scoreboard"
+    assert share(type_, "09b_wmma_smem", long) > 0.2
+    assert share(type_, "09c_wmma_async", long) < 2 / 3 * share(type_, "09b_wmma_smem", long)
     if type_ != "tf32":
-        assert share("10_mma_ptx", "long scoreboard") == pytest.approx(0.29, abs=near)
-        assert share("11_cp_async", "long scoreboard") == pytest.approx(0.18, abs=near)
-    assert share("09c_wmma_async", "barrier") == pytest.approx(0.17 if type_ == "bf16" else 0.02, abs=0.011)
-    for stall, value in (("barrier", 0.08), ("short scoreboard", 0.08), ("long scoreboard", 0.20)):
-        assert share("13_ldmatrix", stall) == pytest.approx(value, abs=near)
-    assert share("12_swizzle", "long scoreboard") == pytest.approx(0.10, abs=near)
+        assert share(type_, "11_cp_async", long) < 3 / 4 * share(type_, "10_mma_ptx", long)
+    assert share(type_, "12_swizzle", long) < share(type_, "13_ldmatrix", long), "a faster loop has less time to hide it in"
 
 
 @pytest.mark.parametrize("type_", TYPES)
-def test_gains_a_clock(type_):
-    """As the chapters name them, in the medians; and no sitting is far from its cell's median."""
-    gains = {
-        ("09b", "09"): (8.5, 10.5, 6.5),
-        ("09c", "09b"): (0.91, 0.98, 0.85),
-        ("10", "09b"): (1.23, 1.02, 1.57),
-        ("10b", "10"): (0.59, 0.60, 0.58),
-        ("11", "10"): (1.05, 1.04, 1.14),
-        ("12", "11"): (1.17, 1.17, 1.11),
-        ("13", "12"): (1.21, 1.20, 1.22),
-    }
+def test_what_is_waited_for_in_13(type_):
+    """The fragments and the barrier a little, global memory most."""
+    barrier, short, long = (share(type_, "13_ldmatrix", stall) for stall in ("barrier", "short scoreboard", "long scoreboard"))
+    assert max(barrier, short) < long < 0.3
+
+
+def test_only_in_bf16_does_09c_wait_at_its_barrier():
+    of_type = {type_: share(type_, "09c_wmma_async", "barrier") for type_ in TYPES}
+    assert of_type["bf16"] > 3 * max(of_type["f16"], of_type["tf32"])
+
+
+# By rung and predecessor: between which numbers the gain in FLOP/clk/SM lies, in every type.
+GAINS = {
+    ("09b", "09"): (6, 11),
+    ("09c", "09b"): (0.8, 1),
+    ("10", "09b"): (1, 1.7),
+    ("10b", "10"): (0.5, 2 / 3),
+    ("11", "10"): (1, 1.2),
+    ("12", "11"): (1.05, 1.25),
+    ("13", "12"): (1.15, 1.3),
+}
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_gains_per_clock(type_):
+    """In the medians over sittings; and no sitting is far from its cell's median."""
     named = {rung.partition("_")[0]: rung for rung in RUNGS}
     sittings = rates(type_)
-    for (rung, before), values in gains.items():
-        gain = values[TYPES.index(type_)]
-        assert median(sittings[named[rung]]) / median(sittings[named[before]]) == pytest.approx(gain, rel=0.008), (rung, before)
+    for (rung, before), (least, most) in GAINS.items():
+        assert least < median(sittings[named[rung]]) / median(sittings[named[before]]) < most, (rung, before)
     for rung in RUNGS:
         assert sittings[rung] == pytest.approx([median(sittings[rung])] * len(sittings[rung]), rel=0.05), rung

@@ -12,7 +12,7 @@ from matplotlib.textpath import TextPath
 
 from plots.__main__ import main
 from plots.errors import InputError
-from plots.maps import fragments, index_maps, pictures, rows
+from plots.maps import fragments, index_maps, pictures, raster, rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ def read(printed):
 
 @pytest.fixture(scope="module")
 def drawings(read):
-    return index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | pictures.figures(ROOT)
+    return index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read) | pictures.figures(ROOT)
 
 
 def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
@@ -86,7 +86,7 @@ def test_every_lane_and_wavefront_of_a_load_is_drawn(read, drawings):
 def test_regions_cover_every_element_once(read):
     owner = {(touch.row, touch.col): touch.thread for touch in read["C", "06"]}
     covered = {}
-    for thread, (row, col, height, width) in index_maps._regions(owner):
+    for thread, (row, col, height, width) in index_maps.regions(owner):
         for place in itertools.product(range(row, row + height), range(col, col + width)):
             assert place not in covered
             covered[place] = thread
@@ -119,6 +119,14 @@ def test_rows_of_128_bytes_are_as_chapter_12_says(read):
         touched = read["row_copy", layout]
         assert 1 + max(touch.wavefront for touch in touched) == 4
         assert len({touch.word for touch in touched}) == len(touched) == 128
+
+
+def test_the_order_of_tiles_is_as_chapter_15_says(read):
+    """Every tile once, and the rows of A and columns of B that the first 132 tiles need."""
+    for group in raster.TITLES:
+        assert {(tile.row, tile.col) for tile in read["raster", group]} == set(itertools.product(range(32), range(64)))
+    assert raster.needed(read, "1") == (3, 64)
+    assert raster.needed(read, "8") == (8, 17)
 
 
 def test_sectors_that_a_warp_touches():

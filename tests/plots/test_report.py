@@ -150,6 +150,8 @@ def test_sittings_and_steady_are_told_where_they_were_measured(folder, tmp_path)
     write_rows(folder / "ladder.csv", [*synthetic.all_rows(), *sittings])
     html, summary = report(folder, tmp_path / "out")
     assert "Sitting by sitting" in html and "Sitting by sitting" in summary
+    (checked,) = (cells for cells in Page(html).rows if len(cells) == 7 and cells[0] == "05_float4")
+    assert checked[1:3] == ["17", "17"], "a cell is checked once, in its first sitting"
     rate, clocks = "32.5 (32.2–32.6)", "124 (124–124)"
     assert ["05_float4", "4096³", rate, clocks, "0.650 (0.645–0.652)", "0.643"] in Page(html).rows
     assert "Steady protocol" not in html + summary
