@@ -25,7 +25,7 @@ void choose_device(const Options& options, char* const* argv) {
   if (options.sim || !no_gpu.empty()) {
     const std::string library = find_simulator(options.sim ? "--sim" : no_gpu);
     if (!options.sim) print(stderr, "{}: running on the simulator (checked and counted, not timed)\n", no_gpu);
-    choose_simulated_gpu(options.sim_gpu);
+    choose_simulated_gpu(options.sim_gpu, argv);
     restart_on_simulator(library, argv);
   }
   if (!options.sim_gpu.empty() || !options.sim_seed.empty() || !options.sim_counts.empty())
@@ -114,7 +114,7 @@ int run(int argc, char* const* argv) {
     }
     if (!on_simulator()) choose_device(options, argv);
     if (on_simulator()) {
-      choose_simulated_gpu(options.sim_gpu);
+      choose_simulated_gpu(options.sim_gpu, argv);
       configure_simulator(options.sim_seed, options.sim_counts);
     }
     catch_interrupts();

@@ -27,6 +27,12 @@ Function* exported(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
+[[noreturn]] void start_again(char* const* argv) {
+  std::fflush(nullptr);
+  execv(this_program().c_str(), argv);
+  throw std::runtime_error(formatted("cannot start {} again: {}", this_program().string(), std::strerror(errno)));
+}
+
 }  // namespace
 
 bool on_simulator() {
@@ -61,9 +67,7 @@ void restart_on_simulator(const std::string& library, char* const* argv) {
   if ((path + ":").starts_with(folder + ":"))
     throw std::runtime_error("the loader does not take the CUDA runtime from " + library);
   setenv("LD_LIBRARY_PATH", path.empty() ? folder.c_str() : formatted("{}:{}", folder, path).c_str(), 1);
-  std::fflush(nullptr);
-  execv(this_program().c_str(), argv);
-  throw std::runtime_error(formatted("cannot start {} again: {}", this_program().string(), std::strerror(errno)));
+  start_again(argv);
 }
 
 const std::vector<std::string>& simulated_gpus() {
@@ -71,8 +75,12 @@ const std::vector<std::string>& simulated_gpus() {
   return gpus;
 }
 
-void choose_simulated_gpu(const std::string& gpu) {
-  if (!gpu.empty()) setenv("GEMM_LADDER_SIM_GPU", gpu.c_str(), 1);
+void choose_simulated_gpu(const std::string& gpu, char* const* argv) {
+  constexpr const char* variable = "GEMM_LADDER_SIM_GPU";
+  const char* const described = std::getenv(variable);
+  if (gpu.empty() || (described && gpu == described)) return;
+  setenv(variable, gpu.c_str(), 1);
+  if (on_simulator()) start_again(argv);
 }
 
 void configure_simulator(const std::string& seed, const std::string& counts) {

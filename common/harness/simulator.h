@@ -26,8 +26,9 @@ std::string find_simulator(const std::string& why);
 /// The GPUs that the simulator describes, for --sim-gpu.
 const std::vector<std::string>& simulated_gpus();
 
-/// Has the simulator describe this one, before its first call; "": the one that it describes by itself.
-void choose_simulated_gpu(const std::string& gpu);
+/// Has the simulator describe this GPU; "": the one that it describes by itself. It reads the name when the process starts, so
+/// where it already runs and describes another one, this program starts anew.
+void choose_simulated_gpu(const std::string& gpu, char* const* argv);
 
 /// Hands --sim-seed and --sim-counts to the simulator, before the first launch; empty: not given. From then on only
 /// count_launches() counts: the rung, and not the harness around it. Throws UsageError where the file cannot be written.
