@@ -40,7 +40,7 @@ TEST(Plan, TakesTheTypeAskedForOrEachRungsFirst) {
 }
 
 TEST(Plan, GivesEachSittingAnOrderOfItsOwnInUnbrokenGroups) {
-  const Options options = asked("01-05,10-13", {{8, 8, 8}, {4, 4, 4}, {2, 2, 2}}, 3);
+  const Options options = asked("01-05,10,12", {{8, 8, 8}, {4, 4, 4}, {2, 2, 2}}, 3);
   const std::vector<Cell> cells = plan(options);
   const size_t each = cells.size() / 3;
   ASSERT_EQ(each, 3 * options.rungs.size());
@@ -56,7 +56,7 @@ TEST(Plan, GivesEachSittingAnOrderOfItsOwnInUnbrokenGroups) {
     EXPECT_EQ(changes, 3 * 2 - 1) << "a group is broken";
     std::vector<std::string> order = texts(sitting);
     orders.insert(order);
-    std::vector<std::string> listed = texts(plan(asked("01-05,10-13", options.shapes)));
+    std::vector<std::string> listed = texts(plan(asked("01-05,10,12", options.shapes)));
     std::sort(order.begin(), order.end());
     std::sort(listed.begin(), listed.end());
     EXPECT_EQ(order, listed) << "a sitting holds every cell once";

@@ -55,7 +55,7 @@ TEST_F(Table, HasADashForWhatIsNotKnown) {
   waived.reason = "needs sm_80, this is sm_75";
   const auto lines = printed({timed, waived});
   EXPECT_THAT(lines[1], HasSubstr("1.2346      1234     0.812"));
-  EXPECT_THAT(lines[1], EndsWith("       - 1.0e-06/5.0e-05  ok")) << "no ceiling";
+  EXPECT_THAT(lines[1], EndsWith("       -    1.0e-06/5.0e-05  ok")) << "no ceiling";
   EXPECT_THAT(lines[2], EndsWith(" -/-  waived: needs sm_80, this is sm_75"));
 }
 
