@@ -1,4 +1,4 @@
-// What a cubin says of its kernels: the machine code of a GPU is an ELF file, and ptxas notes in it what each kernel uses.
+// The registers and local memory of kernels, out of a cubin: an ELF file, in which ptxas notes what each kernel uses.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 namespace sim {
 
 struct KernelUsage {
-  int registers = 0;    ///< a thread
-  int local_bytes = 0;  ///< a thread: its frame, spilled registers included
+  int registers = 0;    ///< per thread
+  int local_bytes = 0;  ///< per thread: its frame, spilled registers included
 };
 
 /// By the kernel's name. Empty where `elf` is no ELF file or says nothing; nothing in it is trusted.

@@ -1,8 +1,8 @@
 // cp.async (PTX ISA 9.7.9.25.3, "Non-bulk copy").
 //
-// Nothing is promised about a copy between its issue and the wait that completes it, and the executor takes the worst:
-// it happens at that wait, and reads its source then. Until then the words that it will write are under way, and whoever
-// touches them is reported. Groups belong to a lane. A copy that nobody waits for never lands: nobody could have seen it.
+// Nothing is guaranteed about a copy between its issue and the wait that completes it. The executor takes the worst case: the
+// copy happens at that wait and reads its source then. Until then every access to the words that it will write is reported.
+// Each lane has its own groups. A copy that no lane waits for never lands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ void Block::async_wait(Warp& warp, const Op& op, Mask mask) {
   std::array<uint32_t, warp_size> first{};
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    warp.groups[l] += op.sub;
+    warp.groups[l] += op.kind == Kind::async_wait_all;
     first[l] = warp.groups[l] - std::min(warp.groups[l], op.o.immediate);
   }
   for (AsyncCopy& copy : warp.copies) {

@@ -11,7 +11,7 @@ namespace sim {
 
 struct AsyncCopy {
   uint32_t op = 0;
-  uint8_t bytes = 0;                        ///< a lane
+  uint8_t bytes = 0;                        ///< per lane
   Mask mask = 0;                            ///< the lanes whose part has not landed
   std::array<uint32_t, warp_size> group{};  ///< of the lane's groups, which it belongs to
   std::array<uint32_t, warp_size> to{};     ///< in the block's shared memory

@@ -1,12 +1,10 @@
-// How a warp runs from one point of synchronisation to the next: its lanes in lockstep, the ones furthest behind first, so
-// that they meet again after a branch. And the barriers of a block.
+// A block's start, its barriers, and what is said of it in reports. How its warps run is in run_warp.cpp.
 #include "sim/executor/block.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -15,29 +13,12 @@
 namespace sim {
 namespace {
 
-constexpr uint32_t no_limit = 0xffffffff;
-constexpr uint32_t end_of_thread = 0xffffffff;
-constexpr uint64_t quantum = 1 << 20;  ///< operations after which a warp lets others run: it may be waiting for them
-
 template <class T>
 T* at(std::byte* registers, uint32_t offset) {
   return reinterpret_cast<T*>(registers + offset);
 }
 
 int first(Mask mask) { return std::countr_zero(mask); }
-
-std::string lanes_of(Mask mask) {
-  if (mask == all_lanes) return "all lanes";
-  std::string text = std::popcount(mask) == 1 ? "lane" : "lanes";
-  for (int l = 0; l < warp_size; ++l) {
-    if (!(mask >> l & 1)) continue;
-    int last = l;
-    while (last + 1 < warp_size && (mask >> (last + 1) & 1)) ++last;
-    text += last > l ? fmt::format(" {}-{}", l, last) : fmt::format(" {}", l);
-    l = last;
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -193,8 +174,21 @@ namespace {
 
 /// Whether a preset differs from block to block.
 bool is_of_block(Preset::What what) {
-  return (what >= Preset::ctaid_x && what <= Preset::ctaid_z) || what == Preset::smid ||
-         (what >= Preset::cluster_ctaid_x && what <= Preset::nclusterid_z);
+  switch (what) {
+    case Preset::ctaid_x:
+    case Preset::ctaid_y:
+    case Preset::ctaid_z:
+    case Preset::smid:
+    case Preset::cluster_ctaid_x:
+    case Preset::cluster_ctaid_y:
+    case Preset::cluster_ctaid_z:
+    case Preset::clusterid_x:
+    case Preset::clusterid_y:
+    case Preset::clusterid_z:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -231,521 +225,6 @@ void Block::warp_ended() {
   if (live_warps_ == 0) check_pending();
 }
 
-// --- divergence ------------------------------------------------------------------------------------------------------------
-
-/// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc; after a long spin, which
-/// may wait for other lanes of the warp, any. They run until they come to `limit`, where others wait. False where no lane
-/// can run.
-bool Block::regroup(Warp& warp, uint32_t& pc, Mask& active, uint32_t& limit) {
-  const Mask able = warp.live & ~warp.parked;
-  if (!able) return false;
-  size_t depth = 0;
-  pc = no_limit;
-  limit = no_limit;
-  if (warp.spun) {
-    int lane = first(able);
-    for (uint64_t skip = cluster_.random() % uint64_t(std::popcount(able)); skip; --skip)
-      lane = first(able & ~((Mask{2} << lane) - 1));
-    depth = warp.calls[lane].size();
-    pc = warp.pc[lane];
-    warp.spun = false;
-  } else {
-    for (int l = 0; l < warp_size; ++l)
-      if (able >> l & 1) depth = std::max(depth, warp.calls[l].size());
-    for (int l = 0; l < warp_size; ++l)
-      if ((able >> l & 1) && warp.calls[l].size() == depth) pc = std::min(pc, warp.pc[l]);
-  }
-  active = 0;
-  for (int l = 0; l < warp_size; ++l) {
-    if (!(warp.live >> l & 1) || warp.calls[l].size() != depth) continue;
-    if (warp.pc[l] == pc && !(warp.parked >> l & 1))
-      active |= Mask{1} << l;
-    else if (warp.pc[l] > pc)
-      limit = std::min(limit, warp.pc[l]);
-  }
-  return true;
-}
-
-void Block::run_warp(Warp& warp) {
-  uint32_t pc = 0, limit = no_limit;
-  Mask active = 0;
-  std::byte* const r = warp.registers;
-  const Op* const ops = program_.ops.data();
-  const auto set_pc = [&](Mask mask, uint32_t to) {
-    for (int l = 0; l < warp_size; ++l)
-      if (mask >> l & 1) warp.pc[l] = to;
-  };
-  const auto finish = [&](Mask mask) { warp.live &= ~mask; };
-
-  warp.state = Warp::ready;
-  if (!regroup(warp, pc, active, limit)) throw Error("simulator: a ready warp without a lane that can run");
-  uint64_t budget = quantum;
-  for (;;) {
-    const Op& op = ops[pc];
-    Mask mask = active;
-    if (op.guard) mask &= *at<Mask>(r, op.guard) ^ (op.guard_negated ? all_lanes : 0);
-    OpCount& count = counts_[pc];
-    bool moved = false;  // the lanes' pc and `active` are no longer in step
-    switch (op.kind) {
-      case Kind::lanes:
-        op.function(r, op.o, mask);
-        break;
-      case Kind::load:
-      case Kind::store:
-      case Kind::atomic:
-        if (mask) memory_operation(warp, op, pc, mask);
-        break;
-      case Kind::branch:
-        if (mask == active) {
-          ++count.warps;
-          count.lanes += std::popcount(mask);
-          if (op.target <= pc && --budget == 0) {
-            set_pc(active, op.target);
-            warp.spun = true;
-            return;
-          }
-          pc = op.target;
-          if (limit != no_limit) {
-            set_pc(active, pc);
-            regroup(warp, pc, active, limit);
-          }
-          continue;
-        }
-        if (mask) {
-          set_pc(mask, op.target);
-          set_pc(active & ~mask, pc + 1);
-          moved = true;
-        }
-        break;
-      case Kind::call:
-        if (mask) {
-          for (int l = 0; l < warp_size; ++l) {
-            if (!(mask >> l & 1)) continue;
-            std::byte* frame = warp.frames + size_t(l) * program_.frame_bytes;
-            for (uint32_t i = 0; i < op.arguments; ++i)
-              std::memcpy(frame + op.copies[i].to, frame + op.copies[i].from, op.copies[i].bytes);
-            warp.calls[l].push_back(pc);
-          }
-          set_pc(mask, op.target);
-          set_pc(active & ~mask, pc + 1);
-          moved = true;
-        }
-        break;
-      case Kind::ret:
-      case Kind::exit:
-        if (mask) {
-          set_pc(active & ~mask, pc + 1);
-          for (int l = 0; l < warp_size; ++l) {
-            if (!(mask >> l & 1)) continue;
-            if (op.kind == Kind::exit || warp.calls[l].empty()) {
-              finish(Mask{1} << l);
-              continue;
-            }
-            const uint32_t from = warp.calls[l].back();
-            warp.calls[l].pop_back();
-            std::byte* frame = warp.frames + size_t(l) * program_.frame_bytes;
-            const Op& call = ops[from];
-            for (size_t i = call.arguments; i < call.copies.size(); ++i)
-              std::memcpy(frame + call.copies[i].to, frame + call.copies[i].from, call.copies[i].bytes);
-            warp.pc[l] = from + 1;
-          }
-          moved = true;
-        }
-        break;
-      case Kind::trap:
-        if (mask) {
-          if (op.text.starts_with("call of __assertfail"))
-            report(warp, first(mask), op, "an assertion failed: " + argument_text(warp, first(mask), op, op.o.a),
-                   Fault::assertion);
-          if (op.text.starts_with("call of"))
-            report(warp, first(mask), op, op.text + " is not supported", Fault::unsupported);
-          report(warp, first(mask), op, "trap", Fault::trap);
-        }
-        break;
-      case Kind::print:
-        print(warp, op, mask);
-        break;
-      case Kind::pack:
-        for (int l = 0; l < warp_size; ++l) {
-          if (!(mask >> l & 1)) continue;
-          std::byte packed[8];
-          size_t offset = 0;
-          for (const Element& e : op.elements) {
-            std::memcpy(packed + offset, r + e.offset + size_t(l) * e.bytes, e.bytes);
-            offset += e.bytes;
-          }
-          std::memcpy(r + op.o.d + l * offset, packed, offset);
-        }
-        break;
-      case Kind::unpack:
-        for (int l = 0; l < warp_size; ++l) {
-          if (!(mask >> l & 1)) continue;
-          std::byte packed[8];
-          std::memcpy(packed, r + op.o.a + size_t(l) * op.bytes, op.bytes);
-          size_t offset = 0;
-          for (const Element& e : op.elements) {
-            if (e.offset != discarded) std::memcpy(r + e.offset + size_t(l) * e.bytes, packed + offset, e.bytes);
-            offset += e.bytes;
-          }
-        }
-        break;
-      case Kind::clock: {
-        uint64_t now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-        if (op.sub) now >>= 32;
-        for (int l = 0; l < warp_size; ++l)
-          if (mask >> l & 1) std::memcpy(r + op.o.d + size_t(l) * op.bytes, &now, op.bytes);
-        break;
-      }
-      case Kind::nothing:
-        break;
-      case Kind::async_copy:
-        if (mask) async_copy(warp, op, pc, mask);
-        break;
-      case Kind::async_commit:
-        for (int l = 0; l < warp_size; ++l) warp.groups[l] += mask >> l & 1;
-        break;
-      case Kind::async_wait:
-        if (mask) async_wait(warp, op, mask);
-        break;
-      case Kind::map_address:
-        map_address(warp, op, mask);
-        break;
-      case Kind::bulk_copy:
-        if (mask) bulk_copy(warp, op, pc, mask);
-        break;
-      case Kind::bulk_group:
-        bulk_group(warp, op, mask);
-        break;
-      case Kind::fence_proxy:
-        if (mask) fence_proxy(warp, op);
-        break;
-      case Kind::mbarrier:
-        if (mask) {
-          const bool incomplete = !mbarrier_operation(warp, op, pc, mask);
-          if (!incomplete && cluster_.random() % 4) break;
-          // Others go on: they must where a phase is incomplete, and may always.
-          ++count.warps;
-          count.lanes += std::popcount(mask);
-          set_pc(active, pc + 1);
-          if (incomplete) {
-            warp.spun = true;
-            warp.waits_at = pc;
-            warp.state = Warp::polling;
-          }
-          return;
-        }
-        break;
-      case Kind::yield:
-        ++count.warps;
-        count.lanes += std::popcount(mask);
-        set_pc(active, pc + 1);
-        warp.spun = true;
-        return;
-      case Kind::is_space: {
-        Mask in = 0;
-        for (int l = 0; l < warp_size; ++l) {
-          const uint64_t a = at<uint64_t>(r, op.o.a)[l];
-          const bool shared = in_shared_window(a), local = in_local_window(a);
-          const bool reachable = shared && (op.cluster || &owner_of(warp, l, op, a) == this);
-          if (op.space == Space::shared ? reachable : op.space == Space::local ? local : !shared && !local)
-            in |= Mask{1} << l;
-        }
-        Mask& d = *at<Mask>(r, op.o.d);
-        d = (d & ~mask) | (in & mask);
-        break;
-      }
-      case Kind::active_mask:
-        for (int l = 0; l < warp_size; ++l)
-          if (mask >> l & 1) at<Mask>(r, op.o.d)[l] = mask;
-        break;
-      case Kind::shuffle:
-      case Kind::vote:
-      case Kind::match:
-      case Kind::redux:
-      case Kind::warp_barrier:
-      case Kind::matrix_load:
-      case Kind::matrix_store:
-      case Kind::matrix_transpose:
-      case Kind::matrix_multiply:
-      case Kind::fragment_load:
-      case Kind::fragment_store:
-      case Kind::barrier:
-      case Kind::cluster_barrier:
-      case Kind::wgmma:
-      case Kind::set_registers:
-        if (mask) {
-          set_pc(active, pc);
-          set_pc(active & ~mask, pc + 1);
-          if (synchronise(warp, pc, mask)) {
-            if (op.kind >= Kind::barrier) {
-              if (collective(warp, op, pc)) {
-                ++count.warps;
-                count.lanes += std::popcount(mask);
-                set_pc(mask, pc + 1);
-              }
-              return;
-            }
-            if (op.kind >= Kind::matrix_load)
-              matrix_operation(warp, op, pc, mask);
-            else
-              warp_operation(warp, op, mask);
-            if (mask == active && limit == no_limit) break;
-            set_pc(mask, pc + 1);
-          }
-          moved = true;
-        }
-        break;
-    }
-    if (mask) {
-      ++count.warps;
-      count.lanes += std::popcount(mask);
-    }
-    ++pc;
-    if (!moved && pc < limit) continue;
-    if (!moved) set_pc(active, pc);
-    if (!warp.live) {
-      warp.state = Warp::done;
-      return;
-    }
-    if (!regroup(warp, pc, active, limit)) {
-      // Everyone waits for someone: perhaps those who were missing have exited since.
-      const Mask parked = warp.parked;
-      bool released = false;
-      for (int l = 0; l < warp_size && !released; ++l) {
-        if (!(parked >> l & 1)) continue;
-        Mask group = 0;
-        for (int m = 0; m < warp_size; ++m)
-          if ((parked >> m & 1) && warp.pc[m] == warp.pc[l]) group |= Mask{1} << m;
-        Mask attempt = group;
-        warp.parked &= ~group;
-        if (synchronise(warp, warp.pc[l], attempt)) {
-          released = true;
-          if (ops[warp.pc[l]].kind == Kind::warp_barrier)  // has met lanes elsewhere, which have gone on
-            set_pc(attempt, warp.pc[l] + 1);
-        } else
-          warp.parked |= group;
-      }
-      if (!released) {
-        const int l = first(parked);
-        std::string others;
-        Mask named = 0;
-        for (int m = 0; m < warp_size; ++m) {
-          if (!(parked >> m & 1) || (named >> m & 1)) continue;
-          Mask group = 0;
-          for (int n = m; n < warp_size; ++n)
-            if ((parked >> n & 1) && warp.pc[n] == warp.pc[m]) group |= Mask{1} << n;
-          named |= group;
-          others += fmt::format("\n  {} wait at {} ({})", lanes_of(group), program_.ops[warp.pc[m]].text,
-                                where(program_.ops[warp.pc[m]]));
-        }
-        report(warp, l, ops[warp.pc[l]],
-               fmt::format("divergent {}: it needs lanes that wait elsewhere, or that are not coming{}",
-                           ops[warp.pc[l]].text, others),
-               Fault::launch_failure);
-      }
-      regroup(warp, pc, active, limit);
-    }
-  }
-}
-
-// --- within a warp -----------------------------------------------------------------------------------------------------------
-
-/// Whether all lanes that the operation at `pc` needs have come to it; `mask` becomes those that execute it now. Otherwise
-/// the lanes of `mask` are parked there. `.aligned` and a block's barrier need all live lanes of the warp, `.sync` those
-/// of its member mask (PTX ISA 9.7.13).
-bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
-  const Op& op = program_.ops[pc];
-  Mask here = mask;
-  for (int l = 0; l < warp_size; ++l)
-    if ((warp.parked >> l & 1) && warp.pc[l] == pc) here |= Mask{1} << l;
-  Mask needed = warp.live;
-  if (op.kind < Kind::matrix_load) {
-    const Mask* members = at<Mask>(warp.registers, op.o.c);
-    const Mask wanted = members[first(mask)];
-    for (int l = 0; l < warp_size; ++l) {
-      if (!(mask >> l & 1)) continue;
-      if (!(members[l] >> l & 1))
-        report(warp, l, op, fmt::format("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
-               Fault::launch_failure);
-    }
-    Mask same = 0;
-    for (int l = 0; l < warp_size; ++l)
-      if ((here >> l & 1) && members[l] == wanted) same |= Mask{1} << l;
-    needed = wanted & warp.live;
-    if ((needed & ~same) == 0) {
-      // Lanes of `mask` with another member mask are looked at again when nobody else can run.
-      warp.parked = (warp.parked & ~same) | (mask & ~same);
-      mask = same;
-      return true;
-    }
-    // bar.warp.sync may be met in different places: the compiler duplicates it.
-    if (op.kind == Kind::warp_barrier) {
-      Mask elsewhere = here;
-      for (int l = 0; l < warp_size; ++l)
-        if ((warp.parked >> l & 1) && program_.ops[warp.pc[l]].kind == Kind::warp_barrier &&
-            at<Mask>(warp.registers, program_.ops[warp.pc[l]].o.c)[l] == wanted)
-          elsewhere |= Mask{1} << l;
-      if ((needed & ~elsewhere) == 0) {
-        for (int l = 0; l < warp_size; ++l)
-          if ((elsewhere & ~here) >> l & 1) ++warp.pc[l];
-        warp.parked &= ~elsewhere;
-        mask = here;
-        return true;
-      }
-    }
-  } else if ((needed & ~here) == 0) {
-    warp.parked &= ~here;
-    mask = here;
-    return true;
-  }
-  warp.parked |= mask;
-  return false;
-}
-
-void Block::warp_operation(Warp& warp, const Op& op, Mask mask) {
-  std::byte* r = warp.registers;
-  uint32_t* d = at<uint32_t>(r, op.o.d);
-  const auto set_predicate = [&](uint32_t offset, Mask value) {
-    Mask& p = *at<Mask>(r, offset);
-    p = (p & ~mask) | (value & mask);
-  };
-  switch (op.kind) {
-    case Kind::shuffle: {  // PTX ISA 9.7.9.6, the pseudo-code of shfl.sync
-      const uint32_t *a = at<uint32_t>(r, op.o.a), *b = at<uint32_t>(r, op.o.b),
-                     *c = at<uint32_t>(r, op.elements[0].offset);
-      std::array<uint32_t, warp_size> result;
-      Mask valid = 0;
-      for (int l = 0; l < warp_size; ++l) {
-        if (!(mask >> l & 1)) continue;
-        const int bval = b[l] & 0x1f, cval = c[l] & 0x1f, segment = c[l] >> 8 & 0x1f;
-        const int max_lane = (l & segment) | (cval & ~segment), min_lane = l & segment;
-        int j = 0;
-        bool in_range = false;
-        switch (op.sub) {
-          case 0:
-            j = l - bval;
-            in_range = j >= max_lane;
-            break;
-          case 1:
-            j = l + bval;
-            in_range = j <= max_lane;
-            break;
-          case 2:
-            j = l ^ bval;
-            in_range = j <= max_lane;
-            break;
-          default:
-            j = min_lane | (bval & ~segment);
-            in_range = j <= max_lane;
-            break;
-        }
-        if (!in_range)
-          j = l;
-        else
-          valid |= Mask{1} << l;
-        if (!(mask >> j & 1))
-          report(warp, l, op, fmt::format("{} reads from lane {}, which does not take part", op.text, j),
-                 Fault::launch_failure);
-        result[l] = a[j];
-      }
-      for (int l = 0; l < warp_size; ++l)
-        if (mask >> l & 1) d[l] = result[l];
-      if (op.o.extra) set_predicate(op.o.extra, valid);
-      break;
-    }
-    case Kind::vote: {
-      const Mask p = op.sub == 4 ? 0 : (*at<Mask>(r, op.o.a) ^ (op.o.flags & 4 ? all_lanes : 0)) & mask;
-      if (op.sub == 4) {  // elect.sync
-        for (int l = 0; l < warp_size; ++l)
-          if (mask >> l & 1) d[l] = first(mask);
-        if (op.o.extra) set_predicate(op.o.extra, Mask{1} << first(mask));
-      } else if (op.sub == 3) {
-        for (int l = 0; l < warp_size; ++l)
-          if (mask >> l & 1) d[l] = p;
-      } else {
-        const bool result = op.sub == 0 ? p == mask : op.sub == 1 ? p != 0 : p == mask || p == 0;
-        set_predicate(op.o.d, result ? all_lanes : 0);
-      }
-      break;
-    }
-    case Kind::match: {
-      const auto value = [&](int l) { return op.bytes == 8 ? at<uint64_t>(r, op.o.a)[l] : at<uint32_t>(r, op.o.a)[l]; };
-      std::array<Mask, warp_size> equal{};
-      for (int l = 0; l < warp_size; ++l)
-        for (int m = 0; m < warp_size; ++m)
-          if ((mask >> l & 1) && (mask >> m & 1) && value(l) == value(m)) equal[l] |= Mask{1} << m;
-      const bool all = equal[first(mask)] == mask;
-      for (int l = 0; l < warp_size; ++l)
-        if (mask >> l & 1) d[l] = op.sub < 2 ? equal[l] : all ? mask : 0;
-      if (op.o.extra) set_predicate(op.o.extra, all ? all_lanes : 0);
-      break;
-    }
-    case Kind::redux: {
-      const uint32_t* a = at<uint32_t>(r, op.o.a);
-      uint32_t result = a[first(mask)];
-      for (int l = first(mask) + 1; l < warp_size; ++l) {
-        if (!(mask >> l & 1)) continue;
-        switch (op.sub) {
-          case 0:
-            result += a[l];
-            break;
-          case 1:
-            result = std::min(result, a[l]);
-            break;
-          case 2:
-            result = std::max(result, a[l]);
-            break;
-          case 3:
-            result = uint32_t(std::min(int32_t(result), int32_t(a[l])));
-            break;
-          case 4:
-            result = uint32_t(std::max(int32_t(result), int32_t(a[l])));
-            break;
-          case 5:
-            result &= a[l];
-            break;
-          case 6:
-            result |= a[l];
-            break;
-          default:
-            result ^= a[l];
-            break;
-        }
-      }
-      for (int l = 0; l < warp_size; ++l)
-        if (mask >> l & 1) d[l] = result;
-      break;
-    }
-    default:
-      break;  // bar.warp.sync: that they met is all
-  }
-}
-
-/// What all live lanes of the warp do as one. False: the warp waits, and does it again when it goes on.
-bool Block::collective(Warp& warp, const Op& op, uint32_t pc) {
-  warp.waits_at = pc;
-  switch (op.kind) {
-    case Kind::cluster_barrier:
-      if (op.sub == 0) {
-        cluster_.arrive(warp, op);
-        return true;
-      }
-      if (cluster_.wait(warp, op)) return true;
-      break;
-    case Kind::wgmma:
-      if (wgmma(warp, op, pc)) return true;
-      break;
-    case Kind::set_registers:
-      if (set_registers(warp, op)) return true;
-      break;
-    default:
-      arrive(warp, op);
-      return true;
-  }
-  warp.state = Warp::waiting;
-  return false;
-}
-
 // --- barriers (PTX ISA 9.7.13.1) ---------------------------------------------------------------------------------------------
 
 void Block::arrive(Warp& warp, const Op& op) {
@@ -772,12 +251,12 @@ void Block::arrive(Warp& warp, const Op& op) {
   barrier.expected = expected;
   barrier.arrived |= 1U << warp.index;
   clocks_.arrive(warp.actor, barrier.known);
-  if (op.sub >= 2) {
-    const Mask p = (*at<Mask>(r, op.o.c) ^ (op.o.flags & 4 ? all_lanes : 0)) & warp.live;
+  if (reduces(op.barrier)) {
+    const Mask p = (*at<Mask>(r, op.o.c) ^ (op.o.flags & flag_not_c ? all_lanes : 0)) & warp.live;
     barrier.sum += std::popcount(p);
     barrier.votes += std::popcount(warp.live);
   }
-  if (op.sub != 1) {
+  if (op.barrier != BarrierOp::arrive) {
     barrier.waiting |= 1U << warp.index;
     warp.state = Warp::waiting;
     warp.barrier = id;
@@ -803,11 +282,11 @@ void Block::complete(uint32_t id) {
     clocks_.leave(warp.actor, barrier.known);
     warp.state = Warp::ready;
     const Op& op = program_.ops[warp.waits_at];
-    if (op.sub == 2) {
+    if (op.barrier == BarrierOp::popc) {
       for (int l = 0; l < warp_size; ++l)
         if (warp.live >> l & 1) at<uint32_t>(warp.registers, op.o.d)[l] = barrier.sum;
-    } else if (op.sub > 2) {
-      const bool result = op.sub == 3 ? barrier.sum == barrier.votes : barrier.sum > 0;
+    } else if (reduces(op.barrier)) {
+      const bool result = op.barrier == BarrierOp::and_ ? barrier.sum == barrier.votes : barrier.sum > 0;
       *at<Mask>(warp.registers, op.o.d) = result ? all_lanes : 0;
     }
   }
@@ -844,10 +323,11 @@ std::string Block::waits_for(const Warp& warp) const {
   if (warp.state == Warp::done) return "has ended";
   if (warp.state == Warp::ready) return "spins: " + where(program_.ops[warp.pc[first(warp.live)]]);
   const Op& op = program_.ops[warp.waits_at];
-  if (op.kind == Kind::cluster_barrier) return "waits at the cluster's barrier: " + where(op);
-  if (op.kind == Kind::wgmma) return "waits for wgmma that other warps of its warpgroup have not issued: " + where(op);
-  if (op.kind == Kind::set_registers)
-    return fmt::format("waits for {} registers a thread, of which it has {} and {} more are free: {}", op.o.immediate,
+  if (op.kind == Kind::cluster_wait) return "waits at the cluster's barrier: " + where(op);
+  if (op.kind == Kind::wgmma_wait)
+    return "waits for wgmma that other warps of its warpgroup have not issued: " + where(op);
+  if (op.kind == Kind::take_registers)
+    return fmt::format("waits for {} registers per thread, of which it has {} and {} more are free: {}", op.o.immediate,
                        warp.registers_held, free_registers_, where(op));
   if (warp.state == Warp::polling) return polls_for(warp);
   const Barrier& b = barriers_[warp.barrier];

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct OpCount {
   uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_bytes = 0;
 };
 
-/// What an access cost that looked alike, the last time.
+/// What the last access with this pattern of addresses cost.
 struct Pattern {
   std::array<int64_t, warp_size> relative{};
   Mask mask = 0;
@@ -38,11 +39,11 @@ struct Pattern {
   std::array<uint8_t, 4 * warp_size> bytes;
 };
 
-/// Of a warp whose turn ended while it span: the state that it was in, to see whether it comes round to it.
+/// The state of a warp whose turn ended in a loop. If the warp returns to the same state, it may never leave the loop.
 struct Spin {
-  uint64_t state = 0;   ///< a hash of its registers and of where its lanes are
-  uint64_t events = 0;  ///< the cluster's, then
-  uint32_t same = 0;    ///< how often it has come round to it since
+  uint64_t state = 0;   ///< a hash of its registers and of its lanes' pc
+  uint64_t events = 0;  ///< the cluster's, at that time
+  uint32_t same = 0;    ///< how often it has been in that state since
 };
 
 struct Warp {
@@ -50,24 +51,27 @@ struct Warp {
   uint32_t index = 0;  ///< in the block
   uint32_t actor = 0;  ///< in the cluster: its row of the clocks
   std::byte* registers = nullptr;
-  std::byte* frames = nullptr;  ///< a lane's frame after the other
+  std::byte* frames = nullptr;  ///< lane after lane
   std::array<uint32_t, warp_size> pc{};
   std::array<std::vector<uint32_t>, warp_size> calls;  ///< the call operations that a lane is inside of
   Mask exist = 0, live = 0;
   Mask parked = 0;  ///< lanes that wait, at their pc, for others of the warp
-  /// polling: it can run, but all that it did last was to find a phase of an mbarrier incomplete
+  /// polling: it can run, but in its last turn it only found a phase of an mbarrier incomplete
   enum { ready, polling, waiting, done } state = ready;
   uint32_t waits_at = 0, barrier = 0;  ///< where waiting or polling: the operation; the barrier's number
-  bool spun = false;                   ///< after a long spin: any of its lanes may go on, not those furthest behind
-  bool cluster_arrived = false;        ///< between barrier.cluster.arrive and .wait
-  uint64_t cluster_phase = 0;          ///< of the cluster's barrier, when it arrived
+  bool spun = false;             ///< after a long loop: any of its lanes may go on, not only those furthest behind
+  bool cluster_arrived = false;  ///< between barrier.cluster.arrive and .wait
+  uint64_t cluster_phase = 0;    ///< of the cluster's barrier, when it arrived
   Poll poll;
   Spin spin;
-  uint32_t registers_held = 0;                    ///< a thread, by setmaxnreg
+  uint32_t registers_held = 0;                    ///< per thread, by setmaxnreg
   std::vector<AsyncCopy> copies;                  ///< cp.async under way, in the order of their issue
   std::array<uint32_t, warp_size> groups{};       ///< of each lane: how many it has committed
   std::array<uint32_t, warp_size> bulk_groups{};  ///< how many each lane has committed
 };
+
+/// The new value that op.reduction gives.
+uint32_t reduced(const Op& op, uint32_t a, uint32_t b);
 
 /// An addition to global memory that other CPU threads may change.
 void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value);
@@ -80,7 +84,7 @@ class Block {
   /// Makes it block `index` of the grid.
   void start(Extent index);
   void run_warp(Warp& warp);
-  /// What a warp's end means to those that wait.
+  /// A warp has exited: looks again at the barriers that waited for it.
   void warp_ended();
 
   std::vector<Warp>& warps() { return warps_; }
@@ -88,7 +92,7 @@ class Block {
   Extent index() const { return block_index_; }
   bool ended() const { return live_warps_ == 0; }
 
-  /// Of everything that decides what a warp does next, memory apart.
+  /// A hash of everything that decides what a warp does next, except memory.
   uint64_t state_of(const Warp& warp) const;
 
   /// What a waiting, polling or spinning warp waits for, for a report.
@@ -110,10 +114,32 @@ class Block {
   using Addresses = std::array<uint64_t, warp_size>;
 
   void preset(Warp& warp, const Preset& p);
-  bool regroup(Warp& warp, uint32_t& pc, Mask& active, uint32_t& limit);
+  // run_warp.cpp
+  struct Turn;
+  enum class Then;
+  Then execute(Warp& warp, const Op& op, Turn& turn, Mask& mask);
+  Then branch(Warp& warp, const Op& op, Turn& turn, Mask mask);
+  Then call(Warp& warp, const Op& op, Turn& turn, Mask mask);
+  Then leave(Warp& warp, const Op& op, Turn& turn, Mask mask);
+  Then yield(Warp& warp, const Turn& turn);
+  Then mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mask);
+  Then meet(Warp& warp, const Op& op, const Turn& turn, Mask& mask);
+  void copy_in_frame(Warp& warp, int lane, std::span<const Copy> copies);
+  [[noreturn]] void trap(const Warp& warp, const Op& op, Mask mask) const;
+  void pack(Warp& warp, const Op& op, Mask mask);
+  void unpack(Warp& warp, const Op& op, Mask mask);
+  void read_clock(Warp& warp, const Op& op, Mask mask);
+  void is_space(Warp& warp, const Op& op, Mask mask);
+  bool regroup(Warp& warp, Turn& turn);
   bool synchronise(Warp& warp, uint32_t pc, Mask& mask);
-  void warp_operation(Warp& warp, const Op& op, Mask mask);
+  static Mask parked_with(const Warp& warp, Mask parked, int lane);
+  void release_parked(Warp& warp);
   bool collective(Warp& warp, const Op& op, uint32_t pc);
+
+  // warp_operation.cpp
+  void warp_operation(Warp& warp, const Op& op, Mask mask);
+  void shuffle(Warp& warp, const Op& op, Mask mask);
+
   void arrive(Warp& warp, const Op& op);
   void complete(uint32_t id);
   void check_barriers();
@@ -173,7 +199,7 @@ class Block {
   void init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count);
   void arrive(Warp& warp, int lane, const Op& op, Mbarrier& m);
   bool test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m);
-  void fence_proxy(Warp& warp, const Op& op);
+  void fence_mbarriers(const Warp& warp);
   std::string polls_for(const Warp& warp) const;
 
   // wgmma.cpp
@@ -193,7 +219,7 @@ class Block {
   void check_tensor_row(const BulkCopy& copy, const TensorRow& row) const;
   void read_source(BulkCopy& copy);
   void write_destination(BulkCopy& copy);
-  void bulk_group(Warp& warp, const Op& op, Mask mask);
+  void bulk_wait(Warp& warp, const Op& op, Mask mask);
   void check_pending() const;
   [[noreturn]] void report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const;
 

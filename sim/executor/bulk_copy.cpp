@@ -45,7 +45,7 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     copy.lane = l;
     const uint64_t to = value(warp, op.addresses[0], l), from = value(warp, op.addresses[1], l);
     copy.to = to_shared ? shared_end(warp, l, op, to, true) : BulkCopy::End{nullptr, to};
-    copy.from = Space(op.sub) == Space::shared ? shared_end(warp, l, op, from, false) : BulkCopy::End{nullptr, from};
+    copy.from = op.from_space == Space::shared ? shared_end(warp, l, op, from, false) : BulkCopy::End{nullptr, from};
     if (tensor) {
       copy.map = tensor_map(warp, l, op, to_shared ? from : to);
       for (size_t d = 0; d < op.elements.size(); ++d) copy.corner[d] = int32_t(word(warp, op.elements[d].offset, l));
@@ -213,7 +213,7 @@ void Block::read_source(BulkCopy& copy) {
   }
 }
 
-/// Puts them where they belong, and tells the mbarrier.
+/// Writes the bytes to the destination, and completes them on the mbarrier.
 void Block::write_destination(BulkCopy& copy) {
   if (!copy.to.block) {
     const auto put = [&](uint64_t address, const std::byte* from, uint32_t bytes) {
@@ -251,7 +251,7 @@ void Block::write_destination(BulkCopy& copy) {
   m.advance();
 }
 
-/// A bulk copy that an mbarrier of `block` at `address` waits for lands, if there is one; which, is random.
+/// One bulk copy that the mbarrier of `block` at `address` waits for lands, chosen at random. False where there is none.
 bool Cluster::land_for(const Block& block, uint32_t address) {
   return land_one(
       [&](const BulkCopy& copy) { return copy.mbarrier.block == &block && copy.mbarrier.address == address; });
@@ -276,15 +276,10 @@ bool Cluster::land_one(const Which& which) {
   return true;
 }
 
-/// cp.async.bulk.commit_group and .wait_group, of each thread (PTX ISA 9.7.9.27.3). wait_group.read is content when the
-/// sources have been read.
-void Block::bulk_group(Warp& warp, const Op& op, Mask mask) {
+/// cp.async.bulk.wait_group, of each thread (PTX ISA 9.7.9.27.3). With .read, only the sources have been read.
+void Block::bulk_wait(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    if (op.sub == 0) {
-      ++warp.bulk_groups[l];
-      continue;
-    }
     const auto awaited = [&](const BulkCopy& copy) {
       return !copy.mbarrier.block && copy.warp == &warp && copy.lane == l &&
              copy.group + op.o.immediate < warp.bulk_groups[l];
@@ -292,13 +287,13 @@ void Block::bulk_group(Warp& warp, const Op& op, Mask mask) {
     for (BulkCopy& copy : cluster_.pending_) {
       if (!awaited(copy)) continue;
       read_source(copy);
-      if (op.sub == 1) write_destination(copy);
+      if (op.kind == Kind::bulk_wait) write_destination(copy);
     }
-    if (op.sub == 1) std::erase_if(cluster_.pending_, awaited);
+    if (op.kind == Kind::bulk_wait) std::erase_if(cluster_.pending_, awaited);
   }
 }
 
-/// A block's shared memory goes with it; nothing may still be copied from or to it.
+/// A block's shared memory ends with the block: nothing may still be copied from it or to it.
 void Block::check_pending() const {
   for (const BulkCopy& copy : cluster_.pending_) {
     if (copy.from.block == this && !copy.was_read)
@@ -312,7 +307,7 @@ void Block::check_pending() const {
   }
 }
 
-/// The kernel's end is the last moment for what is still on its way to global memory.
+/// At the kernel's end, the copies to global memory that are still pending land.
 void Cluster::finish() {
   for (BulkCopy& copy : pending_) copy.warp->block->write_destination(copy);
   pending_.clear();

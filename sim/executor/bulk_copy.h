@@ -1,6 +1,6 @@
 // Bulk copies that have been issued and have not landed (PTX ISA 9.7.9.27, "Data Movement and Conversion Instructions: Bulk
-// copy"). They land as late as they may: a copy that an mbarrier tells of, when a warp spins on that mbarrier; one of a
-// bulk group, when its thread waits for the group, or with the cluster's end. What they copy they read only then.
+// copy"). They land as late as they may. A copy that completes on an mbarrier lands when a warp spins on that mbarrier. A copy
+// of a bulk group lands when its thread waits for the group, or when the cluster ends. The source is read only then.
 #pragma once
 
 #include <array>
@@ -23,25 +23,25 @@ struct BulkCopy {
 
   const Op* op = nullptr;
   uint32_t pc = 0;
-  Warp* warp = nullptr;  ///< that issued it, and which of its lanes
+  Warp* warp = nullptr;  ///< the warp that issued it, and its lane
   int lane = 0;
   End from, to;
   uint32_t bytes = 0;
   TensorMap map;  ///< of the global end; rank 0: none, plain bytes
   std::array<int32_t, 5> corner{};
-  End mbarrier;           ///< that it tells; no block: it belongs to a bulk group
+  End mbarrier;           ///< on which it completes; no block: it belongs to a bulk group
   uint32_t group = 0;     ///< of its thread
   bool was_read = false;  ///< its bytes are in `data`
   std::vector<std::byte> data;
 
-  /// Where byte `at` of the box, row behind row, lies at the shared end. A row narrower than the swizzle's span takes a whole
+  /// Where byte `at` of the box, row after row, lies at the shared end. A row narrower than the swizzle's span takes a whole
   /// span (as an H200 does; tests/sim/programs/tma.cu).
   uint32_t shared_address(const End& end, uint32_t at) const {
     uint32_t place = at;
     if (map.swizzle) place = at / map.row_bytes() * map.swizzle + at % map.row_bytes();
     return Swizzle{map.swizzle}(uint32_t(end.address) + place);
   }
-  /// From the first byte at the shared end to behind the last.
+  /// Bytes that it takes at the shared end.
   uint32_t shared_bytes() const { return map.swizzle ? map.rows() * map.swizzle : bytes; }
 };
 

@@ -1,9 +1,9 @@
-// Who knows of what: vector clocks (Lamport; Fidge; Mattern) of the actors of a cluster. An actor is a warp, or the
-// asynchronous copies into one block. Row a of the table says how much of each actor's past actor a knows of; barriers and
+// Which actor knows of which event: vector clocks (Lamport; Fidge; Mattern) of the actors of a cluster. An actor is a warp,
+// or the asynchronous copies into one block. Row a of the table says how much of each actor's past actor a knows of; barriers and
 // mbarriers hand on what the arriving ones knew to those who wait (PTX ISA 8, "Memory Consistency Model": happens before).
 //
 // Next to it stands how much of that past the asynchronous proxy may see: a write through the generic proxy is visible to
-// bulk copies and wgmma only past a proxy fence (PTX ISA 8.4, "Proxies"; 9.7.13.4, fence.proxy.async).
+// bulk copies and wgmma only after a proxy fence (PTX ISA 8.4, "Proxies"; 9.7.13.4, fence.proxy.async).
 #pragma once
 
 #include <algorithm>

@@ -8,8 +8,8 @@ namespace {
 
 constexpr uint32_t param_alignment = 128;  ///< of a tensor map among the parameters; cuTensorMapEncode asks for 64
 
-/// How often a warp looks at an mbarrier in vain, while nothing at all happens, before that is a deadlock. More than one
-/// time, since its lanes may be in different loops.
+/// A warp looks at an mbarrier this often while nothing else happens; then it is a deadlock. Once is not enough, because its
+/// lanes may be in different loops.
 constexpr uint32_t patience = 64;
 
 }  // namespace
@@ -69,8 +69,8 @@ bool Cluster::has_patience(const Warp& warp) const {
   return warp.poll.progress != progress_ || warp.poll.times < patience;
 }
 
-/// A turn has ended. One that ended while the warp span may have changed nothing at all: if that is so of every warp that
-/// does not wait, on all workers, it stays so.
+/// A turn has ended. A turn in a loop may have changed nothing. If that is true of every warp that does not wait, on all
+/// workers, nothing will ever change.
 void Cluster::look_at(Warp& warp) {
   if (warp.state == Warp::polling) return;  // that has its own patience
   if (warp.state != Warp::ready || !warp.spun) {
@@ -99,7 +99,7 @@ void Cluster::look_at(Warp& warp) {
   }
 }
 
-/// A warp that can run; null where all have ended. Those that spin on an mbarrier come rarely, or when nobody else can.
+/// A warp that can run; null where all have ended. Warps that spin on an mbarrier run rarely, or when no other can.
 Warp* Cluster::next() {
   ready_.clear();
   polling_.clear();
@@ -158,7 +158,7 @@ void Cluster::check_barrier() {
   std::swap(arrived_, arriving_);
   arriving_.clear();
   for (Warp* const warp : warps_)
-    if (warp->state == Warp::waiting && program.ops[warp->waits_at].kind == Kind::cluster_barrier)
+    if (warp->state == Warp::waiting && program.ops[warp->waits_at].kind == Kind::cluster_wait)
       warp->state = Warp::ready;
 }
 

@@ -14,14 +14,14 @@
 
 namespace sim {
 
-/// An address of shared::cluster: what mapa gives out holds the block's rank + 1 above the offset in its shared memory; the
-/// window shared::cta lies in it as rank + 1 = 0, the executing block's own (PTX ISA 5.1.6; 9.7.9.25, mapa).
+/// An address of shared::cluster holds the block's rank + 1 above the offset in its shared memory; mapa makes such addresses.
+/// Rank + 1 = 0 is the executing block's own window, shared::cta (PTX ISA 5.1.6; 9.7.9.25, mapa).
 constexpr int cluster_rank_shift = 24;
 constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cluster_rank_shift) - 1); }
 
 class Cluster {
  public:
-  /// One of the launch's workers.
+  /// `worker`: the number of the CPU thread.
   Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory,
           Headway& headway, size_t worker);
 
@@ -57,7 +57,7 @@ class Cluster {
   /// Something happened that a polling warp may be waiting for.
   void progress() { ++progress_; }
 
-  /// Of an actor of the clocks, as seen from `block`.
+  /// The name of an actor of the clocks, as seen from `block`.
   std::string name_of(uint32_t actor, const Block& block) const;
 
  private:
@@ -84,14 +84,14 @@ class Cluster {
   std::vector<Warp*> warps_, ready_, polling_;  ///< all; those that can run
   std::vector<BulkCopy> pending_;
   uint64_t progress_ = 0;
-  uint64_t events_ = 0;  ///< turns after which a warp was not where it had been before
+  uint64_t events_ = 0;  ///< turns that changed the state of their warp
   Headway& headway_;
   size_t worker_;
   std::mt19937_64 random_;
 
   // barrier.cluster
   uint64_t phase_ = 0;
-  Knowledge arriving_, arrived_;  ///< of the phase that goes on, of the one that is complete
+  Knowledge arriving_, arrived_;  ///< of the current phase, of the last complete one
 };
 
 }  // namespace sim

@@ -3,10 +3,43 @@
 namespace sim {
 
 const char* name(Class c) {
-  static constexpr const char* names[classes] = {"integer", "fp32",      "fp64",    "fp16",    "tensor", "convert",
-                                                 "move",    "predicate", "control", "global",  "shared", "local",
-                                                 "param",   "atomic",    "shuffle", "barrier", "other"};
-  return names[static_cast<size_t>(c)];
+  switch (c) {
+    case Class::integer:
+      return "integer";
+    case Class::fp32:
+      return "fp32";
+    case Class::fp64:
+      return "fp64";
+    case Class::fp16:
+      return "fp16";
+    case Class::tensor:
+      return "tensor";
+    case Class::convert:
+      return "convert";
+    case Class::move:
+      return "move";
+    case Class::predicate:
+      return "predicate";
+    case Class::control:
+      return "control";
+    case Class::global:
+      return "global";
+    case Class::shared:
+      return "shared";
+    case Class::local:
+      return "local";
+    case Class::param:
+      return "param";
+    case Class::atomic:
+      return "atomic";
+    case Class::warp:
+      return "shuffle";
+    case Class::barrier:
+      return "barrier";
+    case Class::other:
+      return "other";
+  }
+  return "";
 }
 
 Counts& Counts::operator+=(const Counts& o) {

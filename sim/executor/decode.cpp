@@ -22,7 +22,7 @@ Program Decoder::run() {
   program_.shared_bytes = static_cast<uint32_t>(kernel_.shared_bytes);
   program_.dynamic_shared_align = std::max(1U, kernel_.dynamic_shared_alignment);
   program_.max_threads = kernel_.maxntid;
-  // The kernel, and every function that it calls, one behind the other.
+  // The kernel, then every function that it calls, one after the other.
   place(kernel_);
   for (size_t i = 0; i < functions_.size(); ++i) collect_calls(*functions_[i]);
   check_recursion();
@@ -253,9 +253,9 @@ uint32_t Decoder::write(const Operand& operand, uint8_t bytes) {
   return reg(operand.index);
 }
 
-/// The line of the kernel, or of the function that was not inlined, in whose text the instruction stands: of a function
-/// that was inlined, the line of its call; of a lambda in the kernel, its own. So a line of the kernel holds all that it
-/// does, and a report names a line that its reader wrote.
+/// The source line that an instruction is counted and reported for. It is a line of the kernel, or of a function that was not
+/// inlined. For an inlined function it is the line of the call; for a lambda in the kernel, the lambda's own line. So a line
+/// of the kernel has all that it does, and a report names a line that its reader wrote.
 const ptx::SourceLocation* Decoder::own_location() {
   if (instruction_->location < 0) return nullptr;
   const auto& all = function_->locations;
@@ -350,7 +350,7 @@ Op Decoder::lanes(Op& op) {
   const ptx::Instruction& in = *instruction_;
   std::string name = op.text;
   const bool comparison = in.mnemonic == "setp" || in.mnemonic == "set";
-  if (comparison && in.modifiers.size() > 2) {  // setp.lt.and.s32: the combination is the operation's own affair
+  if (comparison && in.modifiers.size() > 2) {  // setp.lt.and.s32: the table has it without .and
     static const std::map<std::string_view, uint8_t> combine = {{"and", flag_and}, {"or", flag_or}, {"xor", flag_xor}};
     if (const auto found = combine.find(in.modifiers[1]); found != combine.end()) {
       if (in.mnemonic == "set") fail("unknown modifier");
@@ -623,10 +623,10 @@ Op Decoder::atomic(Op& op, bool has_result) {
         "f16x2",
         "bf16x2",
         "b16"});
-  static const std::map<std::string_view, AtomicOp> operations = {
-      {"add", AtomicOp::add}, {"exch", AtomicOp::exch}, {"cas", AtomicOp::cas}, {"min", AtomicOp::min},
-      {"max", AtomicOp::max}, {"inc", AtomicOp::inc},   {"dec", AtomicOp::dec}, {"and", AtomicOp::and_},
-      {"or", AtomicOp::or_},  {"xor", AtomicOp::xor_}};
+  static const std::map<std::string_view, Reduction> operations = {
+      {"add", Reduction::add}, {"exch", Reduction::exch}, {"cas", Reduction::cas}, {"min", Reduction::min},
+      {"max", Reduction::max}, {"inc", Reduction::inc},   {"dec", Reduction::dec}, {"and", Reduction::and_},
+      {"or", Reduction::or_},  {"xor", Reduction::xor_}};
   op.kind = Kind::atomic;
   op.counted = Class::atomic;
   op.strong = true;
@@ -635,7 +635,7 @@ Op Decoder::atomic(Op& op, bool has_result) {
   bool found = false;
   for (const std::string_view m : instruction_->modifiers)
     if (const auto it = operations.find(m); it != operations.end()) {
-      op.sub = uint8_t(it->second);
+      op.reduction = it->second;
       found = true;
     }
   if (!found) fail("unknown operation");
@@ -649,8 +649,8 @@ Op Decoder::atomic(Op& op, bool has_result) {
             : type == "bf16x2" ? NumberType::bf16x2
             : type[0] == 's'   ? NumberType::signed_
                                : NumberType::unsigned_;
-  const AtomicOp what = AtomicOp(op.sub);
-  if (op.type >= NumberType::f32 && what != AtomicOp::add && what != AtomicOp::exch) fail("unknown operation");
+  if (!is_integer(op.type) && op.reduction != Reduction::add && op.reduction != Reduction::exch)
+    fail("unknown operation");
   size_t next = 0;
   if (has_result)
     op.elements.push_back(element(op, operand(next++), true));
@@ -658,7 +658,7 @@ Op Decoder::atomic(Op& op, bool has_result) {
     op.elements.push_back({discarded, op.bytes});
   address(op, operand(next++));
   op.o.b = read_bytes(operand(next++), op.bytes);
-  if (what == AtomicOp::cas) op.o.c = read_bytes(operand(next++), op.bytes);
+  if (op.reduction == Reduction::cas) op.o.c = read_bytes(operand(next++), op.bytes);
   return op;
 }
 
@@ -704,7 +704,7 @@ bool Decoder::move_special(Op& op) {
        a.special == S::globaltimer_lo || a.special == S::globaltimer_hi)) {
     op.kind = Kind::clock;
     op.bytes = a.special == S::clock64 || a.special == S::globaltimer ? 8 : 4;
-    op.sub = a.special == S::clock_hi || a.special == S::globaltimer_hi;
+    op.high_word = a.special == S::clock_hi || a.special == S::globaltimer_hi;
     op.o.d = write(d, op.bytes);
     return true;
   }
@@ -716,37 +716,52 @@ bool Decoder::move_special(Op& op) {
 Op Decoder::warp(Op& op) {
   const std::string_view m = instruction_->mnemonic;
   op.counted = Class::warp;
-  static const std::map<std::string, std::pair<Kind, uint8_t>> known = {{"shfl.sync.up.b32", {Kind::shuffle, 0}},
-                                                                        {"shfl.sync.down.b32", {Kind::shuffle, 1}},
-                                                                        {"shfl.sync.bfly.b32", {Kind::shuffle, 2}},
-                                                                        {"shfl.sync.idx.b32", {Kind::shuffle, 3}},
-                                                                        {"vote.sync.all.pred", {Kind::vote, 0}},
-                                                                        {"vote.sync.any.pred", {Kind::vote, 1}},
-                                                                        {"vote.sync.uni.pred", {Kind::vote, 2}},
-                                                                        {"vote.sync.ballot.b32", {Kind::vote, 3}},
-                                                                        {"elect.sync", {Kind::vote, 4}},
-                                                                        {"match.any.sync.b32", {Kind::match, 0}},
-                                                                        {"match.any.sync.b64", {Kind::match, 1}},
-                                                                        {"match.all.sync.b32", {Kind::match, 2}},
-                                                                        {"match.all.sync.b64", {Kind::match, 3}},
-                                                                        {"redux.sync.add.u32", {Kind::redux, 0}},
-                                                                        {"redux.sync.add.s32", {Kind::redux, 0}},
-                                                                        {"redux.sync.min.u32", {Kind::redux, 1}},
-                                                                        {"redux.sync.max.u32", {Kind::redux, 2}},
-                                                                        {"redux.sync.min.s32", {Kind::redux, 3}},
-                                                                        {"redux.sync.max.s32", {Kind::redux, 4}},
-                                                                        {"redux.sync.and.b32", {Kind::redux, 5}},
-                                                                        {"redux.sync.or.b32", {Kind::redux, 6}},
-                                                                        {"redux.sync.xor.b32", {Kind::redux, 7}},
-                                                                        {"activemask.b32", {Kind::active_mask, 0}}};
-  const auto found = known.find(op.text);
-  if (found == known.end()) fail(fmt::format("unknown instruction {}", op.text));
-  op.kind = found->second.first;
-  op.sub = found->second.second;
+  struct Known {
+    Kind kind;
+    uint8_t bytes = 4;  ///< of the operand
+    Shuffle shuffle = {};
+    Vote vote = {};
+    Reduction reduction = {};
+    NumberType type = {};
+  };
+  using enum NumberType;
+  static const std::map<std::string, Known> all = {
+      {"shfl.sync.up.b32", {.kind = Kind::shuffle, .shuffle = Shuffle::up}},
+      {"shfl.sync.down.b32", {.kind = Kind::shuffle, .shuffle = Shuffle::down}},
+      {"shfl.sync.bfly.b32", {.kind = Kind::shuffle, .shuffle = Shuffle::bfly}},
+      {"shfl.sync.idx.b32", {.kind = Kind::shuffle, .shuffle = Shuffle::idx}},
+      {"vote.sync.all.pred", {.kind = Kind::vote, .vote = Vote::all}},
+      {"vote.sync.any.pred", {.kind = Kind::vote, .vote = Vote::any}},
+      {"vote.sync.uni.pred", {.kind = Kind::vote, .vote = Vote::uni}},
+      {"vote.sync.ballot.b32", {.kind = Kind::vote, .vote = Vote::ballot}},
+      {"elect.sync", {.kind = Kind::elect}},
+      {"match.any.sync.b32", {.kind = Kind::match_any}},
+      {"match.any.sync.b64", {.kind = Kind::match_any, .bytes = 8}},
+      {"match.all.sync.b32", {.kind = Kind::match_all}},
+      {"match.all.sync.b64", {.kind = Kind::match_all, .bytes = 8}},
+      {"redux.sync.add.u32", {.kind = Kind::redux, .reduction = Reduction::add}},
+      {"redux.sync.add.s32", {.kind = Kind::redux, .reduction = Reduction::add}},
+      {"redux.sync.min.u32", {.kind = Kind::redux, .reduction = Reduction::min}},
+      {"redux.sync.max.u32", {.kind = Kind::redux, .reduction = Reduction::max}},
+      {"redux.sync.min.s32", {.kind = Kind::redux, .reduction = Reduction::min, .type = signed_}},
+      {"redux.sync.max.s32", {.kind = Kind::redux, .reduction = Reduction::max, .type = signed_}},
+      {"redux.sync.and.b32", {.kind = Kind::redux, .reduction = Reduction::and_}},
+      {"redux.sync.or.b32", {.kind = Kind::redux, .reduction = Reduction::or_}},
+      {"redux.sync.xor.b32", {.kind = Kind::redux, .reduction = Reduction::xor_}},
+      {"activemask.b32", {.kind = Kind::active_mask}}};
+  const auto found = all.find(op.text);
+  if (found == all.end()) fail(fmt::format("unknown instruction {}", op.text));
+  const Known& known = found->second;
+  op.kind = known.kind;
+  op.bytes = known.bytes;
+  op.shuffle = known.shuffle;
+  op.vote = known.vote;
+  op.reduction = known.reduction;
+  op.type = known.type;
   const Operand& d = operand(0);
   const bool two = d.kind == Operand::Kind::pair;
   const Operand& first = two ? d.elements.at(0) : d;
-  const bool is_pred = op.kind == Kind::vote && op.sub < 3;
+  const bool is_pred = op.kind == Kind::vote && op.vote != Vote::ballot;
   op.o.d = write(first, is_pred ? predicate : 4);
   if (two) op.o.extra = write(d.elements.at(1), predicate);
   if (m == "activemask") return op;
@@ -759,7 +774,6 @@ Op Decoder::warp(Op& op) {
     op.o.c = read_bytes(operand(2), 4);
     return op;
   }
-  op.bytes = m == "match" && op.sub % 2 ? 8 : 4;
   op.o.a = read_bytes(operand(1), op.bytes);
   if (m == "shfl") {
     op.o.b = read_bytes(operand(2), 4);
@@ -781,17 +795,19 @@ Op Decoder::barrier(Op& op) {
   }
   only({"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"});
   op.kind = Kind::barrier;
-  op.aligned = instruction_->mnemonic == "bar" || has("aligned");
-  op.sub = has("arrive") ? 1 : !has("red") ? 0 : has("popc") ? 2 : has("and") ? 3 : 4;
+  op.barrier = has("arrive") ? BarrierOp::arrive
+               : !has("red") ? BarrierOp::sync
+               : has("popc") ? BarrierOp::popc
+               : has("and")  ? BarrierOp::and_
+                             : BarrierOp::or_;
+  const bool has_result = reduces(op.barrier);
   size_t next = 0;
-  if (op.sub >= 2) op.o.d = write(operand(next++), op.sub == 2 ? 4 : predicate);
+  if (has_result) op.o.d = write(operand(next++), op.barrier == BarrierOp::popc ? 4 : predicate);
   op.o.a = read_bytes(operand(next++), 4);
-  const bool has_count = instruction_->operands.size() > next + (op.sub >= 2 ? 1 : 0);
+  const bool has_count = instruction_->operands.size() > next + (has_result ? 1 : 0);
   op.o.b = has_count ? read_bytes(operand(next++), 4) : 0;
-  if (op.sub == 1 && !has_count) fail("bar.arrive without a number of threads");
-  if (op.sub >= 2) {
-    op.o.c = read_predicate(op, operand(next++));
-  }
+  if (op.barrier == BarrierOp::arrive && !has_count) fail("bar.arrive without a number of threads");
+  if (has_result) op.o.c = read_predicate(op, operand(next++));
   return op;
 }
 

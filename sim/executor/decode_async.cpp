@@ -7,8 +7,7 @@ Op Decoder::async_copy(Op& op) {
   if (!has("async")) fail("unknown instruction");
   if (has("commit_group") || has("wait_group") || has("wait_all")) {
     only({"async", "commit_group", "wait_group", "wait_all"});
-    op.kind = has("commit_group") ? Kind::async_commit : Kind::async_wait;
-    op.sub = has("wait_all");
+    op.kind = has("commit_group") ? Kind::async_commit : has("wait_all") ? Kind::async_wait_all : Kind::async_wait;
     if (has("wait_group")) {
       if (operand(0).kind != Operand::Kind::integer) fail("a number of groups that is no constant");
       op.o.immediate = uint32_t(operand(0).bits);

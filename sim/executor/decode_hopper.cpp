@@ -1,4 +1,4 @@
-// What came with sm_90: clusters, mbarriers, bulk copies, wgmma.
+// Instructions that are new in sm_90: clusters, mbarriers, bulk copies, wgmma.
 #include "sim/executor/decoder.h"
 #include "sim/executor/wgmma.h"
 #include "sim/gpu.h"
@@ -34,26 +34,24 @@ bool Decoder::hopper(Op& op) {
 void Decoder::cluster_barrier(Op& op) {
   only({"cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned"});
   if (has("arrive") == has("wait") || (has("wait") && (has("release") || has("relaxed")))) fail("unknown instruction");
-  op.kind = Kind::cluster_barrier;
+  op.kind = has("wait") ? Kind::cluster_wait : Kind::cluster_arrive;
   op.counted = Class::barrier;
-  op.aligned = has("aligned");
-  op.sub = has("wait");
   op.strong = !has("relaxed");
 }
 
 /// PTX ISA 9.7.9.25, mapa; 9.7.9.26, getctarank.
 void Decoder::map_address(Op& op) {
   only({"shared::cluster", "u32", "u64"});
-  op.kind = Kind::map_address;
+  const bool to_rank = instruction_->mnemonic == "getctarank";
+  op.kind = to_rank ? Kind::cluster_rank : Kind::map_address;
   op.counted = Class::integer;
-  op.sub = instruction_->mnemonic == "getctarank";
   op.space = space_of({"shared::cluster"});
   op.cluster = true;
   op.bytes = has("u64") ? 8 : 4;
   if (op.space == Space::generic && op.bytes == 4) fail("a generic address of 32 bits");
-  op.o.d = write(operand(0), op.sub ? 4 : op.bytes);
+  op.o.d = write(operand(0), to_rank ? 4 : op.bytes);
   op.o.a = read_bytes(operand(1), op.bytes);
-  if (!op.sub) op.o.b = read_bytes(operand(2), 4);
+  if (!to_rank) op.o.b = read_bytes(operand(2), 4);
 }
 
 /// PTX ISA 9.7.13.15. What follows the address is a count, bytes, a state or a parity; or, after an arrival, nothing.
@@ -74,7 +72,7 @@ void Decoder::mbarrier(Op& op) {
         "shared", "shared::cta", "shared::cluster", "b64"});
   op.kind = Kind::mbarrier;
   op.counted = Class::barrier;
-  op.sub = uint8_t(found->second);
+  op.mbarrier = found->second;
   op.bytes = 8;
   op.strong = !has("relaxed");
   op.space = space_of({"shared", "shared::cta", "shared::cluster"});
@@ -119,17 +117,15 @@ void Decoder::mbarrier(Op& op) {
 /// PTX ISA 9.7.13.4: fence.proxy.async, between the generic proxy and the asynchronous one; fence.mbarrier_init.
 void Decoder::fence_proxy(Op& op) {
   only({"proxy", "async", "global", "shared::cta", "shared::cluster", "mbarrier_init", "release", "cluster"});
-  op.kind = Kind::fence_proxy;
-  op.sub = has("mbarrier_init");
+  op.kind = has("mbarrier_init") ? Kind::fence_mbarrier_init : Kind::fence_proxy;
   op.space = space_of({"global", "shared::cta", "shared::cluster"});
 }
 
 /// PTX ISA 9.7.9.27.3.
 void Decoder::bulk_group(Op& op) {
   only({"async", "bulk", "commit_group", "wait_group", "read"});
-  op.kind = Kind::bulk_group;
-  op.sub = has("commit_group") ? 0 : has("read") ? 2 : 1;
-  if (op.sub) op.o.immediate = static_cast<uint32_t>(operand(0).bits);
+  op.kind = has("commit_group") ? Kind::bulk_commit : has("read") ? Kind::bulk_wait_read : Kind::bulk_wait;
+  if (op.kind != Kind::bulk_commit) op.o.immediate = static_cast<uint32_t>(operand(0).bits);
 }
 
 Address Decoder::other_address(Op& op, const Operand& a) {
@@ -189,7 +185,7 @@ void Decoder::bulk_copy(Op& op) {
   if (spaces.size() != 2 || (spaces[0] == Space::global && spaces[1] == Space::global)) fail("unknown instruction");
   op.kind = Kind::bulk_copy;
   op.space = spaces[0];
-  op.sub = uint8_t(spaces[1]);
+  op.from_space = spaces[1];
   op.o.flags =
       (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) | (has("reduce") ? flag_reduce : 0);
   op.bytes = 1;
@@ -219,15 +215,11 @@ void Decoder::bulk_copy(Op& op) {
 
 /// PTX ISA 9.7.15.5.2: wgmma.mma_async d, a, b, scale-d, imm-scale-a, imm-scale-b{, imm-trans-a}{, imm-trans-b}.
 void Decoder::wgmma(Op& op) {
-  op.kind = Kind::wgmma;
-  op.aligned = true;
-  op.counted = Class::tensor;
   if (!has("sync") || !has("aligned")) fail("unknown instruction");
   if (!has("mma_async")) {
     only({"fence", "commit_group", "wait_group", "sync", "aligned"});
-    op.counted = Class::other;
-    op.sub = has("fence") ? 0 : has("commit_group") ? 2 : 3;
-    if (op.sub == 3) op.o.immediate = static_cast<uint32_t>(operand(0).bits);
+    op.kind = has("fence") ? Kind::wgmma_fence : has("commit_group") ? Kind::wgmma_commit : Kind::wgmma_wait;
+    if (op.kind == Kind::wgmma_wait) op.o.immediate = static_cast<uint32_t>(operand(0).bits);
     return;
   }
   // wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype
@@ -243,7 +235,8 @@ void Decoder::wgmma(Op& op) {
   for (uint32_t i = 8; i <= 256; i += 8)
     if (m[3] == fmt::format("m64n{}k{}", i, k)) n = i;
   if (!n) fail("unknown shape");
-  op.sub = 1;
+  op.kind = Kind::wgmma_multiply;
+  op.counted = Class::tensor;
   op.type = type->second;
   op.o.d_bytes = m[4] == "f32" ? 4 : 2;
   op.flops = static_cast<uint16_t>(n * k);  // 2 * 64 * n * k by 128 lanes
@@ -281,9 +274,7 @@ void Decoder::wgmma(Op& op) {
 /// PTX ISA 9.7.18, setmaxnreg. A thread starts with .maxnreg registers, or with as many as all threads of .maxntid can have.
 void Decoder::set_registers(Op& op) {
   only({"inc", "dec", "sync", "aligned", "u32"});
-  op.kind = Kind::set_registers;
-  op.aligned = true;
-  op.sub = has("inc");
+  op.kind = has("inc") ? Kind::take_registers : Kind::give_registers;
   op.o.immediate = static_cast<uint32_t>(operand(0).bits);
   if (op.o.immediate < 24 || op.o.immediate > 256 || op.o.immediate % 8)
     fail("a number of registers that is no multiple of 8 from 24 to 256");

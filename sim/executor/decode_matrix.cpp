@@ -10,7 +10,6 @@ bool Decoder::matrix(Op& op) {
   const std::string_view m = instruction_->mnemonic;
   if (m != "ldmatrix" && m != "stmatrix" && m != "movmatrix" && m != "mma" && m != "wmma") return false;
   if (!has("sync") || !has("aligned")) fail("neither .sync nor .aligned");
-  op.aligned = true;
   if (m == "mma" || (m == "wmma" && has("mma")))
     multiply(op);
   else if (m == "wmma")
@@ -50,7 +49,7 @@ void Decoder::matrix_move(Op& op) {
   op.counted = Class::shared;
   op.space = space_of({"shared", "shared::cta"});
   op.bytes = 16;  // a row
-  op.sub = has("trans");
+  op.transposed = has("trans");
   address(op, operand(is_load ? 1 : 0));
   list(op, operand(is_load ? 0 : 1), has("x4") ? 4 : has("x2") ? 2 : 1, 4, is_load);
 }

@@ -42,7 +42,7 @@ class Decoder {
   void place(const ptx::Function& function);
   const ptx::Function* callee(const ptx::Instruction& call) const;
   void collect_calls(const ptx::Function& function);
-  /// Registers and frames of a function exist once a lane, so a function cannot be active twice.
+  /// Registers and frames of a function exist once per lane, so a function cannot be active twice.
   void check_recursion();
   uint32_t frame(uint64_t bytes);
   void layout(const ptx::Function& function);
@@ -65,8 +65,8 @@ class Decoder {
   uint32_t address_of(const ptx::Symbol& s, uint64_t addend, uint8_t bytes);
   uint32_t special(const Operand& operand, uint8_t bytes);
 
-  /// Where an operand that is read lies. `bytes` is the width that the instruction expects; 0 takes the register's own,
-  /// and gives it back.
+  /// Where an operand that is read lies. `bytes` is the width that the instruction expects. With 0 it becomes the
+  /// register's own.
   uint32_t read(const Operand& operand, uint8_t& bytes);
   uint32_t read_bytes(const Operand& operand, uint8_t bytes) { return read(operand, bytes); }
   /// A predicate that is read and may be negated; the instruction's flag_not_c then says so.
@@ -123,7 +123,7 @@ class Decoder {
   void list(Op& op, const Operand& registers, size_t count, uint8_t bytes, bool is_result);
 
   // decode_hopper.cpp
-  /// What came with sm_90; false for anything else.
+  /// Instructions that are new in sm_90; false for any other.
   bool hopper(Op& op);
   void cluster_barrier(Op& op);
   void map_address(Op& op);
@@ -143,7 +143,8 @@ class Decoder {
   const ptx::Instruction* instruction_ = nullptr;
   std::vector<const ptx::Function*> functions_;
   std::map<const ptx::Function*, Place> places_;
-  std::map<std::pair<const ptx::Function*, uint32_t>, std::pair<uint32_t, uint32_t>> extents_;  ///< in a file: lines
+  std::map<std::pair<const ptx::Function*, uint32_t>, std::pair<uint32_t, uint32_t>>
+      extents_;  ///< first and last line per file
   std::map<const ptx::Function*, std::set<const ptx::Function*>> calls_;
   std::map<std::tuple<Preset::What, uint8_t, uint64_t, std::string>, uint32_t> presets_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> source_index_;

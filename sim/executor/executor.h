@@ -27,7 +27,7 @@ struct LaunchParams {
   uint32_t dynamic_smem = 0;
   uint32_t sms = 1;               ///< multiprocessors of the GPU
   std::vector<std::byte> params;  ///< the values of the .param list, laid out by size and alignment
-  uint64_t seed = 0;              ///< of the order in which warps run
+  uint64_t seed = 0;              ///< decides the order in which warps run
   unsigned threads = 0;           ///< CPU threads; 0: as many as there are
   PrintBuffer* print = nullptr;   ///< where printf goes; null: nowhere
 };
@@ -40,7 +40,7 @@ Program decode(const ptx::Module& module, const ptx::Function& kernel);
 void run(const Program& program, const ptx::Module& module, const LaunchParams& launch, DeviceMemory& memory,
          Counters& counters);
 
-/// Both in one.
+/// decode() and run().
 void run_kernel(const ptx::Module& module, const ptx::Function& kernel, const LaunchParams& launch,
                 DeviceMemory& memory, Counters& counters);
 

@@ -1,5 +1,5 @@
-// Whether the blocks that run at the same time, on several CPU threads, get anywhere. One that spins on a word of global
-// memory waits for another one, which may run on another thread or spin itself; when all spin, nothing will ever change.
+// Whether the blocks that run at the same time, on several CPU threads, make progress. A block that spins on a word of global
+// memory waits for another block, which may run on another thread or spin itself. When all spin, nothing will ever change.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace sim {
 
 class Headway {
  public:
-  /// Of a launch on so many CPU threads, the workers.
+  /// `workers`: the CPU threads of the launch.
   explicit Headway(size_t workers) : workers_(workers) {}
 
   /// A worker does something, or has no more blocks to run.
@@ -23,7 +23,7 @@ class Headway {
   /// each has said it twice more since all do: between, it has looked once more at what it waits for.
   Verdict spins(size_t worker);
 
-  /// A fault has ended the launch: whoever spins waits in vain.
+  /// A fault has ended the launch: blocks that spin must stop.
   void stop();
 
  private:

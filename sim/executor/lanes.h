@@ -1,4 +1,4 @@
-// The arithmetic instructions, each a loop over the lanes.
+// The arithmetic instructions. Each is a loop over the lanes.
 #pragma once
 
 #include <string>

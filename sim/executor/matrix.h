@@ -47,7 +47,7 @@ struct MatrixMultiply {
   void (*function)(std::byte* registers, const Op& op) = nullptr;  ///< op.elements: d, a, b, c, register after register
   uint8_t d_registers = 0, a_registers = 0, b_registers = 0, c_registers = 0;
   uint8_t d_bytes = 4, a_bytes = 4, b_bytes = 4, c_bytes = 4;  ///< widths of the registers
-  uint16_t flops = 0;                                          ///< a lane
+  uint16_t flops = 0;                                          ///< per lane
 };
 const MatrixMultiply* find_matrix_multiply(const std::string& mnemonic);
 

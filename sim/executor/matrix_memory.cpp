@@ -78,11 +78,11 @@ void Block::move_matrices(Warp& warp, const Op& op, uint32_t pc) {
     std::byte* const registers = warp.registers + op.elements[i].offset;
     if (op.kind == Kind::matrix_load) {
       for (int row = 0; row < 8; ++row) std::memcpy(&m[row], shared_.data() + address[8 * i + row], sizeof m[row]);
-      if (op.sub) m = transposed(m);
+      if (op.transposed) m = transposed(m);
       std::memcpy(registers, &m, sizeof m);
     } else {
       std::memcpy(&m, registers, sizeof m);
-      if (op.sub) m = transposed(m);
+      if (op.transposed) m = transposed(m);
       for (int row = 0; row < 8; ++row) std::memcpy(shared_.data() + address[8 * i + row], &m[row], sizeof m[row]);
     }
   }

@@ -41,7 +41,7 @@ void Block::map_address(Warp& warp, const Op& op, Mask mask) {
     const uint64_t a = op.bytes == 8 ? value<uint64_t>(warp, op.o.a, l) : value<uint32_t>(warp, op.o.a, l);
     if (op.space == Space::generic && !in_shared_window(a))
       report(warp, l, op, fmt::format("{:#x} is no address of shared memory", a), Fault::illegal_address);
-    if (op.sub) {
+    if (op.kind == Kind::cluster_rank) {
       const uint32_t rank = owner_of(warp, l, op, a).rank_;
       std::memcpy(warp.registers + op.o.d + size_t(l) * 4, &rank, 4);
       continue;
@@ -56,8 +56,8 @@ void Block::map_address(Warp& warp, const Op& op, Mask mask) {
   }
 }
 
-void Block::fence_proxy(Warp& warp, const Op& op) {
-  if (op.sub == 0) return clocks_.fence_proxy(warp.actor);
+/// fence.mbarrier_init: the objects that the warp has initialised are known to the asynchronous proxy.
+void Block::fence_mbarriers(const Warp& warp) {
   for (auto& [address, m] : mbarriers_)
     if (m.made_by == warp.actor) m.fenced = true;
 }
@@ -79,7 +79,7 @@ Mbarrier& Block::find_mbarrier(const Warp& warp, int lane, const Op& op, Block& 
 
 /// False where a wait found its phase incomplete.
 bool Block::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
-  const MbarrierOp what = MbarrierOp(op.sub);
+  const MbarrierOp what = op.mbarrier;
   if (what == MbarrierOp::pending_count) {
     for (int l = 0; l < warp_size; ++l) {
       const uint32_t pending = value<uint64_t>(warp, op.o.a, l) & Mbarrier::max_count;
@@ -183,7 +183,7 @@ void Block::arrive(Warp& warp, int lane, const Op& op, Mbarrier& m) {
     std::memcpy(warp.registers + op.elements[0].offset + size_t(lane) * 8, &state, 8);
   if (op.strong) clocks_.arrive(warp.actor, m.arriving);
   m.pending -= count;
-  if (MbarrierOp(op.sub) == MbarrierOp::arrive_drop) m.expected -= count;
+  if (op.mbarrier == MbarrierOp::arrive_drop) m.expected -= count;
   if ((op.o.flags & flag_no_complete) && m.pending == 0 && m.tx_count == 0)
     report(warp, lane, op, "an arrival with .noComplete completes the phase", Fault::launch_failure);
 }

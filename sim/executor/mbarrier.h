@@ -1,5 +1,5 @@
 // Memory barrier objects (PTX ISA 9.7.13.15, "mbarrier"): a phase is complete when no arrival is pending and the bytes that
-// it expects have come. The 64 bits in shared memory are opaque; what they stand for is kept beside.
+// it expects have come. The 64 bits in shared memory are opaque to programs; the state is kept here.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace sim {
 
 struct Mbarrier {
-  static constexpr int64_t max_count = (1 << 20) - 1;  ///< of arrivals, and of bytes either way
+  static constexpr int64_t max_count = (1 << 20) - 1;  ///< of arrivals, and of bytes in both directions
 
   uint64_t phase = 0;     ///< how many are complete
   uint32_t expected = 0;  ///< arrivals of the phases to come

@@ -393,34 +393,33 @@ void Block::move_data(Warp& warp, const Op& op, Mask mask, const std::array<std:
 
 namespace {
 
-/// The new value of atom.op.
+/// The new value that an atomic operation gives.
 template <class U>
 U combine(const Op& op, U old, U b, U c) {
   using S = std::make_signed_t<U>;
-  const AtomicOp what = AtomicOp(op.sub);
   const auto as_half = [&]<class H>(U x, U y) {
     return U(H::from(add_odd(H{uint16_t(x)}.value(), H{uint16_t(y)}.value())).bits);
   };
-  switch (what) {
-    case AtomicOp::exch:
+  switch (op.reduction) {
+    case Reduction::exch:
       return b;
-    case AtomicOp::cas:
+    case Reduction::cas:
       return old == b ? c : old;
-    case AtomicOp::inc:
+    case Reduction::inc:
       return old >= b ? U{0} : U(old + 1);
-    case AtomicOp::dec:
+    case Reduction::dec:
       return old == 0 || old > b ? b : U(old - 1);
-    case AtomicOp::and_:
+    case Reduction::and_:
       return old & b;
-    case AtomicOp::or_:
+    case Reduction::or_:
       return old | b;
-    case AtomicOp::xor_:
+    case Reduction::xor_:
       return old ^ b;
-    case AtomicOp::min:
+    case Reduction::min:
       return op.type == NumberType::signed_ ? U(std::min(S(old), S(b))) : std::min(old, b);
-    case AtomicOp::max:
+    case Reduction::max:
       return op.type == NumberType::signed_ ? U(std::max(S(old), S(b))) : std::max(old, b);
-    case AtomicOp::add:
+    case Reduction::add:
       break;
   }
   switch (op.type) {
@@ -450,7 +449,7 @@ template <class U>
 U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
   U operand_b, operand_c = 0;
   std::memcpy(&operand_b, b, sizeof(U));
-  if (AtomicOp(op.sub) == AtomicOp::cas) std::memcpy(&operand_c, c, sizeof(U));
+  if (op.reduction == Reduction::cas) std::memcpy(&operand_c, c, sizeof(U));
   U* target = reinterpret_cast<U*>(at);
   U old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
   while (!__atomic_compare_exchange_n(target, &old, combine(op, old, operand_b, operand_c), false, __ATOMIC_SEQ_CST,
@@ -461,9 +460,11 @@ U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
 
 }  // namespace
 
+uint32_t reduced(const Op& op, uint32_t a, uint32_t b) { return combine<uint32_t>(op, a, b, 0); }
+
 void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value) {
   Op op;
-  op.sub = uint8_t(AtomicOp::add);
+  op.reduction = Reduction::add;
   op.type = type;
   if (bytes == 8)
     update<uint64_t>(op, at, value, nullptr);

@@ -15,7 +15,7 @@ std::string formatted(const std::string& format, const std::function<uint64_t(in
                       const std::function<std::string(uint64_t address)>& text, int& count);
 
 /// What the threads of a launch print, in a buffer that is written out when the launch has ended. It holds 1 MiB, the
-/// device's default; as on the device, the newest is kept where that is not enough.
+/// device's default. When it is full, the newest text is kept, as on the device.
 class PrintBuffer {
  public:
   static constexpr size_t capacity = size_t{1} << 20;

@@ -1,6 +1,6 @@
 // A kernel, decoded once: a flat list of operations whose operands are places in a warp's register file.
 //
-// Register file. Each virtual register of PTX is 32 values side by side, one a lane, each as wide as the register; a
+// Register file. Each virtual register of PTX is 32 values side by side, one per lane, each as wide as the register. A
 // predicate is one 32-bit mask. Constants, addresses of variables and special registers (%tid.x, ...) are registers
 // too, filled before the warp starts. So every operand of every operation is a byte offset, and an operation is a loop
 // over 32 neighbouring values, which the compiler vectorises.
@@ -16,7 +16,7 @@
 namespace sim {
 
 constexpr int warp_size = 32;
-using Mask = uint32_t;  ///< one bit a lane
+using Mask = uint32_t;  ///< one bit per lane
 constexpr Mask all_lanes = 0xffffffff;
 
 /// Byte offsets into the register file.
@@ -31,7 +31,7 @@ struct Operands {
 constexpr uint8_t flag_and = 1, flag_or = 2, flag_xor = 3, flag_combine = 3;  // setp combines with a predicate
 constexpr uint8_t flag_not_c = 4;                                             // that predicate is negated
 
-/// The carry flag CC.CF (PTX ISA 9.7.2), one bit a lane, is the first word of every register file.
+/// The carry flag CC.CF (PTX ISA 9.7.2), one bit per lane, is the first word of every register file.
 constexpr uint32_t carry_register = 0;
 
 /// What an arithmetic instruction does to the lanes of `mask`.
@@ -53,34 +53,83 @@ enum class Kind : uint8_t {
   atomic,   ///< atom and red
   nothing,  ///< fences, prefetches, nanosleep: nothing to do in an executor that takes one instruction after another
   yield,    ///< nanosleep
-  shuffle,  ///< shfl.sync
-  vote,
-  match,
-  redux,
+  shuffle,  ///< shfl.sync: op.shuffle
+  vote,     ///< op.vote
+  redux,    ///< op.reduction
   active_mask,
-  is_space,      ///< isspacep
-  map_address,   ///< mapa (sub 0), getctarank (1)
-  mbarrier,      ///< sub: MbarrierOp
-  bulk_copy,     ///< cp.async.bulk, cp.reduce.async.bulk: `space` the destination's, sub the source's
-  bulk_group,    ///< cp.async.bulk.commit_group (sub 0), wait_group (1), wait_group.read (2): immediate
-  fence_proxy,   ///< fence.proxy.async (sub 0), fence.mbarrier_init (1)
-  async_copy,    ///< cp.async
-  async_commit,  ///< cp.async.commit_group
-  async_wait,    ///< cp.async.wait_group, .wait_all (sub 1)
-  warp_barrier,  ///< bar.warp.sync
-  // From here on, all live lanes of the warp do it as one.
+  is_space,             ///< isspacep
+  map_address,          ///< mapa
+  cluster_rank,         ///< getctarank
+  mbarrier,             ///< op.mbarrier
+  bulk_copy,            ///< cp.async.bulk, cp.reduce.async.bulk: from op.from_space to op.space
+  bulk_commit,          ///< cp.async.bulk.commit_group
+  bulk_wait,            ///< cp.async.bulk.wait_group: immediate
+  bulk_wait_read,       ///< cp.async.bulk.wait_group.read: immediate
+  fence_proxy,          ///< fence.proxy.async
+  fence_mbarrier_init,  ///< fence.mbarrier_init
+  async_copy,           ///< cp.async
+  async_commit,         ///< cp.async.commit_group
+  async_wait,           ///< cp.async.wait_group: immediate
+  async_wait_all,       ///< cp.async.wait_all
+  elect,
+  match_any,
+  match_all,
+  warp_barrier,      ///< bar.warp.sync
   matrix_load,       ///< ldmatrix
   matrix_store,      ///< stmatrix
   matrix_transpose,  ///< movmatrix
   matrix_multiply,   ///< mma, wmma.mma: op.multiply
   fragment_load,     ///< wmma.load
   fragment_store,    ///< wmma.store
-  // Of these, the block or the cluster too.
-  barrier,          ///< bar.sync, bar.arrive, bar.red, barrier.*
-  cluster_barrier,  ///< barrier.cluster: sub 0 arrive, 1 wait
-  wgmma,            ///< sub 0 fence, 1 mma_async, 2 commit_group, 3 wait_group
-  set_registers,    ///< setmaxnreg: sub 0 dec, 1 inc
+  barrier,           ///< bar.sync, bar.arrive, bar.red, barrier.*: op.barrier
+  cluster_arrive,    ///< barrier.cluster.arrive
+  cluster_wait,      ///< barrier.cluster.wait
+  wgmma_fence,       ///< wgmma.fence
+  wgmma_multiply,    ///< wgmma.mma_async
+  wgmma_commit,      ///< wgmma.commit_group
+  wgmma_wait,        ///< wgmma.wait_group: immediate
+  give_registers,    ///< setmaxnreg.dec: immediate
+  take_registers,    ///< setmaxnreg.inc: immediate
 };
+
+/// Which lanes of a warp must have come to an instruction before it is executed.
+enum class Meeting : uint8_t {
+  none,     ///< each lane by itself
+  members,  ///< those of its member mask, op.o.c (.sync)
+  warp,     ///< all live lanes, as one (.aligned)
+  block     ///< the same; and it may wait for other warps of the block or of the cluster
+};
+constexpr Meeting meeting(Kind kind) {
+  switch (kind) {
+    case Kind::shuffle:
+    case Kind::vote:
+    case Kind::elect:
+    case Kind::match_any:
+    case Kind::match_all:
+    case Kind::redux:
+    case Kind::warp_barrier:
+      return Meeting::members;
+    case Kind::matrix_load:
+    case Kind::matrix_store:
+    case Kind::matrix_transpose:
+    case Kind::matrix_multiply:
+    case Kind::fragment_load:
+    case Kind::fragment_store:
+      return Meeting::warp;
+    case Kind::barrier:
+    case Kind::cluster_arrive:
+    case Kind::cluster_wait:
+    case Kind::wgmma_fence:
+    case Kind::wgmma_multiply:
+    case Kind::wgmma_commit:
+    case Kind::wgmma_wait:
+    case Kind::give_registers:
+    case Kind::take_registers:
+      return Meeting::block;
+    default:
+      return Meeting::none;
+  }
+}
 
 constexpr bool is_read(Kind k) { return k == Kind::load || k == Kind::matrix_load || k == Kind::fragment_load; }
 constexpr bool is_write(Kind k) { return k == Kind::store || k == Kind::matrix_store || k == Kind::fragment_store; }
@@ -110,8 +159,14 @@ enum class Class : uint8_t {
 constexpr int classes = 17;
 const char* name(Class c);
 
-enum class AtomicOp : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };
+enum class Reduction : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };  ///< of atom, red and redux
 enum class NumberType : uint8_t { unsigned_, signed_, f32, f64, f16, bf16, f16x2, bf16x2 };
+constexpr bool is_integer(NumberType type) { return type == NumberType::unsigned_ || type == NumberType::signed_; }
+
+enum class Shuffle : uint8_t { up, down, bfly, idx };
+enum class Vote : uint8_t { all, any, uni, ballot };
+enum class BarrierOp : uint8_t { sync, arrive, popc, and_, or_ };  ///< the last three: bar.red
+constexpr bool reduces(BarrierOp op) { return op != BarrierOp::sync && op != BarrierOp::arrive; }
 
 enum class MbarrierOp : uint8_t {
   init,
@@ -151,8 +206,7 @@ struct Op {
   Class counted = Class::other;
   Space space = Space::generic;
   uint8_t bytes = 0;       ///< of one element of a memory access
-  uint16_t flops = 0;      ///< a lane
-  bool aligned = false;    ///< all live lanes of the warp must execute it together
+  uint16_t flops = 0;      ///< per lane
   bool is_signed = false;  ///< the element is sign-extended into a wider register
   bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
   bool cluster = false;    ///< shared: of any block of the cluster (.shared::cluster)
@@ -163,7 +217,15 @@ struct Op {
   uint32_t target = 0;        ///< of branch and call
   int64_t displacement = 0;   ///< of an address
   uint8_t address_bytes = 8;  ///< width of the address register
-  uint8_t sub = 0;            ///< mode of shfl, vote, match, redux, barrier; AtomicOp
+  // What an instruction of one kind does; of other kinds they mean nothing.
+  Reduction reduction = Reduction::add;
+  Shuffle shuffle = Shuffle::up;
+  Vote vote = Vote::all;
+  BarrierOp barrier = BarrierOp::sync;
+  MbarrierOp mbarrier = MbarrierOp::init;
+  bool transposed = false;            ///< ldmatrix, stmatrix: .trans
+  bool high_word = false;             ///< of a clock of 64 bits: its upper half
+  Space from_space = Space::generic;  ///< of a bulk copy
   NumberType type = NumberType::unsigned_;
   Address from;  ///< of a copy: where it reads
   void (*multiply)(std::byte* registers, const Op& op) = nullptr;
@@ -244,13 +306,13 @@ struct Program {
   std::vector<Op> ops;  ///< of the kernel and then of every function that it calls
   std::vector<SourceLine> sources;
   std::vector<Preset> presets;
-  uint32_t register_bytes = 0;  ///< a warp
-  uint32_t frame_bytes = 0;     ///< local memory and parameters of functions, a lane
+  uint32_t register_bytes = 0;  ///< per warp
+  uint32_t frame_bytes = 0;     ///< per lane: local memory and parameters of functions
   uint32_t shared_bytes = 0;    ///< static
   uint32_t param_bytes = 0;
   uint32_t dynamic_shared_align = 16;
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
-  uint32_t registers = 0;                 ///< a thread has when it starts, as far as setmaxnreg may count on it
+  uint32_t registers = 0;                 ///< per thread when it starts; 0: setmaxnreg cannot be used
 };
 
 }  // namespace sim

@@ -111,7 +111,7 @@ void SharedMemory::end_async_write(uint32_t index, uint32_t warp, uint32_t op, u
 
 SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask) {
   constexpr int banks = 32;
-  const int width = std::max(1, bytes / 4);  // words a lane
+  const int width = std::max(1, bytes / 4);  // words per lane
   const auto in_pairs = [&](int other) {
     for (int l = 0; l < warp_size; ++l)
       if ((mask >> l & 1) && (mask >> (l ^ other) & 1) && byte[l] != byte[l ^ other]) return false;

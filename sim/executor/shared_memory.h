@@ -1,4 +1,4 @@
-// Shared memory of one block, and what is known of each of its words: who wrote it and who read it last, and when.
+// Shared memory of one block. For each word it is known which warp wrote it and which warps read it last, and when.
 //
 // Two accesses by different warps, one of them a write, are a race unless the second warp knows of the first (clocks.h; PTX
 // ISA 8, "Memory Consistency Model": neither happens before the other). As FastTrack (Flanagan and Freund, 2009) does, one

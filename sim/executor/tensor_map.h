@@ -11,8 +11,8 @@
 
 namespace sim {
 
-/// How 16-byte units are moved about in shared memory (PTX ISA 5.5.6, "Swizzling Modes"), as the span in bytes that they
-/// stay within: 0, 32, 64 or 128.
+/// How 16-byte units are permuted in shared memory (PTX ISA 5.5.6, "Swizzling Modes"). The permutation stays within a span of
+/// 0, 32, 64 or 128 bytes.
 struct Swizzle {
   uint32_t span = 0;
 
@@ -35,8 +35,8 @@ struct TensorMap {
   std::array<uint64_t, 5> size{};    ///< elements; the innermost dimension first
   std::array<uint64_t, 4> stride{};  ///< bytes, of the dimensions from 1 on
   std::array<uint16_t, 5> box{};     ///< elements
-  std::array<uint8_t, 5> step{};     ///< every how many-th element of the tensor
-  uint8_t fill_nan = 0;              ///< what stands for elements outside of the tensor: else zeros
+  std::array<uint8_t, 5> step{};     ///< element strides
+  uint8_t fill_nan = 0;              ///< elements outside of the tensor are NaN, not zero
 
   uint32_t row_bytes() const { return box[0] * element_bytes; }
   uint32_t rows() const;
@@ -47,10 +47,10 @@ struct TensorMap {
 };
 static_assert(sizeof(TensorMap) <= 128, "a CUtensorMap");
 
-/// One row of the box: what of it lies in the tensor.
+/// The part of one row of the box that lies in the tensor.
 struct TensorRow {
   uint64_t address = 0;             ///< of its first byte in the tensor
-  uint32_t skipped = 0, bytes = 0;  ///< bytes before it, and of it; the rest of the row is outside
+  uint32_t skipped = 0, bytes = 0;  ///< outside before it; inside; the rest of the row is outside again
 };
 
 /// Row `row` of the box at `corner`.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t rows = 64;             ///< of A and D
 constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K is 16 halves or 8 words
-constexpr uint32_t poison = 0x7fffdead;   ///< a NaN, and as two halves two of them
+constexpr uint32_t poison = 0x7fffdead;   ///< a NaN, in FP32 and as two halves
 
 using Matrix = std::vector<double>;
 
@@ -134,7 +134,7 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
   const Mask add = *reinterpret_cast<const Mask*>(warp.registers + op.o.c) ^ (op.o.flags & flag_not_c ? all_lanes : 0);
   one.add[w] = add >> lane & 1;
 
-  // From now on the registers of D are wgmma's.
+  // From now on the registers of D belong to wgmma.
   const size_t registers = shape.n * op.o.d_bytes / 8;
   Accumulators& d = group.accumulators[w][op.elements[0].offset];
   if (d.users++ == 0) {
@@ -147,10 +147,11 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
   } else if (d.values.size() != registers * warp_size) {
     fail("wgmma of different shapes on the same accumulators, without a wait between");
   }
-  // What the four warps have done before is known to each when the operation is complete: it needed them all.
+  // The operation needs all four warps, so when it is complete, each knows what the others did before it.
   clocks_.arrive(warp.actor, group.known);
   for (Warp& other : warps_)
-    if (&warpgroup(other) == &group && other.state == Warp::waiting && program_.ops[other.waits_at].kind == Kind::wgmma)
+    if (&warpgroup(other) == &group && other.state == Warp::waiting &&
+        program_.ops[other.waits_at].kind == Kind::wgmma_wait)
       other.state = Warp::ready;
 }
 
@@ -238,21 +239,21 @@ void Block::execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one) 
   }
 }
 
-/// What all lanes of a warp do as one. False: it waits.
+/// Executed by all lanes of a warp together. False: the warp waits.
 bool Block::wgmma(Warp& warp, const Op& op, uint32_t pc) {
   if (warp.live != all_lanes || (warp.index / warpgroup_warps + 1) * warpgroup_warps > warps_.size())
     report(warp, std::countr_zero(warp.live), op, "wgmma needs four whole warps, from a multiple of four on",
            Fault::launch_failure);
   Warpgroup& group = warpgroup(warp);
   const uint32_t w = warp.index % warpgroup_warps;
-  switch (op.sub) {
-    case 0:
+  switch (op.kind) {
+    case Kind::wgmma_fence:
       group.fenced[w] = true;
       return true;
-    case 1:
+    case Kind::wgmma_multiply:
       issue_wgmma(warp, op, pc);
       return true;
-    case 2:
+    case Kind::wgmma_commit:
       group.committed[w].push_back(group.issued[w]);
       return true;
     default:
@@ -260,8 +261,8 @@ bool Block::wgmma(Warp& warp, const Op& op, uint32_t pc) {
   }
 }
 
-/// PTX ISA 9.7.18, setmaxnreg. Registers that a warp gives up go to its block's pool, from which others take them; who finds
-/// too few there waits.
+/// PTX ISA 9.7.18, setmaxnreg. Registers that a warp gives up go to its block's pool. A warp that finds too few
+/// there waits.
 bool Block::set_registers(Warp& warp, const Op& op) {
   const int lane = std::countr_zero(warp.live);
   const uint32_t wanted = op.o.immediate;
@@ -271,18 +272,18 @@ bool Block::set_registers(Warp& warp, const Op& op) {
         "setmaxnreg in a kernel whose number of registers is not known when it starts: it needs .maxnreg, or .maxntid "
         "(__launch_bounds__)",
         Fault::launch_failure);
-  if (op.sub == 0 ? wanted > warp.registers_held : wanted < warp.registers_held)
+  if (op.kind == Kind::give_registers ? wanted > warp.registers_held : wanted < warp.registers_held)
     report(warp, lane, op,
-           fmt::format("setmaxnreg to {} registers, but the warp has {} a thread", wanted, warp.registers_held),
+           fmt::format("setmaxnreg to {} registers, but the warp has {} per thread", wanted, warp.registers_held),
            Fault::launch_failure);
-  if (op.sub == 1) {
+  if (op.kind == Kind::take_registers) {
     const uint32_t missing = wanted - warp.registers_held;
     if (missing > free_registers_) return false;
     free_registers_ -= missing;
   } else {
     free_registers_ += warp.registers_held - wanted;
     for (Warp& other : warps_)
-      if (other.state == Warp::waiting && program_.ops[other.waits_at].kind == Kind::set_registers)
+      if (other.state == Warp::waiting && program_.ops[other.waits_at].kind == Kind::take_registers)
         other.state = Warp::ready;
   }
   warp.registers_held = wanted;

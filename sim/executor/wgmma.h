@@ -1,6 +1,6 @@
 // wgmma under way (PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix Instructions"). The four warps of a warpgroup issue
-// an operation each for itself; it is carried out once all have, when the first of them waits for it: operands in shared
-// memory are read as late as they may be. Until then the accumulators' registers hold NaNs, and their values are kept here.
+// an operation separately. It is carried out when all four have issued it and the first of them waits for it, so operands in
+// shared memory are read as late as they may be. Until then the accumulators' registers hold NaNs; their values are kept here.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ struct MatrixDescriptor {
 
   explicit MatrixDescriptor(uint64_t bits);
 
-  /// Where the 16 bytes lie that hold, where K is contiguous, row `i` and the `j`-th 16 bytes of K; where M or N is, the
-  /// `i`-th 16 bytes of M or N and row `j` of K.
+  /// The address of 16 bytes. Where K is contiguous: of row `i`, the `j`-th 16 bytes along K. Where M or N is contiguous: the
+  /// `i`-th 16 bytes along M or N, of row `j` of K.
   uint32_t address(bool k_contiguous, uint32_t i, uint32_t j) const;
 };
 
@@ -49,7 +49,7 @@ struct Wgmma {
   uint64_t a = 0, b = 0;                    ///< descriptors
   uint32_t reader = 0, time = 0;            ///< the actor that issued it first, and when
   std::array<bool, warpgroup_warps> add{};  ///< D = A * B + D, not A * B
-  std::vector<uint32_t> words;              ///< of shared memory, that it reads
+  std::vector<uint32_t> words;              ///< of shared memory that it reads
 };
 
 /// The accumulators of one warp, from an operation's issue to the end of the last one on the same registers.

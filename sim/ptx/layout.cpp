@@ -20,7 +20,7 @@ void reach(const Module& module, const Operand& operand, Reached& reached, std::
     reached.functions[operand.symbol.index] = true;
     queue.push_back(operand.symbol.index);
   }
-  // The callee stands in a register: any device function may be meant.
+  // The callee is in a register: it may be any device function.
   if (operand.symbol.kind == Symbol::Kind::prototype)
     for (uint32_t i = 0; i < module.functions.size(); ++i)
       if (!module.functions[i].is_entry && !reached.functions[i]) {

@@ -14,7 +14,7 @@
 namespace sim::ptx {
 namespace {
 
-// A text that asks for more is no program's but a damaged one's.
+// A text that asks for more is damaged.
 constexpr uint64_t max_registers = 1 << 20;
 constexpr uint64_t max_variable_bytes = uint64_t{1} << 40;
 constexpr uint64_t max_initial_bytes = uint64_t{1} << 28;
@@ -381,7 +381,7 @@ void Parser::open_scope() {
   scopes_.emplace_back().call_param_bytes = used;
 }
 
-// Labels are known now: what waits for one of this block's gets it, the rest asks the block around.
+// The labels of this block are known now: uses that wait for one get it, the others go to the enclosing block.
 void Parser::close_scope() {
   Scope scope = std::move(scopes_.back());
   scopes_.pop_back();
@@ -621,7 +621,7 @@ Variable Parser::parse_variable(StateSpace space, bool is_extern, std::string_vi
     initial_bytes_ += variable.size;
     if (initial_bytes_ > max_initial_bytes)
       throw PtxError(name_line, "initialised variables of more than 256 MiB are not supported", Fault::unsupported);
-    variable.initial.resize(variable.size);  // what is not named is zero
+    variable.initial.resize(variable.size);  // the rest is zero
   } else if (unbounded && !is_extern) {
     throw PtxError(name_line, "the array \"" + variable.name + "\" has no size");
   }

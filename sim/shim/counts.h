@@ -1,6 +1,6 @@
 // What the program's kernels did, gathered over its launches and written as CSV when it ends.
 //
-//   GEMM_LADDER_SIM_COUNTS=counts.csv   one row a kernel (line 0: its total) and source line
+//   GEMM_LADDER_SIM_COUNTS=counts.csv   one row per kernel (line 0: its total) and per source line
 #pragma once
 
 #include <string>

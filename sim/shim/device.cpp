@@ -107,7 +107,7 @@ Properties properties() {
   return properties;
 }
 
-/// The host's memory holds the device's.
+/// The device's memory lies in the host's.
 size_t host_available_bytes() {
   std::ifstream file("/proc/meminfo");
   for (std::string key, rest; file >> key && std::getline(file, rest);)
@@ -117,7 +117,7 @@ size_t host_available_bytes() {
 
 void require_device(int device) { require(device == 0, cudaErrorInvalidDevice); }
 
-/// The one that GEMM_LADDER_SIM_GPU names. Null, and a line that says so, where it names none.
+/// The GPU that GEMM_LADDER_SIM_GPU names. Where there is none of that name: null, and a line that lists the names.
 const Gpu* gpu_from_environment() {
   const char* const key = std::getenv("GEMM_LADDER_SIM_GPU");
   if (!key || !*key) return &gpus().front();
@@ -181,7 +181,7 @@ CUDA_API cudaError_t cudaSetDevice(int device) {
   return call([&] { require_device(device); });
 }
 
-/// How the host waits, and what a profiler sees: nothing here.
+/// Nothing to do: the host never waits, and there is no profiler.
 CUDA_API cudaError_t cudaSetDeviceFlags(unsigned) {
   return call([] {});
 }

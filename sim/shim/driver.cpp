@@ -11,7 +11,7 @@
 namespace sim {
 namespace {
 
-/// Bytes of an element, and what cp.reduce adds it as; 0 bytes: not supported.
+/// Bytes per element, and the type in which cp.reduce adds it; 0 bytes: not supported.
 std::pair<uint8_t, NumberType> element_of(CUtensorMapDataType type) {
   switch (type) {
     case CU_TENSOR_MAP_DATA_TYPE_UINT8:

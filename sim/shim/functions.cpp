@@ -9,8 +9,8 @@ namespace {
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// CUDA C++ Best Practices Guide, "Calculating Occupancy". Threads, shared memory, the number of blocks and registers
-/// limit it; registers not where the program holds no machine code for the described GPU, which alone says how many.
+/// CUDA C++ Best Practices Guide, "Calculating Occupancy". It is limited by threads, shared memory, the number of
+/// blocks, and registers where the program holds machine code for the described GPU: only that says how many there are.
 int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
   require(threads > 0);
   if (threads > kernel.max_threads) return 0;
@@ -21,7 +21,7 @@ int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
   const int by_smem = smem ? gpu.smem_per_sm / smem : gpu.blocks_per_sm;
   const int warps = round_up(threads, Gpu::warp_size) / Gpu::warp_size;
   int by_registers = gpu.blocks_per_sm;
-  if (kernel.usage.registers) {  // handed out to warps in units of 256, in each of the four partitions
+  if (kernel.usage.registers) {  // allocated per warp in units of 256, in each of the four partitions
     const int of_a_warp = round_up(kernel.usage.registers * Gpu::warp_size, 256);
     by_registers = Gpu::registers_per_sm / 4 / of_a_warp * 4 / warps;
   }

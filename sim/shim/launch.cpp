@@ -22,11 +22,11 @@ struct Configuration {
   cudaStream_t stream;
 };
 
-/// What `<<<>>>` put down and the kernel's stub has not picked up yet.
+/// The configurations that `<<<>>>` has pushed and the kernel's stub has not popped yet.
 thread_local std::vector<Configuration> pushed;
 
-/// The device's limits, then the kernel's own. All of these an H200 with CUDA 13.0 answers with one and the same code
-/// (tests/sim/programs/launches.cu runs there, too).
+/// The device's limits, then the kernel's own. An H200 with CUDA 13.0 returns the same code for all of them
+/// (tests/sim/programs/launches.cu passes there, too).
 void check_configuration(const Kernel& kernel, const Configuration& launch) {
   const auto within = [](dim3 size, const int(&limits)[3]) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
@@ -58,7 +58,7 @@ uint64_t next_seed() {
   return seed++;
 }
 
-/// What the kernel prints, written when it has ended; also where a fault ended it, since that is when one wants to see it.
+/// What the kernel prints, written when it has ended, also when a fault has ended it.
 struct Printed {
   PrintBuffer buffer;
   ~Printed() {

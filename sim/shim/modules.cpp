@@ -37,8 +37,8 @@ Variable* registered_variable(const Binary& binary, const std::string& name) {
   return nullptr;
 }
 
-/// What stands for a function's address in a table of them: told from null and from one another, and no memory. A kernel
-/// that calls through it is refused when it is decoded; one that does not (tables of virtual functions) runs.
+/// Stands for the address of a function in a table of functions. It is not null, each function has its own, and it is no
+/// memory. A kernel that calls through it is refused when it is decoded; a kernel that does not (virtual functions) runs.
 constexpr uint64_t function_addresses = 0x7200'0000'0000'0000;
 
 /// Memory for the module's .global and .const variables, with their initial values.
@@ -102,7 +102,7 @@ void load(Binary& binary) {
   } catch (const CallFailed& failed) {
     binary.failed = failed.status;
     throw;
-  } catch (const Error& error) {  // the program's kernels cannot run, but none has: this does not stick
+  } catch (const Error& error) {  // no kernel has run, so this error does not stick
     fmt::print(stderr, "simulator: {}\n", error.what());
     binary.module.reset();
     binary.failed = status_of(error.fault);

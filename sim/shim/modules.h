@@ -30,7 +30,7 @@ struct Kernel {
   const ptx::Function* function = nullptr;      ///< null until loaded
   std::unique_ptr<const Program> program = {};  ///< null until launched
   int smem_bytes = 0;                           ///< static shared memory
-  int max_threads = 0;                          ///< a block; __launch_bounds__ may lower it
+  int max_threads = 0;                          ///< per block; __launch_bounds__ may lower it
   int max_dynamic_smem = 0;                     ///< cudaFuncSetAttribute may raise it
   KernelUsage usage = {};                       ///< zeros where there is no machine code
   bool nonportable_clusters = false;            ///< of more than 8 blocks; likewise
@@ -50,8 +50,8 @@ Kernel& find_kernel(const void* function);
 /// The largest cluster that its blocks can form on the described GPU.
 int max_cluster_blocks(const Kernel& kernel);
 
-/// The clusters that a launch asks for, by its attribute or by the kernel's __cluster_dims__; 1 x 1 x 1 where by neither. A
-/// cluster that cannot be is cudaErrorInvalidClusterSize.
+/// The clusters that a launch asks for, by its attribute or by the kernel's __cluster_dims__; without either
+/// 1 x 1 x 1. Throws cudaErrorInvalidClusterSize where it is too large or does not divide the grid.
 Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration);
 
 /// By the host's shadow of the variable; loaded. Otherwise cudaErrorInvalidSymbol.

@@ -1,5 +1,5 @@
-// Streams and events. Work is done when the call that asks for it returns, so order holds by itself, waiting is no work,
-// and no time passes between two events: the simulator never estimates time.
+// Streams and events. Work is done when the call that asks for it returns. So the order is always right, nothing has to wait, and
+// the time between two events is 0: the simulator never estimates time.
 #include <set>
 
 #include "sim/shim/runtime.h"

@@ -119,7 +119,7 @@ TEST(AsyncCopyChecks, TheBufferIsWrittenWhileItsCopyIsUnderWay) {
 }
 TEST(AsyncCopyChecks, NoBarrierAfterTheWait) {
   const std::string others = "xor.b32 %r14, %r10, 512; ld.shared.u32 %r12, [%r14]; st.global.u32 [%mine], %r12;";
-  // In some orders of the warps the other's copy has not landed, in some it has and nobody said so.
+  // In some orders of the warps the other warp's copy has not landed; in others it has, but no barrier guarantees it.
   const std::string second = "setp.ge.u32 %p1, %t, 32; xor.b32 %r14, %r10, 512; @%p1 ld.shared.u32 %r12, [%r14];";
   int races = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {

@@ -193,7 +193,7 @@ TEST(RegisterPool, MovesBetweenWarps) {
 }
 TEST(RegisterPool, MoreThanThereAre) {
   expect_report(redistribute("40", "240"), {.threads = 384, .directives = ".maxntid 384, 1, 1"},
-                {"deadlock", "waits for 240 registers a thread, of which it has 168", "test.cu:102"});
+                {"deadlock", "waits for 240 registers per thread, of which it has 168", "test.cu:102"});
 }
 TEST(RegisterPool, TheWrongWay) {
   expect_report(redistribute("176", "232"), {.threads = 384, .directives = ".maxntid 384, 1, 1"},

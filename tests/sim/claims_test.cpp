@@ -1,4 +1,4 @@
-// What the chapters say of traffic and conflicts, asserted from what the simulator counts of the very rungs, and beside
+// What the chapters say about traffic and conflicts: the simulator's counts of each rung, compared with the chapter and with
 // what Nsight Compute measured on an H200 (bench/recorded/nvidia-h200/profile*.csv).
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST_P(Profile, GlobalMemoryIsThatOfTheGpu) {
   EXPECT_EQ(c.store_sectors() * per_element, measured(rung, "global", "store sectors"));
 }
 
-/// What becomes of the wavefronts of a rung's shared loads when ptxas merges neighbouring 4-byte loads into wider ones.
+/// How the wavefronts of a rung's shared loads change when ptxas merges neighbouring 4-byte loads into wider ones.
 /// tests/kernels/test_machine_code.py holds the widths. A wide load that all lanes of a half-warp share takes a wavefront
 /// for 8 bytes per lane: two for 16.
 struct Merged {

@@ -256,6 +256,16 @@ TEST(Checks, Trap) { expect_report({"setp.eq.s32 %p1, %t, 3;", "@%p1 trap;"}, Fa
 
 // --- counts ------------------------------------------------------------------------------------------------------------------
 
+/// Some lanes come to the shuffle first and wait there; it is one instruction all the same.
+TEST(Counts, AnInstructionAtWhichLanesMeetCountsOnce) {
+  const Launched run({"setp.lt.u32 %p1, %t, 8; @%p1 bra LATER;",
+                      "BACK: shfl.sync.idx.b32 %r2, %t, 3, 31, -1; st.global.u32 [%mine], %r2; bra.uni END;",
+                      "LATER: bra.uni BACK;", "END: mov.u32 %r2, 0;"});
+  for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], 3U);
+  EXPECT_EQ(run.counters.total.instructions[size_t(Class::warp)], 1U);
+  EXPECT_EQ(run.counters.total.lanes[size_t(Class::warp)], 32U);
+}
+
 TEST(Counts, SectorsAndLines) {
   const Launched run(
       {"st.global.u32 [%mine], %t;", "mul.wide.u32 %d1, %t, 128; add.s64 %d1, %d1, %out; ld.global.u32 %r2, [%d1];",

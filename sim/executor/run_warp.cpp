@@ -1,0 +1,508 @@
+// How a warp runs from one point of synchronisation to the next: its lanes in lockstep, the ones furthest behind first,
+// so that they meet again after a branch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+#include "sim/executor/block.h"
+#include "sim/executor/cluster.h"
+
+namespace sim {
+namespace {
+
+constexpr uint32_t no_limit = 0xffffffff;
+constexpr uint64_t quantum = 1 << 20;  ///< backward branches; then other warps run: it may wait for them
+
+template <class T>
+T* at(std::byte* registers, uint32_t offset) {
+  return reinterpret_cast<T*>(registers + offset);
+}
+
+int first(Mask mask) { return std::countr_zero(mask); }
+
+std::string lanes_of(Mask mask) {
+  if (mask == all_lanes) return "all lanes";
+  std::string text = std::popcount(mask) == 1 ? "lane" : "lanes";
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    int last = l;
+    while (last + 1 < warp_size && (mask >> (last + 1) & 1)) ++last;
+    text += last > l ? fmt::format(" {}-{}", l, last) : fmt::format(" {}", l);
+    l = last;
+  }
+  return text;
+}
+
+void set_pc(Warp& warp, Mask mask, uint32_t to) {
+  for (int l = 0; l < warp_size; ++l)
+    if (mask >> l & 1) warp.pc[l] = to;
+}
+
+}  // namespace
+
+/// Where a warp is while it runs.
+struct Block::Turn {
+  uint32_t pc = 0;
+  uint32_t limit = no_limit;  ///< lanes that are not active wait at this operation
+  Mask active = 0;            ///< the lanes that run
+  uint64_t branches_left = quantum;
+};
+
+/// What comes after an instruction.
+enum class Block::Then {
+  next,     ///< the active lanes go on to the next instruction
+  jump,     ///< they go on at turn.pc
+  regroup,  ///< the lanes have gone different ways, each to its pc
+  yield     ///< the turn ends; the lanes go on at their pc
+};
+
+void Block::run_warp(Warp& warp) {
+  Turn turn;
+  warp.state = Warp::ready;
+  if (!regroup(warp, turn)) throw Error("simulator: a ready warp without a lane that can run");
+  for (;;) {
+    const Op& op = program_.ops[turn.pc];
+    Mask mask = turn.active;
+    if (op.guard) mask &= *at<Mask>(warp.registers, op.guard) ^ (op.guard_negated ? all_lanes : 0);
+    Then then = Then::next;
+    if (mask) {
+      OpCount& count = counts_[turn.pc];
+      then = execute(warp, op, turn, mask);
+      count.warps += mask != 0;
+      count.lanes += std::popcount(mask);
+    }
+    if (then == Then::next && ++turn.pc < turn.limit) continue;
+    if (then == Then::jump && turn.limit == no_limit) continue;
+    if (then == Then::yield) return;
+    if (then != Then::regroup) set_pc(warp, turn.active, turn.pc);
+    if (!warp.live) {
+      warp.state = Warp::done;
+      return;
+    }
+    if (regroup(warp, turn)) continue;
+    release_parked(warp);
+    regroup(warp, turn);
+  }
+}
+
+/// Executes one instruction in the lanes of `mask`, which becomes the lanes that have executed it: none, where it
+/// waits.
+inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& mask) {
+  const uint32_t pc = turn.pc;
+  switch (op.kind) {
+    case Kind::lanes:
+      op.function(warp.registers, op.o, mask);
+      return Then::next;
+    case Kind::load:
+    case Kind::store:
+    case Kind::atomic:
+      memory_operation(warp, op, pc, mask);
+      return Then::next;
+    case Kind::branch:
+      return branch(warp, op, turn, mask);
+    case Kind::call:
+      return call(warp, op, turn, mask);
+    case Kind::ret:
+    case Kind::exit:
+      return leave(warp, op, turn, mask);
+    case Kind::trap:
+      trap(warp, op, mask);
+    case Kind::print:
+      print(warp, op, mask);
+      return Then::next;
+    case Kind::pack:
+      pack(warp, op, mask);
+      return Then::next;
+    case Kind::unpack:
+      unpack(warp, op, mask);
+      return Then::next;
+    case Kind::clock:
+      read_clock(warp, op, mask);
+      return Then::next;
+    case Kind::nothing:
+      return Then::next;
+    case Kind::yield:
+      return yield(warp, turn);
+    case Kind::is_space:
+      is_space(warp, op, mask);
+      return Then::next;
+    case Kind::active_mask:
+      for (int l = 0; l < warp_size; ++l)
+        if (mask >> l & 1) at<Mask>(warp.registers, op.o.d)[l] = mask;
+      return Then::next;
+    case Kind::map_address:
+    case Kind::cluster_rank:
+      map_address(warp, op, mask);
+      return Then::next;
+    case Kind::mbarrier:
+      return mbarrier(warp, op, turn, mask);
+    case Kind::bulk_copy:
+      bulk_copy(warp, op, pc, mask);
+      return Then::next;
+    case Kind::bulk_commit:
+      for (int l = 0; l < warp_size; ++l) warp.bulk_groups[l] += mask >> l & 1;
+      return Then::next;
+    case Kind::bulk_wait:
+    case Kind::bulk_wait_read:
+      bulk_wait(warp, op, mask);
+      return Then::next;
+    case Kind::fence_proxy:
+      clocks_.fence_proxy(warp.actor);
+      return Then::next;
+    case Kind::fence_mbarrier_init:
+      fence_mbarriers(warp);
+      return Then::next;
+    case Kind::async_copy:
+      async_copy(warp, op, pc, mask);
+      return Then::next;
+    case Kind::async_commit:
+      for (int l = 0; l < warp_size; ++l) warp.groups[l] += mask >> l & 1;
+      return Then::next;
+    case Kind::async_wait:
+    case Kind::async_wait_all:
+      async_wait(warp, op, mask);
+      return Then::next;
+    case Kind::shuffle:
+    case Kind::vote:
+    case Kind::elect:
+    case Kind::match_any:
+    case Kind::match_all:
+    case Kind::redux:
+    case Kind::warp_barrier:
+    case Kind::matrix_load:
+    case Kind::matrix_store:
+    case Kind::matrix_transpose:
+    case Kind::matrix_multiply:
+    case Kind::fragment_load:
+    case Kind::fragment_store:
+    case Kind::barrier:
+    case Kind::cluster_arrive:
+    case Kind::cluster_wait:
+    case Kind::wgmma_fence:
+    case Kind::wgmma_multiply:
+    case Kind::wgmma_commit:
+    case Kind::wgmma_wait:
+    case Kind::give_registers:
+    case Kind::take_registers:
+      return meet(warp, op, turn, mask);
+  }
+  return Then::next;
+}
+
+// --- control flow
+// ------------------------------------------------------------------------------------------------------------
+
+inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+  if (mask != turn.active) {
+    set_pc(warp, turn.active & ~mask, turn.pc + 1);
+    set_pc(warp, mask, op.target);
+    return Then::regroup;
+  }
+  if (op.target <= turn.pc && --turn.branches_left == 0) {
+    set_pc(warp, turn.active, op.target);
+    warp.spun = true;
+    return Then::yield;
+  }
+  turn.pc = op.target;
+  return Then::jump;
+}
+
+Block::Then Block::call(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    copy_in_frame(warp, l, std::span(op.copies).first(op.arguments));
+    warp.calls[l].push_back(turn.pc);
+  }
+  set_pc(warp, turn.active & ~mask, turn.pc + 1);
+  set_pc(warp, mask, op.target);
+  return Then::regroup;
+}
+
+/// ret and exit. A ret outside of any call ends the thread.
+Block::Then Block::leave(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+  set_pc(warp, turn.active & ~mask, turn.pc + 1);
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    if (op.kind == Kind::exit || warp.calls[l].empty()) {
+      warp.live &= ~(Mask{1} << l);
+      continue;
+    }
+    const uint32_t from = warp.calls[l].back();
+    warp.calls[l].pop_back();
+    const Op& call = program_.ops[from];
+    copy_in_frame(warp, l, std::span(call.copies).subspan(call.arguments));
+    warp.pc[l] = from + 1;
+  }
+  return Then::regroup;
+}
+
+void Block::copy_in_frame(Warp& warp, int lane, std::span<const Copy> copies) {
+  std::byte* const frame = warp.frames + size_t(lane) * program_.frame_bytes;
+  for (const Copy& copy : copies) std::memcpy(frame + copy.to, frame + copy.from, copy.bytes);
+}
+
+void Block::trap(const Warp& warp, const Op& op, Mask mask) const {
+  const int lane = first(mask);
+  if (op.text.starts_with("call of __assertfail"))
+    report(warp, lane, op, "an assertion failed: " + argument_text(warp, lane, op, op.o.a), Fault::assertion);
+  if (op.text.starts_with("call of")) report(warp, lane, op, op.text + " is not supported", Fault::unsupported);
+  report(warp, lane, op, "trap", Fault::trap);
+}
+
+/// nanosleep: others run.
+Block::Then Block::yield(Warp& warp, const Turn& turn) {
+  set_pc(warp, turn.active, turn.pc + 1);
+  warp.spun = true;
+  return Then::yield;
+}
+
+/// Where a wait has found its phase incomplete, other warps must run. After any other operation they may.
+Block::Then Block::mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mask) {
+  const bool complete = mbarrier_operation(warp, op, turn.pc, mask);
+  if (complete && cluster_.random() % 4) return Then::next;
+  set_pc(warp, turn.active, turn.pc + 1);
+  if (!complete) {
+    warp.spun = true;
+    warp.waits_at = turn.pc;
+    warp.state = Warp::polling;
+  }
+  return Then::yield;
+}
+
+// --- registers
+// ---------------------------------------------------------------------------------------------------------------
+
+void Block::pack(Warp& warp, const Op& op, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    std::byte packed[8];
+    size_t offset = 0;
+    for (const Element& e : op.elements) {
+      std::memcpy(packed + offset, warp.registers + e.offset + size_t(l) * e.bytes, e.bytes);
+      offset += e.bytes;
+    }
+    std::memcpy(warp.registers + op.o.d + l * offset, packed, offset);
+  }
+}
+
+void Block::unpack(Warp& warp, const Op& op, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    std::byte packed[8];
+    std::memcpy(packed, warp.registers + op.o.a + size_t(l) * op.bytes, op.bytes);
+    size_t offset = 0;
+    for (const Element& e : op.elements) {
+      if (e.offset != discarded) std::memcpy(warp.registers + e.offset + size_t(l) * e.bytes, packed + offset, e.bytes);
+      offset += e.bytes;
+    }
+  }
+}
+
+void Block::read_clock(Warp& warp, const Op& op, Mask mask) {
+  uint64_t now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  if (op.high_word) now >>= 32;
+  for (int l = 0; l < warp_size; ++l)
+    if (mask >> l & 1) std::memcpy(warp.registers + op.o.d + size_t(l) * op.bytes, &now, op.bytes);
+}
+
+void Block::is_space(Warp& warp, const Op& op, Mask mask) {
+  Mask in = 0;
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    const uint64_t a = at<uint64_t>(warp.registers, op.o.a)[l];
+    const bool shared = in_shared_window(a), local = in_local_window(a);
+    const bool reachable = shared && (op.cluster || &owner_of(warp, l, op, a) == this);
+    if (op.space == Space::shared ? reachable : op.space == Space::local ? local : !shared && !local)
+      in |= Mask{1} << l;
+  }
+  Mask& d = *at<Mask>(warp.registers, op.o.d);
+  d = (d & ~mask) | (in & mask);
+}
+
+// --- divergence
+// --------------------------------------------------------------------------------------------------------------
+
+/// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc. After a long spin,
+/// which may wait for other lanes of the warp, any lane is chosen. They run until they come to turn.limit, where others
+/// wait. False where no lane can run.
+bool Block::regroup(Warp& warp, Turn& turn) {
+  uint32_t& pc = turn.pc;
+  uint32_t& limit = turn.limit;
+  const Mask able = warp.live & ~warp.parked;
+  if (!able) return false;
+  size_t depth = 0;
+  pc = no_limit;
+  limit = no_limit;
+  if (warp.spun) {
+    int lane = first(able);
+    for (uint64_t skip = cluster_.random() % uint64_t(std::popcount(able)); skip; --skip)
+      lane = first(able & ~((Mask{2} << lane) - 1));
+    depth = warp.calls[lane].size();
+    pc = warp.pc[lane];
+    warp.spun = false;
+  } else {
+    for (int l = 0; l < warp_size; ++l)
+      if (able >> l & 1) depth = std::max(depth, warp.calls[l].size());
+    for (int l = 0; l < warp_size; ++l)
+      if ((able >> l & 1) && warp.calls[l].size() == depth) pc = std::min(pc, warp.pc[l]);
+  }
+  turn.active = 0;
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(warp.live >> l & 1) || warp.calls[l].size() != depth) continue;
+    if (warp.pc[l] == pc && !(warp.parked >> l & 1))
+      turn.active |= Mask{1} << l;
+    else if (warp.pc[l] > pc)
+      limit = std::min(limit, warp.pc[l]);
+  }
+  return true;
+}
+
+/// An instruction for which lanes must have come together.
+Block::Then Block::meet(Warp& warp, const Op& op, const Turn& turn, Mask& mask) {
+  set_pc(warp, turn.active, turn.pc);
+  set_pc(warp, turn.active & ~mask, turn.pc + 1);
+  if (!synchronise(warp, turn.pc, mask)) {
+    mask = 0;
+    return Then::regroup;
+  }
+  switch (meeting(op.kind)) {
+    case Meeting::block:
+      if (collective(warp, op, turn.pc))
+        set_pc(warp, mask, turn.pc + 1);
+      else
+        mask = 0;
+      return Then::yield;
+    case Meeting::warp:
+      matrix_operation(warp, op, turn.pc, mask);
+      break;
+    default:
+      warp_operation(warp, op, mask);
+  }
+  if (mask == turn.active && turn.limit == no_limit) return Then::next;
+  set_pc(warp, mask, turn.pc + 1);
+  return Then::regroup;
+}
+
+/// Whether all lanes that the operation at `pc` needs have come to it; `mask` becomes those that execute it now.
+/// Otherwise the lanes of `mask` are parked there. `.aligned` and a block's barrier need all live lanes of the warp,
+/// `.sync` those of its member mask (PTX ISA 9.7.13).
+bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
+  const Op& op = program_.ops[pc];
+  Mask here = mask;
+  for (int l = 0; l < warp_size; ++l)
+    if ((warp.parked >> l & 1) && warp.pc[l] == pc) here |= Mask{1} << l;
+  Mask needed = warp.live;
+  if (meeting(op.kind) == Meeting::members) {
+    const Mask* members = at<Mask>(warp.registers, op.o.c);
+    const Mask wanted = members[first(mask)];
+    for (int l = 0; l < warp_size; ++l) {
+      if (!(mask >> l & 1)) continue;
+      if (!(members[l] >> l & 1))
+        report(warp, l, op, fmt::format("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
+               Fault::launch_failure);
+    }
+    Mask same = 0;
+    for (int l = 0; l < warp_size; ++l)
+      if ((here >> l & 1) && members[l] == wanted) same |= Mask{1} << l;
+    needed = wanted & warp.live;
+    if ((needed & ~same) == 0) {
+      // Lanes of `mask` with another member mask are looked at again when no other lane can run.
+      warp.parked = (warp.parked & ~same) | (mask & ~same);
+      mask = same;
+      return true;
+    }
+    // bar.warp.sync may be met in different places: the compiler duplicates it.
+    if (op.kind == Kind::warp_barrier) {
+      Mask elsewhere = here;
+      for (int l = 0; l < warp_size; ++l)
+        if ((warp.parked >> l & 1) && program_.ops[warp.pc[l]].kind == Kind::warp_barrier &&
+            at<Mask>(warp.registers, program_.ops[warp.pc[l]].o.c)[l] == wanted)
+          elsewhere |= Mask{1} << l;
+      if ((needed & ~elsewhere) == 0) {
+        for (int l = 0; l < warp_size; ++l)
+          if ((elsewhere & ~here) >> l & 1) ++warp.pc[l];
+        warp.parked &= ~elsewhere;
+        mask = here;
+        return true;
+      }
+    }
+  } else if ((needed & ~here) == 0) {
+    warp.parked &= ~here;
+    mask = here;
+    return true;
+  }
+  warp.parked |= mask;
+  return false;
+}
+
+/// The lanes of `parked` that wait where `lane` does.
+Mask Block::parked_with(const Warp& warp, Mask parked, int lane) {
+  Mask group = 0;
+  for (int l = 0; l < warp_size; ++l)
+    if ((parked >> l & 1) && warp.pc[l] == warp.pc[lane]) group |= Mask{1} << l;
+  return group;
+}
+
+/// Every lane waits for others: perhaps those that were missing have exited since. Otherwise it is an error.
+void Block::release_parked(Warp& warp) {
+  const Mask parked = warp.parked;
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(parked >> l & 1)) continue;
+    const Mask group = parked_with(warp, parked, l);
+    Mask attempt = group;
+    warp.parked &= ~group;
+    if (synchronise(warp, warp.pc[l], attempt)) {
+      if (program_.ops[warp.pc[l]].kind == Kind::warp_barrier)  // it has met lanes elsewhere, which have gone on
+        set_pc(warp, attempt, warp.pc[l] + 1);
+      return;
+    }
+    warp.parked |= group;
+  }
+  const int lane = first(parked);
+  const Op& op = program_.ops[warp.pc[lane]];
+  std::string others;
+  for (Mask rest = parked; rest;) {
+    const Mask group = parked_with(warp, rest, first(rest));
+    const Op& there = program_.ops[warp.pc[first(rest)]];
+    others += fmt::format("\n  {} wait at {} ({})", lanes_of(group), there.text, where(there));
+    rest &= ~group;
+  }
+  report(warp, lane, op,
+         fmt::format("divergent {}: it needs lanes that wait elsewhere, or "
+                     "that are not coming{}",
+                     op.text, others),
+         Fault::launch_failure);
+}
+
+/// Executed by all live lanes of the warp together. False: the warp waits, and executes it again when it goes on.
+bool Block::collective(Warp& warp, const Op& op, uint32_t pc) {
+  warp.waits_at = pc;
+  switch (op.kind) {
+    case Kind::cluster_arrive:
+      cluster_.arrive(warp, op);
+      return true;
+    case Kind::cluster_wait:
+      if (cluster_.wait(warp, op)) return true;
+      break;
+    case Kind::wgmma_fence:
+    case Kind::wgmma_multiply:
+    case Kind::wgmma_commit:
+    case Kind::wgmma_wait:
+      if (wgmma(warp, op, pc)) return true;
+      break;
+    case Kind::give_registers:
+    case Kind::take_registers:
+      if (set_registers(warp, op)) return true;
+      break;
+    default:
+      arrive(warp, op);
+      return true;
+  }
+  warp.state = Warp::waiting;
+  return false;
+}
+
+}  // namespace sim
