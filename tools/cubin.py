@@ -5,10 +5,11 @@ Works on any file that holds GPU code (object, fatbin, program) and needs no GPU
 
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 RESERVED_SHARED_BYTES = 1024  # what the system takes of each block's shared memory
+NEVER = "@!PT "  # the condition of instructions that ptxas puts before copies and that are never executed
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Kernel:
     shared_bytes: int  # per block, without dynamic shared memory
     threads: int  # per block, as its launch bounds promise; 0 without
     min_blocks: int  # per SM, as its launch bounds promise; 1 without
-    instructions: tuple[str, ...]  # "LDG.E.128.CONSTANT", in the order of the code
+    instructions: tuple[str, ...]  # "LDG.E.128.CONSTANT", in the order of the code; one that is never executed is a "NOP"
     loops: tuple[range, ...] = ()  # which of them, from the target of each branch backwards to that branch
     skips: tuple[range, ...] = ()  # which of them each branch forwards leaps over
 
@@ -32,6 +33,17 @@ class Kernel:
         whole = re.compile(rf"(?:{pattern})(?:\.|$)")
         among = self.instructions if part is None else self.instructions[part.start : part.stop]
         return sum(bool(whole.match(instruction)) for instruction in among)
+
+    def usual_round(self, pattern: str, keep: str) -> "Kernel":
+        """Of the innermost loop with `pattern` alone what a usual round executes: without what a branch skips, where nothing
+        in there matches `keep`. Such parts are for the edges of a matrix, or for another tile of C."""
+        loop = min((loop for loop in self.loops if self.count(pattern, loop)), key=len)
+        skips = {skip.start: skip.stop for skip in self.skips if skip.stop <= loop.stop and not self.count(keep, skip)}
+        executed, place = [], loop.start
+        while place < loop.stop:
+            executed.append(self.instructions[place])
+            place = skips.get(place + 1, place + 1)
+        return replace(self, instructions=tuple(executed), loops=(), skips=())
 
 
 def kernels(file: Path) -> list[Kernel]:
@@ -116,10 +128,10 @@ def _code(sass: str) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[range
     for arch, text in _by_arch(sass):
         parts = re.split(r"Function : (\S+)\n", text)
         for symbol, body in zip(parts[1::2], parts[2::2], strict=True):
-            lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)(.*?);", body, re.MULTILINE)
-            place = {int(address, 16): number for number, (address, _, _) in enumerate(lines)}
+            lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)(.*?);", body, re.MULTILINE)
+            place = {int(address, 16): number for number, (address, *_) in enumerate(lines)}
             loops, skips = [], []
-            for number, (_, mnemonic, operands) in enumerate(lines):
+            for number, (_, _, mnemonic, operands) in enumerate(lines):
                 target = re.search(r"0x[0-9a-f]+", operands)
                 if mnemonic.startswith("BRA") and target:
                     to = place[int(target[0], 16)]
@@ -127,5 +139,6 @@ def _code(sass: str) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[range
                         loops.append(range(to, number + 1))
                     elif to > number:
                         skips.append(range(number + 1, to))
-            code[arch, symbol] = (tuple(mnemonic for _, mnemonic, _ in lines), tuple(loops), tuple(skips))
+            names = tuple("NOP" if condition == NEVER else mnemonic for _, condition, mnemonic, _ in lines)
+            code[arch, symbol] = (names, tuple(loops), tuple(skips))
     return code

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -43,10 +43,12 @@ LOOPS_OF = "release 13.0"  # of nvcc; another one may unroll and schedule otherw
 WIDE_GLOBAL = (r"LDG\.E\.128", r"STG\.E\.128")  # 16-byte loads and stores of global memory
 WIDE_SHARED = (r"LDS\.128",)
 SHARED = (r"LDS", r"STS", r"BAR")
-COPY = r"LDGSTS\.E\.BYPASS\.128"  # cp.async.cg, 16 bytes
-COPY_OF_14 = r"LDGSTS\.E\.BYPASS\.LTC128B\.128"  # the same, as ptxas writes it in 14 to 16
+COPY = r"LDGSTS\.E\.BYPASS\.(?:LTC128B\.)?128"  # cp.async.cg, 16 bytes
+FRAGMENT = r"LDSM\.16\.M88\.4"  # ldmatrix.x4
 LOCAL = ("LDL", "STL")  # local memory
-MULTISTAGE = ("HMMA", r"LDSM\.16\.M88\.4", COPY_OF_14)
+PREFETCH = r"CCTL\.E\.PF2"  # prefetch.global.L2
+MULTISTAGE = ("HMMA", FRAGMENT, COPY)
+SCRATCH = (r"STS\.128", r"LDS\.128")
 
 CLAIMS = {
     "01": Claim(present=("LDG",), absent=(*SHARED, *WIDE_GLOBAL)),
@@ -62,17 +64,18 @@ CLAIMS = {
     "08": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 48, fma_share=0.92)),
     "09": Claim(present=("HMMA",), absent=("BAR", "LDGSTS", *WIDE_GLOBAL)),
     "09b": Claim(present=("HMMA", r"LDG\.E\.128", r"STS\.128"), absent=("LDGSTS",), barriers=2),
-    "09c": Claim(present=("HMMA", r"LDGSTS\.E\.BYPASS\.128"), barriers=1),
+    "09c": Claim(present=("HMMA", COPY), barriers=1),
     "10": Claim(present=("HMMA", "LDS", r"LDG\.E\.128", r"STS\.128"), absent=("LDSM", "LDGSTS"), barriers=2),
     "10b": Claim(present=("HMMA", r"LDS\.64", r"STS\.64"), absent=("LDSM", "LDGSTS"), barriers=2),
     # Past the registers: no store of a tile. One barrier per tile.
     "11": Claim(present=("HMMA", "LDS", COPY), absent=("LDSM", "STS"), barriers=1),
     "12": Claim(present=("HMMA", "LDS", COPY), absent=("LDSM", "STS"), barriers=1),
-    "13": Claim(present=("HMMA", r"LDSM\.16\.M88\.4", COPY), absent=("STS",), barriers=1),
-    # Barriers: one before the loop, one per k tile; in 16 one more after the epilogue, whose scratch is a stage.
-    "14": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL), absent=("STS", *LOCAL), barriers=2),
-    "15": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL), absent=("STS", *LOCAL), barriers=2),
-    "16": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, *WIDE_SHARED, r"STS\.128", r"CCTL\.E\.PF2"), absent=LOCAL, barriers=3),
+    "13": Claim(present=("HMMA", FRAGMENT, COPY), absent=("STS",), barriers=1),
+    # Barriers: one before the loop, one per k tile; in 16b one more after the epilogue, whose scratch is a stage.
+    "14": Claim(present=MULTISTAGE, absent=("LDS", "STS", PREFETCH, *LOCAL), barriers=2),
+    "15": Claim(present=MULTISTAGE, absent=("LDS", "STS", PREFETCH, *LOCAL), barriers=2),
+    "16": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, PREFETCH), absent=("LDS", "STS", *LOCAL), barriers=2),
+    "16b": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, *SCRATCH, PREFETCH), absent=LOCAL, barriers=3),
 }
 # In every rung of Part I: FP32 on the CUDA cores, nothing in local memory.
 PART_ONE = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", *LOCAL))
@@ -180,23 +183,21 @@ MANGLED = {"tf32": "4TypeE1", "bf16": "4TypeE2", "f16": "4TypeE3"}
 # By rung and type: what the loop of a k tile of 128 bytes multiplies and loads, in the chapters.
 FRAGMENTS = {
     ("09b", "bf16"): {r"HMMA\.16816": 128, r"LD\.E": 128},
-    ("09b", "f16"): {r"HMMA\.16816": 128, r"LDSM\.16\.M88\.4": 32},
+    ("09b", "f16"): {r"HMMA\.16816": 128, FRAGMENT: 32},
     ("09b", "tf32"): {r"HMMA\.1684": 256, r"LD\.E": 128},
     ("10", "bf16"): {r"HMMA\.16816": 128, r"LDS": 128},
     ("10", "f16"): {r"HMMA\.16816": 128, r"LDS": 128},
     ("10", "tf32"): {r"HMMA\.1688": 128, r"LDS": 128},
     ("10b", "bf16"): {r"HMMA\.16816": 128, r"LDS": 128 + 64, r"LDS\.64": 64, r"STS\.64": 64},
 }
-# From 11 on the loop has one path, so it can be counted as a whole. ptxas puts a few LDS, whose predicate is never true, in
-# front of the copies.
+# From 11 on the loop has one path, so it can be counted as a whole.
 MULTIPLY = {"bf16": r"HMMA\.16816", "f16": r"HMMA\.16816", "tf32": r"HMMA\.1688"}
-ALL, ADDRESSES, NEVER_EXECUTED = r".*", r"LOP3|IADD3", 4
+ADDRESSES = r"U?LOP3|U?IADD3|VIADD|U?IMAD|U?LEA"
 WHOLE_LOOPS = {
-    "11": {COPY: 16, "BAR": 1, r"LDSM\.16\.M88\.4": 0},
-    "12": {COPY: 16, "BAR": 1, r"LDSM\.16\.M88\.4": 0},
-    "13": {COPY: 16, "BAR": 1, r"LDSM\.16\.M88\.4": 32},
+    "11": {COPY: 16, "BAR": 1, FRAGMENT: 0, "LDS": 128},
+    "12": {COPY: 16, "BAR": 1, FRAGMENT: 0, "LDS": 128},
+    "13": {COPY: 16, "BAR": 1, FRAGMENT: 32, "LDS": 0},
 }
-SHARED_LOADS = {"11": 128, "12": 128, "13": 0}
 FRAGMENTS |= {(number, operand): {MULTIPLY[operand]: 128} | WHOLE_LOOPS[number] for number in WHOLE_LOOPS for operand in MANGLED}
 
 
@@ -220,8 +221,6 @@ def test_fragments_are_loaded_as_the_chapter_claims(number, operand, machine_cod
     for kernel in of_type(number, operand, machine_code):
         loop = multiplying_loop(kernel)
         assert {pattern: kernel.count(pattern, loop) for pattern in FRAGMENTS[number, operand]} == FRAGMENTS[number, operand]
-        if number in SHARED_LOADS:
-            assert 0 <= kernel.count("LDS", loop) - SHARED_LOADS[number] <= NEVER_EXECUTED
 
 
 @pytest.mark.parametrize("operand", MANGLED)
@@ -248,52 +247,94 @@ def test_a_swizzle_costs_addresses_and_ldmatrix_saves_them(operand, machine_code
     assert most("13", before_hmma) < 0.6 * most("12", before_hmma)
 
 
-# 14 to 16: a round of the k loop in which no tile of C begins, for whole tiles along k; all types are alike.
-MOVES, FILLED = r"MOV|IMAD\.MOV", rf"{COPY_OF_14}\.ZFILL"
-ROUND = {r"LDSM\.16\.M88\.4": 32, COPY_OF_14: 12, FILLED: 0, "LDGDEPBAR": 1, "DEPBAR": 1, "BAR": 1, "LDS": 9, "LDL|STL": 0}
-ROUNDS = {
-    "14": {ALL: 222, ADDRESSES: 25, MOVES: 0},
-    "15": {ALL: 224, ADDRESSES: 25, MOVES: 0},
-    "16": {ALL: 225, ADDRESSES: 24, MOVES: 1},
-}
-# By rung and bytes of a result: the epilogue's accesses of 16 bytes. Stores are there twice, with beta and without; with
-# results of 4 bytes 16 has a loop of two rounds, with those of 2 bytes stores for both.
-WIDE_STORES, WIDE_LOADS, SCRATCH = r"STG\.E\.128", r"LDG\.E\.128", r"STS\.128"
-EPILOGUES = {
-    ("14", 4): {WIDE_STORES: 2 * 32, WIDE_LOADS: 32, SCRATCH: 0},
-    ("14", 2): {WIDE_STORES: 2 * 16, WIDE_LOADS: 16, SCRATCH: 0},
-    ("15", 4): {WIDE_STORES: 2 * 32, WIDE_LOADS: 32, SCRATCH: 0},
-    ("15", 2): {WIDE_STORES: 2 * 16, WIDE_LOADS: 16, SCRATCH: 0},
-    ("16", 4): {WIDE_STORES: 2 * 16, WIDE_LOADS: 32, SCRATCH: 32},
-    ("16", 2): {WIDE_STORES: 16, WIDE_LOADS: 16, SCRATCH: 32},
-}
-REGISTERS_OF_WHOLE_TILES = {("14", 4): 250, ("14", 2): 250, ("15", 4): 246, ("15", 2): 246, ("16", 4): 254, ("16", 2): 252}
+# ---- 14 to 16b: what a warp executes per k tile, and how C is read and written --------------------------------------
+
+# One kernel per tile and type of result; from 15 on another one where K is not a whole number of k tiles.
+TEMPLATE = re.compile(r"TileConfigILi(\d+)ELi(\d+)EEELN6ladder4TypeE\dE(f|6__half|13__nv_bfloat16)(?:Lb([01])E)?EEv")
+MULTISTAGE_RUNGS = ["14", "15", "16", "16b"]
+ROWS, COLUMNS = 16, 8  # of an mma
+WARP_ROWS, BLOCK_COLUMNS, K_STEPS, COPIED_ROWS = 64, 128, 4, 32  # of either tile: COPIED_ROWS by one copy of each thread
+FILLED = rf"{COPY}\.ZFILL"
+PRODUCTS = r"MUFU|I2F|(?:IMAD|UIMAD)(?!\.(?:MOV|X|SHL|IADD))[\w.]*"  # of integers, and what divisions are made of
 
 
-def usual_round(kernel: Kernel) -> Kernel:
-    """Its innermost loop with HMMA, without what the first branch in there skips: addresses of another tile of C."""
-    loop = min((loop for loop in kernel.loops if kernel.count("HMMA", loop)), key=len)
-    skipped = min((skip for skip in kernel.skips if skip.start in loop), key=lambda skip: skip.start)
-    return replace(kernel, instructions=tuple(kernel.instructions[i] for i in loop if i not in skipped))
+@dataclass(frozen=True)
+class Multistage:
+    """A kernel, and what its name says of it."""
+
+    kernel: Kernel
+    block_rows: int
+    warp_columns: int
+    result_bytes: int
+    ragged: bool  # K is not a whole number of k tiles
+
+    @property
+    def results(self) -> int:  # per lane
+        return WARP_ROWS * self.warp_columns // 32
+
+
+def multistage(number: str, operand: str, machine_code) -> list[Multistage]:
+    found = []
+    for kernel in of_type(number, operand, machine_code):
+        rows, columns, result, ragged = TEMPLATE.search(kernel.symbol).groups()
+        found.append(Multistage(kernel, int(rows), int(columns), 4 if result == "f" else 2, ragged == "1"))
+    tiles, results, kinds = 2, 1 if operand == "tf32" else 2, 1 if number == "14" else 2
+    assert len(found) == tiles * results * kinds
+    return found
+
+
+def store_bytes(instruction: str) -> int:
+    parts = instruction.split(".")
+    return next((size for part, size in (("128", 16), ("64", 8), ("U16", 2)) if part in parts), 4)
+
+
+def a_k_tile(kernel: Kernel) -> Kernel:
+    """A round of the k loop in which no tile of C begins."""
+    return kernel.usual_round("HMMA", f"HMMA|{COPY}")
 
 
 @pytest.mark.parametrize("operand", MANGLED)
-@pytest.mark.parametrize("number", ROUNDS)
-def test_a_round_of_the_multistage_loop_is_what_the_chapter_claims(number, operand, machine_code):
-    if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
-        pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
-    (source,) = (source for source in RUNGS if source.stem.startswith(f"{number}_"))
-    found = [k for k in machine_code(source) if k.arch == "sm_90a" and MANGLED[operand] in k.symbol]
-    assert len(found) == (2 if operand == "tf32" else 4)  # results of FP32 or 16 bits, for whole tiles along k or any K
-    for kernel in found:
-        results, ragged = re.search(r"TypeE\dE(\w+)Lb([01])E", kernel.symbol).groups()
-        size = 4 if results == "f" else 2
-        once = usual_round(kernel)
-        claim = {MULTIPLY[operand]: 128} | ROUND | (ROUNDS[number] if ragged == "0" else {FILLED: 12})
-        assert {pattern: once.count(pattern) for pattern in claim} == claim
-        assert {pattern: kernel.count(pattern) for pattern in EPILOGUES[number, size]} == EPILOGUES[number, size]
-        if ragged == "0":
-            assert kernel.registers == REGISTERS_OF_WHOLE_TILES[number, size]
+@pytest.mark.parametrize("number", MULTISTAGE_RUNGS)
+def test_a_k_tile_of_the_multistage_loop_takes_what_its_source_says(number, operand, machine_code):
+    for found in multistage(number, operand, machine_code):
+        once = a_k_tile(found.kernel)
+        claim = {
+            MULTIPLY[operand]: WARP_ROWS // ROWS * (found.warp_columns // COLUMNS) * K_STEPS,
+            FRAGMENT: (WARP_ROWS // ROWS + found.warp_columns // (2 * COLUMNS)) * K_STEPS,
+            COPY: (found.block_rows + BLOCK_COLUMNS) // COPIED_ROWS,
+            FILLED: (found.block_rows + BLOCK_COLUMNS) // COPIED_ROWS if found.ragged else 0,
+            "LDGDEPBAR": 1,
+            "DEPBAR": 1,
+            "BAR": 1,
+            "LD|LDG|LDS|LDL|ST|STG|STS|STL": 0,
+            PRODUCTS: 0,
+        }
+        assert {pattern: once.count(pattern) for pattern in claim} == claim, found.kernel.symbol
+
+
+@pytest.mark.parametrize("operand", MANGLED)
+def test_the_loop_of_14_has_fewer_addresses_than_that_of_13(operand, machine_code):
+    def addresses(kernel: Kernel) -> float:
+        once = a_k_tile(kernel)
+        return once.count(ADDRESSES) / once.count("HMMA")
+
+    before = min(addresses(kernel) for kernel in of_type("13", operand, machine_code))
+    large = [found.kernel for found in multistage("14", operand, machine_code) if found.block_rows == 256]
+    assert max(map(addresses, large)) < before
+
+
+@pytest.mark.parametrize("operand", MANGLED)
+@pytest.mark.parametrize("number", MULTISTAGE_RUNGS)
+def test_c_is_read_and_written_as_the_chapters_say(number, operand, machine_code):
+    """14 and 15 write pairs and read single elements; 16 and 16b do both 16 bytes at a time."""
+    for found in multistage(number, operand, machine_code):
+        stores = [store_bytes(name) for name in found.kernel.instructions if name.startswith("STG")]
+        wide = number in ("16", "16b")
+        assert max(stores) == (16 if wide else 2 * found.result_bytes), found.kernel.symbol
+        assert found.kernel.count("LDG") == found.results // (16 // found.result_bytes if wide else 1)
+        if number != "16b":  # which has a loop there
+            all_results = found.results * found.result_bytes // max(stores)
+            assert stores.count(max(stores)) in (all_results, 2 * all_results)  # with beta and without, or for both
 
 
 @pytest.mark.parametrize("number", MERGED_SHARED_LOADS)
@@ -393,6 +434,10 @@ def test_what_branches_skip_is_seen(tmp_path):
     (add,) = (place for place in loop if kernel.instructions[place].startswith(("RED", "ATOM")))
     skipped = [skip for skip in kernel.skips if skip.start in loop and kernel.count("MUFU", skip)]
     assert skipped and not any(add in skip for skip in skipped)
+    added = kernel.instructions[add]
+    once, kept = kernel.usual_round(added, added), kernel.usual_round(added, f"{added}|MUFU")
+    assert once.count(added) == kept.count(added) == 1
+    assert kept.count("MUFU") > once.count("MUFU") == 0
 
 
 def test_mnemonics_match_by_whole_parts():
