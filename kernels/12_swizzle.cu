@@ -4,7 +4,7 @@
 //                   inside the row: 16-byte chunk c of a row lies in place c ^ row % 8. No byte is wasted, and a row of
 //                   the tile is one aligned 128-byte line of shared memory.
 // Changed from 11   Tile::swizzle_128b(row, chunk) instead of pitch_linear(row, byte, pitch), for copies and for loads
-// Expect            1.3 times 11 at most: by its banks no faster, for 142 more instructions per k tile. But 7 of 8
+// Expect            1.3 times 11 at most: by its banks no faster, and each load needs an address of its own. But 7 of 8
 //                   skewed rows lie across two lines. If cp.async writes one line per wavefront, 11 takes 248
 //                   wavefronts per k tile, this kernel 192. The block needs 64 KB instead of 72
 // Limiter now       the instructions between two mma: a load for each, and its address

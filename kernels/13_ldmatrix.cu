@@ -7,7 +7,7 @@
 //                   step along k is an XOR, for which shared memory is aligned to 128 bytes. swizzle_128b() comes from
 //                   common/layout.h
 // Expect            1.3 times 12, if half of the waiting goes: the same 192 wavefronts for the same mma, so no bound
-//                   moves; but 233 instructions instead of 466, and a load brings four times as much
+//                   moves; but a quarter of the loads and of their addresses, and a load brings four times as much
 // Limiter now       waiting: for the first fragments of each step, at the barrier, and for the tile after it
 // New instructions  ldmatrix.sync.aligned.m8n8.x4.shared.b16
 // Limits            tf32 (truncated), bf16, f16; sm_80 with 64 KB of shared memory per block; any M, N, K; rows

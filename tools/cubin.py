@@ -63,6 +63,11 @@ def kernels(file: Path) -> list[Kernel]:
     return found
 
 
+def compiler(file: Path) -> str:
+    """The CUDA release, such as 13.0, whose compiler made the machine code in `file`."""
+    return re.search(r"Cuda compilation tools, release ([0-9.]+)", _cuobjdump("--dump-elf", file))[1]
+
+
 def sm_number(arch: str) -> int:
     """90 for "sm_90a"."""
     return int(re.fullmatch(r"sm_(\d+)[a-z]?", arch)[1])

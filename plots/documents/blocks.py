@@ -9,10 +9,11 @@ a fenced code block are text, not markers.
 """
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from plots.errors import InputError
+from plots.errors import InputError, Unavailable
 
 GENERATED = "generated"
 
@@ -31,7 +32,11 @@ def fill(text: str, render: Callable[[str], str], word: str = GENERATED) -> tupl
             opened = None if fenced else opens.match(line)
             block = (opened[1], number, []) if opened else None
         elif line == close:
-            body = render(block[0])
+            try:
+                body = render(block[0])
+            except Unavailable as missing:
+                print(f"left as it is: {block[0]}: {missing}", file=sys.stderr)
+                body = "\n".join(block[2])
             if body.strip("\n") != "\n".join(block[2]).strip("\n"):
                 stale.append(block[0])
             out += [*body.strip("\n").splitlines(), close]

@@ -14,7 +14,7 @@ from plots.documents import excerpt
 from plots.documents.blocks import update
 from plots.errors import InputError
 from plots.figures.ladder import gain_text
-from plots.tables import accuracy, compare, conditions, profiled, sweep
+from plots.tables import accuracy, compare, conditions, machine_code, profiled, sweep
 from plots.tables.grid import Grid
 from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, ceiling_grid, how, per_clock, ratios
 
@@ -148,6 +148,15 @@ def under_conditions(root: Path, facts: Facts, words: list[str]) -> str:
     return "\n\n".join([*(grid.markdown() for grid in grids), source_line(rows, conditions.FILE)]) if grids else NOT_YET
 
 
+def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> str:
+    """A chapter's table of the instructions in some rungs' main loops, by the compiler of the recorded results."""
+    for kind in kinds:
+        if kind not in machine_code.MULTIPLIES:
+            raise InputError(f"machine-code: '{kind}' is not one of {', '.join(machine_code.MULTIPLIES)}")
+    results = recorded(root, facts)
+    return machine_code.table(root, facts, kinds, words, results.ladder.iloc[-1].cuda if results else None)
+
+
 def compared(root: Path, facts: Facts) -> str:
     """The published cells of the two recordings, side by side."""
     first, second = recorded(root, facts), root / "bench" / "recorded" / SECOND
@@ -220,8 +229,11 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return counted(root, facts, what, words)
         case ["conditions", *words] if words:
             return under_conditions(root, facts, words)
+        case ["machine-code", kinds, *words] if words:
+            return compiled(root, facts, kinds.split(","), words)
     expected = "ladder-table TYPE..., measured NN, ceilings, compared, code FILE TAG, accuracy WHICH, sweep NN, "
-    raise InputError(f"unknown block '{name}': expected {expected}profiled TYPE[@SIZE] NN..., or conditions NN...")
+    expected += "profiled TYPE[@SIZE] NN..., conditions NN..., or machine-code TYPE,... NN..."
+    raise InputError(f"unknown block '{name}': expected {expected}")
 
 
 def update_readme(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
