@@ -48,9 +48,7 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
         raise InputError(f"{printed}: no such file")
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
-    drawings = (
-        pictures.figures(root) | index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read)
-    )
+    drawings = pictures.figures() | index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read)
     stale = []
     for name, drawing in drawings.items():
         file = f"docs/img/{name}.svg"

@@ -1,10 +1,7 @@
 """Pictures for the chapters before shared memory has maps of its own: coalescing (01, 01b) and tiling (02)."""
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
-from plots.errors import InputError
 from plots.maps.drawing import BLUE, GREEN, GRID, INK, ORANGE, Drawing
 
 SECTOR = 8  # floats of 4 bytes in a sector of 32 bytes
@@ -63,18 +60,8 @@ def _matrix(drawing: Drawing, name: str, x: float, y: float, size: Place, places
         drawing.rect(x + col * SIDE + 1, y + row * SIDE + 1, SIDE - 2, SIDE - 2, BLUE)
 
 
-def constant(source: str, name: str) -> int:
-    """The value of `name = NUMBER` in a rung's tile configuration."""
-    match = re.search(rf"\b{name} = (\d+)\b", source)
-    if not match:
-        raise InputError(f"kernels/02_smem_tiling.cu: no constant {name} in it")
-    return int(match[1])
-
-
-def tiles(root: Path) -> Drawing:
-    """A block's tile of C and the tiles of A and B that it walks along, with the sizes of rung 02."""
-    source = (root / "kernels/02_smem_tiling.cu").read_text(encoding="utf-8")
-    bm, bn, bk = (constant(source, name) for name in ("BM", "BN", "BK"))
+def tiles() -> Drawing:
+    """A block's tile of C and the tiles of A and B that it walks along; their sizes by the names that every rung gives them."""
     side, count, step = 44, 6, 2  # pixels per tile, tiles per matrix, the step of k that is shown
     row, col = 3, 3  # the block's tile of C
     extent = side * count
@@ -98,9 +85,9 @@ def tiles(root: Path) -> Drawing:
     drawing.text(right + col * side + middle, top + step * side + middle, "sB", 13, bold=True)
     key = right + extent + 20
     notes = [
-        (GREEN, f"a block's results: {bm} × {bn}"),
-        (BLUE, f"sA, now: {bm} × {bk}"),
-        (ORANGE, f"sB, now: {bk} × {bn}"),
+        (GREEN, "a block's results: BM × BN"),
+        (BLUE, "sA, now: BM × BK"),
+        (ORANGE, "sB, now: BK × BN"),
         ("#cfe3f1", "A at other k"),
         ("#f9e3b8", "B at other k"),
     ]
@@ -110,6 +97,6 @@ def tiles(root: Path) -> Drawing:
     return drawing
 
 
-def figures(root: Path) -> dict[str, Drawing]:
+def figures() -> dict[str, Drawing]:
     """These pictures by file stem."""
-    return {"01_access": access(), "02_tiles": tiles(root)}
+    return {"01_access": access(), "02_tiles": tiles()}

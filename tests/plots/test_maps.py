@@ -34,7 +34,7 @@ def read(printed):
 
 @pytest.fixture(scope="module")
 def drawings(read):
-    return index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read) | pictures.figures(ROOT)
+    return index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read) | pictures.figures()
 
 
 def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
