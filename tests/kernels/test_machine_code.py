@@ -338,6 +338,29 @@ def test_c_is_read_and_written_as_the_chapters_say(number, operand, machine_code
             assert stores.count(max(stores)) in (all_results, 2 * all_results)  # with beta and without, or for both
 
 
+def instructions_per_hmma() -> dict[str, str]:
+    """What the map's table of Part II states, by rung."""
+    part = (ROOT / "docs/00_map.md").read_text().split("## Part II")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")] for line in part.splitlines() if re.match(r"\| \[?\d\d", line)]
+    return {re.match(r"\[?(\d\d[a-z]?)", row[1])[1]: row[4] for row in rows}
+
+
+@pytest.mark.parametrize("number", instructions_per_hmma())
+def test_the_map_states_the_instructions_per_hmma(number, machine_code):
+    if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
+        pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
+    stated = instructions_per_hmma()[number]
+    rounding = 0.5001 * 10 ** -len(stated.partition(".")[2])
+    fp32_results = [kernel for kernel in of_type(number, "bf16", machine_code) if f"{MANGLED['bf16']}Ef" in kernel.symbol]
+    large_and_whole = max(fp32_results, key=lambda kernel: (kernel.count("HMMA"), -kernel.count(FILLED)))
+    once = a_k_tile(large_and_whole)
+    assert abs(len(once.instructions) / once.count("HMMA") - float(stated)) <= rounding
+
+
+def test_the_map_states_them_for_every_rung_of_part_two():
+    assert set(instructions_per_hmma()) == {source.stem.partition("_")[0] for source in RUNGS if "09" <= source.stem < "17"}
+
+
 @pytest.mark.parametrize("number", MERGED_SHARED_LOADS)
 def test_shared_loads_are_merged_as_the_simulator_s_chapter_says(number, machine_code):
     if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
