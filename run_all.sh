@@ -129,6 +129,18 @@ ladder() { build/bin/ladder --resume --environment "$results/environment.json" -
 # The types of operands, from the facts that the results keep.
 types() { python3 -c 'import json, sys; print(*(t["name"] for t in json.load(sys.stdin)["types"]))' <"$results/rungs.json"; }
 
+# What is published is the median of five sittings, spread over the run. Each goes once through every rung and type, in an
+# order of its own; --resume keeps those before.
+sittings=5 sitting=0
+sit_published() {
+  local type
+  sitting=$((sitting + 1))
+  for type in $(types); do
+    step "sitting $sitting of $sittings, $type" \
+      ladder --type "$type" --shapes "$published" --sittings "$sitting/$sittings" "${times[@]}"
+  done
+}
+
 measure() {
   local mode=$1 type times=(--csv "$results/ladder.csv" --samples-csv "$results/samples.csv")
   local odd=(--check-only --shapes tests/shapes/odd.txt --ld-pad align --csv "$results/check.csv")
@@ -144,10 +156,12 @@ measure() {
   fi
   for type in $(types); do
     step "check with alpha and beta, $type" ladder --type "$type" "${odd[@]}" --alpha -1.5 --beta 0.75
-    # What is published is the median of several sittings; --resume keeps them, so the steps after it add other shapes.
-    step "time in five sittings, $type" ladder --type "$type" --shapes "$published" --sittings 5 "${times[@]}"
+  done
+  for type in $(types); do
+    sit_published
     step "time, $type" ladder --type "$type" --shapes square "${times[@]}"
   done
+  while ((sitting < sittings)); do sit_published; done
   step "time" ladder --shapes llm,tails,skinny "${times[@]}"  # each rung in the first of its types
   step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
   finish

@@ -56,13 +56,15 @@ ladder() { build/bin/ladder --resume --ceilings "$to/ceilings.csv" "$@" || (($? 
 asked_for() { sed -n "s/^<!-- generated: $1 \(.*\) -->\$/\1/p" docs/*.md; }
 
 published() {
-  local type
+  local type sitting
   begin "$to"/{ladder,ceilings}.csv
   build/bin/ladder --list --json >"$to/rungs.json"
   [[ -f $to/ceilings.csv ]] || build/bin/ceilings --csv "$to/ceilings.csv"
-  for type in $types; do
-    ladder --type "$type" --shapes 2048x2048x2048,4096x4096x4096,8192x8192x8192 --sittings 5 --csv "$to/ladder.csv" \
-      --environment "$to/environment.json"
+  for sitting in 1 2 3 4 5; do
+    for type in $types; do
+      ladder --type "$type" --shapes 2048x2048x2048,4096x4096x4096,8192x8192x8192 --sittings "$sitting/5" \
+        --csv "$to/ladder.csv" --environment "$to/environment.json"
+    done
   done
 }
 

@@ -256,7 +256,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "16",
     .name = "epilogue",
-    .idea = "columns of B permuted so that C is read and written 16 bytes at a time; alpha, beta, every type of result",
+    .idea = "columns of B permuted for 16-byte accesses of C, which is prefetched",
     .predecessor = "15",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",

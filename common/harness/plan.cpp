@@ -32,7 +32,8 @@ std::vector<Group> groups(const Options& options) {
 std::vector<Cell> plan(const Options& options) {
   const std::vector<Group> asked = groups(options);
   std::vector<Cell> cells;
-  for (int sitting = 1; sitting <= options.sittings; ++sitting) {
+  const int last = options.until_sitting > 0 ? options.until_sitting : options.sittings;
+  for (int sitting = 1; sitting <= last; ++sitting) {
     std::vector<Group> order = asked;
     if (options.sittings > 1) {
       std::mt19937 random(sitting);

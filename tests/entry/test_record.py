@@ -60,11 +60,12 @@ def run(checkout: Path, *command: str) -> tuple[subprocess.CompletedProcess, lis
 def test_every_type_is_recorded_in_sittings(checkout):
     done, calls = run(checkout, "bench/record.sh", "published", "second")
     assert done.returncode == 0, done.stderr
-    assert sum("--sittings 5" in call for call in calls) == 4
+    of_sittings = [call.partition("--sittings ")[2].split()[0] for call in calls if "--sittings" in call]
+    assert of_sittings == [f"{sitting}/5" for sitting in range(1, 6) for _ in range(2)] * 2, "each goes through every type"
     for folder in ("stand-in-gpu", "stand-in-gpu-second"):
         assert json.loads((checkout / f"bench/recorded/{folder}/rungs.json").read_text()) == FACTS
         for kind in ("f32", "f8"):
-            (call,) = (call for call in calls if f"--type {kind} " in call and f"/{folder}/ladder.csv" in call)
+            call, *_ = (call for call in calls if f"--type {kind} " in call and f"/{folder}/ladder.csv" in call)
             assert "2048x2048x2048,4096x4096x4096,8192x8192x8192" in call and "--kernels" not in call
 
 

@@ -272,8 +272,11 @@ def test_whole_run_measures_and_says_where_the_report_is(checkout):
     for kind in ("f32", "e5m2"):  # every type that the ladder states
         of_type = [call for call in made if f"--type {kind} " in call]
         assert "--check-only" in of_type[0] and "--alpha -1.5 --beta 0.75" in of_type[0]
-        assert "--shapes 2048x2048x2048,4096x4096x4096,8192x8192x8192 --sittings 5" in of_type[1] and "ladder.csv" in of_type[1]
-        assert "--shapes square" in of_type[2] and "--sittings" not in of_type[2]
+        sittings = [call for call in of_type if "--shapes 2048x2048x2048,4096x4096x4096,8192x8192x8192 --sittings" in call]
+        assert [call.partition("--sittings ")[2].split()[0] for call in sittings] == [f"{sitting}/5" for sitting in range(1, 6)]
+        assert all("ladder.csv" in call for call in sittings)
+        (squares,) = (call for call in of_type if "--shapes square" in call)
+        assert "--sittings" not in squares and made.index(sittings[0]) < made.index(squares) < made.index(sittings[-1])
     assert any("--shapes llm,tails,skinny" in call for call in made)
     assert any("--protocol steady" in call for call in made)
     assert all("--resume" in call for call in made[1:])

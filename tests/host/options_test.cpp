@@ -64,6 +64,8 @@ TEST(Options, TakeValues) {
   EXPECT_THAT(numbers(options.rungs), ElementsAre("05", "06", "06b"));
   EXPECT_EQ(parse({"--ld-pad", "align"}).ld_pad, ld_align);
   EXPECT_EQ(parse({"--sittings", "5"}).sittings, 5);
+  EXPECT_EQ(parse({"--sittings", "2/5"}).sittings, 5);
+  EXPECT_EQ(parse({"--sittings", "2/5"}).until_sitting, 2);
   EXPECT_EQ(parse({"--sim-gpu", "a100"}).sim_gpu, "a100");
 }
 
@@ -74,6 +76,7 @@ TEST(Options, NameWhatTheyTake) {
   EXPECT_THAT(error_of({"--beta", "nan"}), HasSubstr("--beta takes a finite number"));
   EXPECT_THAT(error_of({"--alpha", "1e99"}), HasSubstr("--alpha takes a finite number"));
   EXPECT_THAT(error_of({"--rounds", "0"}), HasSubstr("--rounds takes a whole number from 1 to 10000, got '0'"));
+  EXPECT_THAT(error_of({"--sittings", "6/5"}), HasSubstr("--sittings takes a whole number from 1 to 5, got '6'"));
   EXPECT_THAT(error_of({"--sittings", "0"}), HasSubstr("--sittings takes a whole number from 1 to 100, got '0'"));
   EXPECT_THAT(error_of({"--sim-gpu", "a10"}),
               HasSubstr("--sim-gpu takes h200, a100, rtx4090, rtx5090, t4, got 'a10'; nearest: a100"));

@@ -63,6 +63,11 @@ TEST(Plan, GivesEachSittingAnOrderOfItsOwnInUnbrokenGroups) {
   }
   EXPECT_EQ(orders.size(), 3U);
   EXPECT_EQ(texts(cells), texts(plan(options))) << "the orders are the same in every run, so that --resume finds them";
+
+  Options two = options;
+  two.until_sitting = 2;
+  const std::vector<std::string> all = texts(cells);
+  EXPECT_EQ(texts(plan(two)), std::vector<std::string>(all.begin(), all.begin() + 2 * each)) << "the rest comes later";
 }
 
 }  // namespace

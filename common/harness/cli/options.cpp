@@ -144,7 +144,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--rounds", round_count, "How many rounds; chosen by time without");
   app.add_option(
       "--sittings", sitting_count,
-      "How often to go through everything, each time in another order and with as much less time; 1 without");
+      "How often to go through everything, each time in another order and with as much less time; 1 without; 2/5: of "
+      "five no further than the second, with --resume for the ones before");
   app.add_option("--check", check, "full: every element; sample: 4096 elements; off");
   app.add_flag("--check-only", options.check_only, "Check, do not time");
   app.add_option("--csv", options.csv, "Append one row per kernel, shape and sitting");
@@ -202,7 +203,13 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.cold = choose("--l2", l2, l2_states);
   options.protocol = choose("--protocol", protocol, protocols);
   if (!round_count.empty()) options.rounds = static_cast<int>(parse_count("--rounds", round_count, 1, 10'000));
-  options.sittings = static_cast<int>(parse_count("--sittings", sitting_count, 1, 100));
+  if (const size_t slash = sitting_count.find('/'); slash == std::string::npos) {
+    options.sittings = static_cast<int>(parse_count("--sittings", sitting_count, 1, 100));
+  } else {
+    options.sittings = static_cast<int>(parse_count("--sittings", sitting_count.substr(slash + 1), 1, 100));
+    options.until_sitting =
+        static_cast<int>(parse_count("--sittings", sitting_count.substr(0, slash), 1, options.sittings));
+  }
   options.check = choose("--check", check, checks);
   options.device = static_cast<int>(parse_count("--device", device, 0, 1023));
   if (const std::vector<std::string>& gpus = simulated_gpus();
@@ -234,6 +241,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
     if (!vain.empty()) print(stderr, "the simulator times nothing: without effect are {}\n", joined(vain, ", "));
     options.samples_csv.clear();
     options.sittings = 1;
+    options.until_sitting = 0;
   }
   return options;
 }

@@ -28,8 +28,9 @@ struct Options {
   uint64_t seed = 1;
   bool cold = true;
   Protocol protocol = Protocol::rounds;
-  int rounds = 0;    ///< 0: chosen by the time that a round takes
-  int sittings = 1;  ///< how often the whole plan is gone through
+  int rounds = 0;         ///< 0: chosen by the time that a round takes
+  int sittings = 1;       ///< how often the whole plan is gone through
+  int until_sitting = 0;  ///< no further than this one now; 0: through all of them
   CheckMode check = CheckMode::full;
   bool check_only = false;
   std::string csv, samples_csv, ceilings, environment;  ///< paths; empty: not wanted
