@@ -7,7 +7,7 @@
 // Changed from 15   the rows of B's tile are columns of B in permuted_column()'s order; the epilogue; prefetches of C;
 //                   raster() comes from common/layout.h as raster()
 // Expect            half as many stores of whole sectors instead of half ones: with 16-bit results 1.02 times 15, with
-//                   FP32 results, whose pairs already fill sectors, the same. beta costs 1 to 2 %, no longer 12
+//                   FP32 results, whose pairs already fill sectors, the same. beta costs 2 to 3 %, no longer 12
 // Limiter now       mma.sync and what interrupts it: the copies, 12 instructions per k tile and warp that the issue slots feel
 // New instructions  prefetch.global.L2
 // Limits            as 14
