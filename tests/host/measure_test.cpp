@@ -28,7 +28,7 @@ TEST(Rounds, FillTheTimeThatAllSittingsShare) {
   EXPECT_EQ(rounds_of({}, 1.0), 30);
   EXPECT_EQ(rounds_of({}, 100.0), 20);
   EXPECT_EQ(rounds_of({}, 10'000.0), 5);
-  EXPECT_EQ(rounds_of({.sittings = 5}, 1.0), 30);
+  EXPECT_EQ(rounds_of({.sittings = 5}, 1.0), 6);
   EXPECT_EQ(rounds_of({.sittings = 5}, 100.0), 4);
   EXPECT_EQ(rounds_of({.sittings = 5}, 10'000.0), 1);
   EXPECT_EQ(rounds_of({.sittings = 3}, 10'000.0), 2);

@@ -12,9 +12,8 @@
 namespace ladder {
 namespace {
 
-constexpr double rounds_budget_ms = 2000.0;  // of all sittings together
-constexpr int least_rounds = 5;              // of all sittings together
-constexpr int most_rounds = 30;              // of each
+constexpr double rounds_budget_ms = 2000.0;  // of all sittings together, as are these:
+constexpr int least_rounds = 5, most_rounds = 30;
 constexpr double batch_budget_ms = 250.0;  // of launches queued ahead: how long Ctrl-C may have to wait
 constexpr int batch_launches = 240;  // the launch queue holds 1024 commands; a launch, two events and a mark are four
 constexpr double steady_block_ms = 333.0;
@@ -126,9 +125,9 @@ int cold_sets(const OperandSpec& spec, size_t l2_bytes, size_t available_bytes) 
 
 int rounds_of(const Pace& pace, double round_ms) {
   if (pace.rounds > 0) return pace.rounds;
-  const int least = ceil_div(least_rounds, pace.sittings);
+  const int least = ceil_div(least_rounds, pace.sittings), most = ceil_div(most_rounds, pace.sittings);
   if (pace.protocol == Protocol::steady) return least;
-  return static_cast<int>(std::clamp<double>(rounds_budget_ms / pace.sittings / round_ms, least, most_rounds));
+  return static_cast<int>(std::clamp<double>(rounds_budget_ms / pace.sittings / round_ms, least, most));
 }
 
 Measurement measure(const std::vector<Contender>& contenders, const Operands& operands, float alpha, float beta,
