@@ -115,7 +115,7 @@ def test_only_in_bf16_does_09c_wait_at_its_barrier():
 GAINS = {
     ("09b", "09"): (6, 11),
     ("09c", "09b"): (0.8, 1),
-    ("10", "09b"): (1, 1.7),
+    ("10", "09b"): (0.97, 1.7),  # in FP16 a draw: wmma loads its fragments by LDSM there
     ("10b", "10"): (0.5, 2 / 3),
     ("11", "10"): (1, 1.2),
     ("12", "11"): (1.05, 1.25),
