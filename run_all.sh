@@ -313,7 +313,7 @@ with=
 arguments=()
 while (($#)); do
   if [[ $1 == --with ]]; then
-    with=$(cd "$caller" && cd -- "${2:-}" 2>/dev/null && [[ -n $2 ]] && pwd) || usage_error "--with takes a folder, got '${2:-}'"
+    with=$([[ -n ${2:-} ]] && cd "$caller" && cd -- "$2" 2>/dev/null && pwd) || usage_error "--with takes a folder, got '${2:-}'"
     shift
   else
     arguments+=("$1")

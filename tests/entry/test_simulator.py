@@ -210,7 +210,7 @@ def test_wrong_rungs_are_found_and_a_fault_does_not_end_the_run(tmp_path):
     assert "shared memory" in barrier["reason"] and "broken.cu:" in barrier["reason"]
     assert "rungs.cu:" in nowhere["reason"]
     assert large["status"] == "waived"
-    assert large["reason"] == "needs 1048576 bytes of shared memory a block, this GPU has 232448"
+    assert large["reason"] == "needs 1048576 bytes of shared memory per block, this GPU has 232448"
 
 
 def test_readme_shows_what_a_newcomer_sees():
