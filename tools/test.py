@@ -75,7 +75,7 @@ def not_configured(name: str) -> str:
 def python_tests() -> Count:
     """Those of modules whose packages are here (tests/conftest.py); what is missing is named."""
     title("pytest")
-    missing = subprocess.run([sys.executable, "tools/missing.py", "requirements/test.txt"], capture_output=True, text=True).stdout
+    missing = subprocess.run([sys.executable, "tools/missing.py", "requirements/test.txt"], capture_output=True, text=True).stdout.strip()
     if missing:
         print(f"left out: tests that need {', '.join(missing.split())}, which could not be set up")
     if not shutil.which("pytest"):
