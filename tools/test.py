@@ -75,9 +75,10 @@ def not_configured(name: str) -> str:
 def python_tests() -> Count:
     """Those of modules whose packages are here (tests/conftest.py); what is missing is named."""
     title("pytest")
-    missing = subprocess.run([sys.executable, "tools/missing.py", "requirements/test.txt"], capture_output=True, text=True).stdout.strip()
+    asked = [sys.executable, "tools/missing.py", "requirements/test.txt"]
+    missing = subprocess.run(asked, capture_output=True, text=True).stdout.split()
     if missing:
-        print(f"left out: tests that need {', '.join(missing.split())}, which could not be set up")
+        print(f"left out: tests that need {', '.join(missing)}, which could not be set up")
     if not shutil.which("pytest"):
         return Count(skipped=1)
     return with_results(["pytest", "tests", "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml")
