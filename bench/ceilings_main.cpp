@@ -6,8 +6,8 @@
 
 #include "common/harness/csv.h"
 #include "common/harness/error.h"
-#include "common/harness/text.h"
 #include "common/harness/timing/ceilings.h"
+#include "common/text.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Measures what this GPU can do at most: FP32 FMA, mma.sync, DRAM, L2 and shared-memory bandwidth.");

@@ -1,6 +1,6 @@
 #include "sim/device_memory.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <new>
 
@@ -45,22 +45,22 @@ const Allocation* DeviceMemory::find(uint64_t address) const {
 
 std::string DeviceMemory::describe(uint64_t address) const {
   const auto text = [&](const Allocation& allocation) {
-    return fmt::format("{} of {} bytes at {:#x}",
-                       allocation.name.empty() ? "the allocation" : "variable '" + allocation.name + "'",
-                       allocation.bytes, allocation.base);
+    return ladder::formatted("{} of {} bytes at {:#x}",
+                             allocation.name.empty() ? "the allocation" : "variable '" + allocation.name + "'",
+                             allocation.bytes, allocation.base);
   };
-  if (address < 4096) return fmt::format("{:#x} is a null pointer, or an offset from one", address);
+  if (address < 4096) return ladder::formatted("{:#x} is a null pointer, or an offset from one", address);
   if (const Allocation* allocation = find(address))
-    return fmt::format("{:#x} is byte {} of {}", address, address - allocation->base, text(*allocation));
+    return ladder::formatted("{:#x} is byte {} of {}", address, address - allocation->base, text(*allocation));
   const auto next = blocks_.upper_bound(address);
   const Allocation* before = next == blocks_.begin() ? nullptr : &std::prev(next)->second.allocation;
   const Allocation* behind = next == blocks_.end() ? nullptr : &next->second.allocation;
   const uint64_t past = before ? address - (before->base + before->bytes) : UINT64_MAX;
   const uint64_t ahead = behind ? behind->base - address : UINT64_MAX;
   constexpr uint64_t far = 1 << 20;  // then its neighbours say nothing
-  if (past > far && ahead > far) return fmt::format("{:#x} is nowhere near an allocation of the device", address);
-  if (past <= ahead) return fmt::format("{:#x} is {} bytes past the end of {}", address, past, text(*before));
-  return fmt::format("{:#x} is {} bytes before {}", address, ahead, text(*behind));
+  if (past > far && ahead > far) return ladder::formatted("{:#x} is nowhere near an allocation of the device", address);
+  if (past <= ahead) return ladder::formatted("{:#x} is {} bytes past the end of {}", address, past, text(*before));
+  return ladder::formatted("{:#x} is {} bytes before {}", address, ahead, text(*behind));
 }
 
 uint64_t DeviceMemory::variable(const void* module, const std::string& name) const {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "common/harness/error.h"
-#include "common/harness/text.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

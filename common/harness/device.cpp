@@ -12,9 +12,9 @@
 #include "common/harness/error.h"
 #include "common/harness/json.h"
 #include "common/harness/simulator.h"
-#include "common/harness/text.h"
 #include "common/harness/timing/nvml.h"
 #include "common/rung.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

@@ -3,8 +3,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "common/harness/text.h"
 #include "common/rung.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

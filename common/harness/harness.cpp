@@ -12,9 +12,9 @@
 #include "common/harness/plan.h"
 #include "common/harness/run.h"
 #include "common/harness/simulator.h"
-#include "common/harness/text.h"
 #include "common/harness/write_console.h"
 #include "common/harness/write_csv.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
-#include "common/harness/text.h"
 #include "common/harness/timing/measure.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "common/harness/error.h"
-#include "common/harness/text.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "common/harness/text.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

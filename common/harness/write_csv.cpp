@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "common/harness/error.h"
-#include "common/harness/text.h"
 #include "common/harness/timing/nvml.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

@@ -3,7 +3,7 @@
 // Nothing is guaranteed about a copy between its issue and the wait that completes it. The executor takes the worst case: the
 // copy happens at that wait and reads its source then. Until then every access to the words that it will write is reported.
 // Each lane has its own groups. A copy that no lane waits for never lands.
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <bit>
@@ -28,7 +28,7 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       if (size[l] > op.bytes)
-        report(warp, l, op, fmt::format("a copy of {} bytes with a source of {}", op.bytes, size[l]),
+        report(warp, l, op, ladder::formatted("a copy of {} bytes with a source of {}", op.bytes, size[l]),
                Fault::launch_failure);
       copy.valid[l] = uint8_t(size[l]);
     }

@@ -1,7 +1,7 @@
 // Bulk copies: what is checked when one is issued, and how it lands.
 #include "sim/executor/bulk_copy.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <bit>
@@ -51,7 +51,7 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
       for (size_t d = 0; d < op.elements.size(); ++d) copy.corner[d] = int32_t(word(warp, op.elements[d].offset, l));
       if (op.elements.size() != copy.map.rank)
         report(warp, l, op,
-               fmt::format("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
+               ladder::formatted("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
                Fault::launch_failure);
       copy.bytes = copy.map.box_bytes();
     } else {
@@ -73,7 +73,8 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     for (uint32_t rank = 0; rank < 16; ++rank) {
       if (!(ranks >> rank & 1)) continue;
       if (rank >= launch_.cluster.count())
-        report(warp, l, op, fmt::format("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
+        report(warp, l, op,
+               ladder::formatted("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
                Fault::illegal_address);
       BulkCopy one = copy;
       one.to.block = one.mbarrier.block = &cluster_.block(rank);
@@ -84,14 +85,14 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
 
 TensorMap Block::tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) const {
   if (address % 64)
-    report(warp, lane, op, fmt::format("misaligned tensor map at {:#x}: it needs a multiple of 64", address),
+    report(warp, lane, op, ladder::formatted("misaligned tensor map at {:#x}: it needs a multiple of 64", address),
            Fault::misaligned);
   const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
   const bool is_param = address >= param && address + 128 <= param + launch_.params.size();
   TensorMap map;
   if (is_param || memory_.contains(address, 128)) std::memcpy(&map, reinterpret_cast<void*>(address), sizeof map);
   if (map.magic != TensorMap::valid)
-    report(warp, lane, op, fmt::format("no tensor map at {:#x}", address), Fault::illegal_address);
+    report(warp, lane, op, ladder::formatted("no tensor map at {:#x}", address), Fault::illegal_address);
   if (std::any_of(map.step.begin(), map.step.begin() + map.rank, [](uint8_t step) { return step != 1; }))
     report(warp, lane, op, "a tensor map with element strides other than 1 is not supported", Fault::unsupported);
   return map;
@@ -104,28 +105,28 @@ void Block::issue(BulkCopy copy) {
   const bool tensor = copy.map.rank;
   const auto fail = [&](const std::string& what, Fault fault) { report(warp, copy.lane, op, what, fault); };
   if (!tensor && (copy.bytes == 0 || copy.bytes % 16))
-    fail(fmt::format("a bulk copy of {} bytes: only multiples of 16 can be", copy.bytes), Fault::misaligned);
+    fail(ladder::formatted("a bulk copy of {} bytes: only multiples of 16 can be", copy.bytes), Fault::misaligned);
   if (tensor && copy.corner[0] * int(copy.map.element_bytes) % 16)  // an H200 calls it an illegal instruction
-    fail(fmt::format("a box that begins at element {} of its row, byte {}: only multiples of 16 bytes can be",
-                     copy.corner[0], copy.corner[0] * int(copy.map.element_bytes)),
+    fail(ladder::formatted("a box that begins at element {} of its row, byte {}: only multiples of 16 bytes can be",
+                           copy.corner[0], copy.corner[0] * int(copy.map.element_bytes)),
          Fault::illegal_instruction);
   for (const BulkCopy::End& end : {copy.from, copy.to}) {
     const uint64_t align = !tensor ? 16 : end.block ? 128 : 1;
     if (end.address % align)
-      fail(fmt::format("misaligned address {:#x}: this bulk copy needs a multiple of {}", end.address, align),
+      fail(ladder::formatted("misaligned address {:#x}: this bulk copy needs a multiple of {}", end.address, align),
            Fault::misaligned);
     if (!end.block) {
       if (!tensor && !memory_.contains(end.address, copy.bytes))
-        fail(fmt::format("a bulk copy of {} bytes outside of every allocation: {}", copy.bytes,
-                         memory_.describe(end.address)),
+        fail(ladder::formatted("a bulk copy of {} bytes outside of every allocation: {}", copy.bytes,
+                               memory_.describe(end.address)),
              Fault::illegal_address);
       continue;
     }
     check_reachable(warp, copy.lane, op, *end.block);
     SharedMemory& shared = end.block->shared_;
     if (end.address >= shared.size() || copy.shared_bytes() > shared.size() - end.address)
-      fail(fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.shared_bytes(),
-                       end.address, shared.size()),
+      fail(ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory",
+                             copy.shared_bytes(), end.address, shared.size()),
            Fault::illegal_address);
   }
   for (uint32_t w = 0; copy.from.block && w < copy.bytes / 4; ++w) {
@@ -143,9 +144,10 @@ void Block::issue(BulkCopy copy) {
   if (copy.mbarrier.block) {
     const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
     if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at))
-      fail(fmt::format("the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
-                       "fence.proxy.async after its initialisation",
-                       copy.mbarrier.address),
+      fail(ladder::formatted(
+               "the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
+               "fence.proxy.async after its initialisation",
+               copy.mbarrier.address),
            Fault::launch_failure);
   }
   cluster_.pending_.push_back(std::move(copy));
@@ -153,9 +155,9 @@ void Block::issue(BulkCopy copy) {
 
 void Block::report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const {
   report(warp, lane, op,
-         fmt::format("the asynchronous proxy reads shared memory at {:#x}, which the generic proxy wrote: no "
-                     "fence.proxy.async between",
-                     4 * word),
+         ladder::formatted("the asynchronous proxy reads shared memory at {:#x}, which the generic proxy wrote: no "
+                           "fence.proxy.async between",
+                           4 * word),
          Fault::launch_failure);
 }
 
@@ -180,10 +182,10 @@ void Block::count_bulk(const BulkCopy& copy) {
 
 void Block::check_tensor_row(const BulkCopy& copy, const TensorRow& row) const {
   if (!memory_.contains(row.address, row.bytes))
-    report(
-        *copy.warp, copy.lane, *copy.op,
-        fmt::format("the tensor map's tensor reaches outside of every allocation: {}", memory_.describe(row.address)),
-        Fault::illegal_address);
+    report(*copy.warp, copy.lane, *copy.op,
+           ladder::formatted("the tensor map's tensor reaches outside of every allocation: {}",
+                             memory_.describe(row.address)),
+           Fault::illegal_address);
 }
 
 /// Takes the bytes from the source, in the order of shared memory, without the swizzle.

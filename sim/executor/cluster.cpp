@@ -1,7 +1,7 @@
 // Whose turn it is among the warps of a cluster, the cluster's barrier, and deadlock.
 #include "sim/executor/cluster.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 namespace sim {
 namespace {
@@ -168,9 +168,9 @@ std::string Cluster::name_of(uint32_t actor, const Block& block) const {
   const uint32_t warps = blocks() * warps_per_block();
   const bool copy = actor >= warps;
   const Block& owner = *blocks_[copy ? actor - warps : actor / warps_per_block()];
-  std::string name = copy ? "a bulk copy" : fmt::format("warp {}", actor % warps_per_block());
+  std::string name = copy ? "a bulk copy" : ladder::formatted("warp {}", actor % warps_per_block());
   const Extent at = owner.index();
-  if (&owner != &block) name += fmt::format("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
+  if (&owner != &block) name += ladder::formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
   return name;
 }
 
@@ -179,7 +179,7 @@ void Cluster::livelock(const Warp& warp) {
       "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks "
       "that "
       "wait for one another need a cooperative launch)";
-  for (const Warp* const w : warps_) text += fmt::format("\n  warp {} {}", w->index, w->block->waits_for(*w));
+  for (const Warp* const w : warps_) text += ladder::formatted("\n  warp {} {}", w->index, w->block->waits_for(*w));
   int lane = 0;
   while (!(warp.live >> lane & 1)) ++lane;
   warp.block->report(warp, lane, program.ops[warp.pc[lane]], text, Fault::launch_failure);
@@ -193,9 +193,9 @@ void Cluster::deadlock() {
     text += "\n  ";
     if (blocks() > 1) {
       const Extent at = warp->block->index();
-      text += fmt::format("block ({}, {}, {}), ", at.x, at.y, at.z);
+      text += ladder::formatted("block ({}, {}, {}), ", at.x, at.y, at.z);
     }
-    text += fmt::format("warp {} {}", warp->index, warp->block->waits_for(*warp));
+    text += ladder::formatted("warp {} {}", warp->index, warp->block->waits_for(*warp));
   }
   int lane = 0;
   while (!(one->live >> lane & 1)) ++lane;

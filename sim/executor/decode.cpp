@@ -47,8 +47,8 @@ Program Decoder::run() {
 
 void Decoder::fail(const std::string& what) const {
   const std::string source = module_.source_of(*function_, *instruction_);
-  throw Error(fmt::format("kernel {}: {}: {}\n  PTX line {}{}", kernel_.name, what, instruction_->text,
-                          instruction_->line, source.empty() ? "" : ", source " + source),
+  throw Error(ladder::formatted("kernel {}: {}: {}\n  PTX line {}{}", kernel_.name, what, instruction_->text,
+                                instruction_->line, source.empty() ? "" : ", source " + source),
               Fault::unsupported);
 }
 
@@ -78,7 +78,8 @@ void Decoder::check_recursion() {
   std::map<const ptx::Function*, int> state;  // 1: on the way down, 2: done
   const auto visit = [&](const auto& self, const ptx::Function* f) -> void {
     if (state[f] == 2) return;
-    if (state[f] == 1) throw Error(fmt::format("kernel {}: recursion (of {}) is not supported", kernel_.name, f->name));
+    if (state[f] == 1)
+      throw Error(ladder::formatted("kernel {}: recursion (of {}) is not supported", kernel_.name, f->name));
     state[f] = 1;
     for (const ptx::Function* g : calls_[f]) self(self, g);
     state[f] = 2;
@@ -207,7 +208,8 @@ uint32_t Decoder::special(const Operand& operand, uint8_t bytes) {
                                                   {S::is_explicit_cluster, Preset::is_explicit_cluster}};
   if (operand.special == S::warp_size) return constant(warp_size, bytes);
   const auto found = known.find(operand.special);
-  if (found == known.end()) fail(fmt::format("special register %{} is not supported", ptx::name_of(operand.special)));
+  if (found == known.end())
+    fail(ladder::formatted("special register %{} is not supported", ptx::name_of(operand.special)));
   return preset(found->second, bytes);
 }
 
@@ -216,7 +218,7 @@ uint32_t Decoder::read(const Operand& operand, uint8_t& bytes) {
     case Operand::Kind::reg:
       if (operand.negated) fail("a negated predicate is not supported here");
       if (bytes && reg_bytes(operand.index) != bytes)
-        fail(fmt::format("register {} has the wrong width", function_->registers[operand.index].name));
+        fail(ladder::formatted("register {} has the wrong width", function_->registers[operand.index].name));
       bytes = reg_bytes(operand.index);
       return reg(operand.index);
     case Operand::Kind::special:
@@ -249,7 +251,7 @@ uint32_t Decoder::write(const Operand& operand, uint8_t bytes) {
   if (operand.kind == Operand::Kind::sink) return allocate(bytes);
   if (operand.kind != Operand::Kind::reg) fail("a result that is no register");
   if (reg_bytes(operand.index) != bytes)
-    fail(fmt::format("register {} has the wrong width", function_->registers[operand.index].name));
+    fail(ladder::formatted("register {} has the wrong width", function_->registers[operand.index].name));
   return reg(operand.index);
 }
 
@@ -289,7 +291,8 @@ uint32_t Decoder::source() {
 
 void Decoder::only(std::initializer_list<std::string_view> allowed) const {
   for (const std::string_view m : instruction_->modifiers)
-    if (std::find(allowed.begin(), allowed.end(), m) == allowed.end()) fail(fmt::format("unknown modifier .{}", m));
+    if (std::find(allowed.begin(), allowed.end(), m) == allowed.end())
+      fail(ladder::formatted("unknown modifier .{}", m));
 }
 
 Op Decoder::decode_one() {
@@ -298,7 +301,7 @@ Op Decoder::decode_one() {
   op.ptx_line = in.line;
   op.source = source();
   op.text = in.mnemonic;
-  for (const std::string_view m : in.modifiers) op.text += fmt::format(".{}", m);
+  for (const std::string_view m : in.modifiers) op.text += ladder::formatted(".{}", m);
   if (in.guard.reg != ptx::Guard::always) {
     op.guard = reg(in.guard.reg);
     op.guard_negated = in.guard.negated;
@@ -357,11 +360,11 @@ Op Decoder::lanes(Op& op) {
       op.o.flags = found->second;
       name = std::string(in.mnemonic);
       for (size_t i = 0; i < in.modifiers.size(); ++i)
-        if (i != 1) name += fmt::format(".{}", in.modifiers[i]);
+        if (i != 1) name += ladder::formatted(".{}", in.modifiers[i]);
     }
   }
   const LaneInstruction* known = find_lane_instruction(name);
-  if (!known) fail(fmt::format("unknown instruction {}", op.text));
+  if (!known) fail(ladder::formatted("unknown instruction {}", op.text));
   op.kind = Kind::lanes;
   op.function = known->function;
   op.counted = known->counted;
@@ -489,7 +492,7 @@ void Decoder::element_type(Op& op, std::string_view type) {
       {"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2},   {"u16", 2},    {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4},
       {"u32", 4}, {"s32", 4}, {"f32", 4}, {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8},  {"f64", 8}};
   const auto found = sizes.find(type);
-  if (found == sizes.end()) fail(fmt::format("unknown type .{}", type));
+  if (found == sizes.end()) fail(ladder::formatted("unknown type .{}", type));
   op.bytes = found->second;
   op.is_signed = type[0] == 's';
 }
@@ -750,7 +753,7 @@ Op Decoder::warp(Op& op) {
       {"redux.sync.xor.b32", {.kind = Kind::redux, .reduction = Reduction::xor_}},
       {"activemask.b32", {.kind = Kind::active_mask}}};
   const auto found = all.find(op.text);
-  if (found == all.end()) fail(fmt::format("unknown instruction {}", op.text));
+  if (found == all.end()) fail(ladder::formatted("unknown instruction {}", op.text));
   const Known& known = found->second;
   op.kind = known.kind;
   op.bytes = known.bytes;

@@ -228,12 +228,12 @@ void Decoder::wgmma(Op& op) {
   static const std::map<std::string_view, NumberType> types = {
       {"f16", NumberType::f16}, {"bf16", NumberType::bf16}, {"tf32", NumberType::f32}};
   const auto type = types.find(m[5]);
-  if (type == types.end()) fail(fmt::format("operands of .{} are not supported", m[5]));
+  if (type == types.end()) fail(ladder::formatted("operands of .{} are not supported", m[5]));
   if (m[4] != "f32" && !(m[4] == "f16" && m[5] == "f16")) fail("unknown instruction");
   const uint32_t k = type->second == NumberType::f32 ? 8 : 16;
   uint32_t n = 0;
   for (uint32_t i = 8; i <= 256; i += 8)
-    if (m[3] == fmt::format("m64n{}k{}", i, k)) n = i;
+    if (m[3] == ladder::formatted("m64n{}k{}", i, k)) n = i;
   if (!n) fail("unknown shape");
   op.kind = Kind::wgmma_multiply;
   op.counted = Class::tensor;

@@ -2,7 +2,7 @@
 // instructions; a family of instructions that is large or special has a file of its own, decode_*.cpp.
 #pragma once
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -1,6 +1,6 @@
 #include "sim/executor/executor.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <atomic>
 #include <exception>
@@ -51,20 +51,20 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
          Counters& counters) {
   const uint64_t blocks = launch.grid.count(), threads = launch.block.count();
   if (blocks == 0 || threads == 0 || threads > 1024)
-    throw Error(fmt::format("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
+    throw Error(ladder::formatted("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
                 Fault::launch_failure);
   if (launch.params.size() < program.param_bytes)
-    throw Error(fmt::format("kernel {}: {} bytes of parameters, but it takes {}", program.kernel, launch.params.size(),
-                            program.param_bytes),
+    throw Error(ladder::formatted("kernel {}: {} bytes of parameters, but it takes {}", program.kernel,
+                                  launch.params.size(), program.param_bytes),
                 Fault::launch_failure);
 
   const Extent &grid = launch.grid, &cluster = launch.cluster;
   if (cluster.count() == 0 || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
-    throw Error(fmt::format("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel, grid.x,
-                            grid.y, grid.z, cluster.x, cluster.y, cluster.z),
+    throw Error(ladder::formatted("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel,
+                                  grid.x, grid.y, grid.z, cluster.x, cluster.y, cluster.z),
                 Fault::launch_failure);
   if (launch.cooperative && cluster.count() > 1)
-    throw Error(fmt::format("kernel {}: a cooperative launch in clusters is not supported", program.kernel));
+    throw Error(ladder::formatted("kernel {}: a cooperative launch in clusters is not supported", program.kernel));
 
   const uint64_t units = launch.cooperative ? 1 : blocks / cluster.count();
   std::atomic<uint64_t> next = 0;

@@ -1,6 +1,6 @@
 // Matrices between memory and registers: wmma.load and wmma.store (PTX ISA 9.7.14.4), ldmatrix, stmatrix and movmatrix
 // (9.7.14.5).
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <bit>
 #include <cstring>
@@ -29,8 +29,8 @@ Matrix transposed(const Matrix& m) {
 void Block::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   if (mask != all_lanes)
     report(warp, std::countr_zero(~mask), op,
-           fmt::format("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
-                       warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
+           ladder::formatted("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
+                             warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
            Fault::launch_failure);
   switch (op.kind) {
     case Kind::matrix_multiply:
@@ -59,7 +59,7 @@ Block::Addresses Block::shared_addresses(const Warp& warp, const Op& op, Mask ma
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     if (!in_shared_window(address[l]) || &owner_of(warp, l, op, address[l]) != this)
-      report(warp, l, op, fmt::format("{:#x} is no address of the block's shared memory", address[l]),
+      report(warp, l, op, ladder::formatted("{:#x} is no address of the block's shared memory", address[l]),
              Fault::illegal_address);
     address[l] = shared_offset(address[l] - shared_window);
   }
@@ -105,7 +105,7 @@ void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
   const uint64_t step = uint64_t{stride[0]} * f.element_bytes;
   check_aligned(warp, op, 1, base, alignment);
   if (const uint64_t unit = std::min(16, f.line_bytes); step % unit)
-    report(warp, 0, op, fmt::format("a stride of {} bytes: it must be a multiple of {}", step, unit),
+    report(warp, 0, op, ladder::formatted("a stride of {} bytes: it must be a multiple of {}", step, unit),
            Fault::misaligned);
 
   const bool is_load = op.kind == Kind::fragment_load;

@@ -1,5 +1,5 @@
 // Loads, stores and atomics of a warp: each address is checked, the cost is counted, the data moves.
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <bit>
@@ -76,8 +76,8 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
         if (!(mask >> l & 1)) continue;
         if (address[l] + bytes > program_.frame_bytes || address[l] + bytes < address[l])
           report(warp, l, op,
-                 fmt::format("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
-                             program_.frame_bytes),
+                 ladder::formatted("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
+                                   program_.frame_bytes),
                  Fault::illegal_address);
         at[l] = warp.frames + size_t(l) * program_.frame_bytes + address[l];
       }
@@ -118,7 +118,8 @@ void Block::check_aligned(const Warp& warp, const Op& op, Mask mask, const Addre
   for (int l = 0; l < warp_size; ++l)
     if ((mask >> l & 1) && (address[l] & (bytes - 1)))
       report(warp, l, op,
-             fmt::format("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes),
+             ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes,
+                               bytes),
              Fault::misaligned);
 }
 
@@ -156,12 +157,12 @@ void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
       const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
       if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
       report(warp, l, op,
-             fmt::format("{} of {} bytes outside of every allocation: {}",
-                         op.kind == Kind::async_copy ? "a copy"
-                         : is_read(op.kind)          ? "a load"
-                         : is_write(op.kind)         ? "a store"
-                                                     : "an atomic operation",
-                         bytes, memory_.describe(address[l])),
+             ladder::formatted("{} of {} bytes outside of every allocation: {}",
+                               op.kind == Kind::async_copy ? "a copy"
+                               : is_read(op.kind)          ? "a load"
+                               : is_write(op.kind)         ? "a store"
+                                                           : "an atomic operation",
+                               bytes, memory_.describe(address[l])),
              Fault::illegal_address);
     }
   }
@@ -198,7 +199,7 @@ Block& Block::owner_of(const Warp& warp, int lane, const Op& op, uint64_t addres
   const uint64_t rank = (in_shared_window(address) ? address - shared_window : address) >> cluster_rank_shift;
   if (rank == 0 || rank == rank_ + 1) return *this;
   if (rank > launch_.cluster.count())
-    report(warp, lane, op, fmt::format("{:#x} is no address of the cluster's shared memory", address),
+    report(warp, lane, op, ladder::formatted("{:#x} is no address of the cluster's shared memory", address),
            Fault::illegal_address);
   return cluster_.block(uint32_t(rank - 1));
 }
@@ -209,17 +210,18 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
   if (&owner == this) return;
   const Extent& other = owner.block_index_;
   if (owner.ended())
-    report(
-        warp, lane, op,
-        fmt::format("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
-        Fault::illegal_address);
+    report(warp, lane, op,
+           ladder::formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y,
+                             other.z),
+           Fault::illegal_address);
   bool started = false;
   for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
   if (!started)
     report(warp, lane, op,
-           fmt::format("an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "
-                       "barrier before it",
-                       other.x, other.y, other.z),
+           ladder::formatted(
+               "an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "
+               "barrier before it",
+               other.x, other.y, other.z),
            Fault::illegal_address);
 }
 
@@ -233,8 +235,8 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
     for (int l = 0; l < warp_size; ++l)
       if ((mask >> l & 1) && (address[l] >= shared.size() || bytes > shared.size() - address[l]))
         report(warp, l, op,
-               fmt::format("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes, address[l],
-                           shared.size()),
+               ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes,
+                                 address[l], shared.size()),
                Fault::illegal_address);
   }
 
@@ -316,24 +318,24 @@ void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t wor
   const std::string other =
       verdict.found == Found::uninitialised
           ? ""
-          : fmt::format("{} at {}", cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op]));
+          : ladder::formatted("{} at {}", cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op]));
   const auto message = [&] {
     switch (verdict.found) {
       case Found::uninitialised:
-        return fmt::format("a read of shared memory at {:#x}, which nobody in this block has written", address);
+        return ladder::formatted("a read of shared memory at {:#x}, which nobody in this block has written", address);
       case Found::write_under_way:
-        return fmt::format(
+        return ladder::formatted(
             "a {} of shared memory at {:#x} while the asynchronous copy into it, of {}, is still under way: "
             "nobody has waited for it",
             access, address, other);
       case Found::read_under_way:
-        return fmt::format(
+        return ladder::formatted(
             "a {} of shared memory at {:#x} while an asynchronous operation still reads it, that of {}: "
             "nobody has waited for it",
             access, address, other);
       default:
-        return fmt::format("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}", address,
-                           access, verdict.found == Found::race_with_write ? "write" : "read", other);
+        return ladder::formatted("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}",
+                                 address, access, verdict.found == Found::race_with_write ? "write" : "read", other);
     }
   };
   report(warp, lane, op, message(), Fault::launch_failure);

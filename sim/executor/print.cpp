@@ -1,6 +1,6 @@
 #include "sim/executor/print.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <bit>
 #include <cstdio>
@@ -99,7 +99,7 @@ std::string Block::text_at(const Warp& warp, int lane, const Op& op, uint64_t ad
   for (;; ++address) {
     const std::byte* const at = readable(warp, lane, address, 1);
     if (!at)
-      report(warp, lane, op, fmt::format("a string outside of every allocation: {}", memory_.describe(address)),
+      report(warp, lane, op, ladder::formatted("a string outside of every allocation: {}", memory_.describe(address)),
              Fault::illegal_address);
     if (*at == std::byte{0}) return text;
     text += static_cast<char>(*at);

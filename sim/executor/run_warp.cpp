@@ -1,6 +1,6 @@
 // How a warp runs from one point of synchronisation to the next: its lanes in lockstep, the ones furthest behind first,
 // so that they meet again after a branch.
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <bit>
@@ -30,7 +30,7 @@ std::string lanes_of(Mask mask) {
     if (!(mask >> l & 1)) continue;
     int last = l;
     while (last + 1 < warp_size && (mask >> (last + 1) & 1)) ++last;
-    text += last > l ? fmt::format(" {}-{}", l, last) : fmt::format(" {}", l);
+    text += last > l ? ladder::formatted(" {}-{}", l, last) : ladder::formatted(" {}", l);
     l = last;
   }
   return text;
@@ -401,7 +401,7 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       if (!(members[l] >> l & 1))
-        report(warp, l, op, fmt::format("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
+        report(warp, l, op, ladder::formatted("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
                Fault::launch_failure);
     }
     Mask same = 0;
@@ -467,13 +467,13 @@ void Block::release_parked(Warp& warp) {
   for (Mask rest = parked; rest;) {
     const Mask group = parked_with(warp, rest, first(rest));
     const Op& there = program_.ops[warp.pc[first(rest)]];
-    others += fmt::format("\n  {} wait at {} ({})", lanes_of(group), there.text, where(there));
+    others += ladder::formatted("\n  {} wait at {} ({})", lanes_of(group), there.text, where(there));
     rest &= ~group;
   }
   report(warp, lane, op,
-         fmt::format("divergent {}: it needs lanes that wait elsewhere, or "
-                     "that are not coming{}",
-                     op.text, others),
+         ladder::formatted("divergent {}: it needs lanes that wait elsewhere, or "
+                           "that are not coming{}",
+                           op.text, others),
          Fault::launch_failure);
 }
 

@@ -1,5 +1,5 @@
 // What the lanes of a warp exchange: shfl, vote, elect, match and redux (PTX ISA 9.7.9.6 and 9.7.13).
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <bit>
@@ -103,7 +103,7 @@ void Block::shuffle(Warp& warp, const Op& op, Mask mask) {
     else
       j = l;
     if (!(mask >> j & 1))
-      report(warp, l, op, fmt::format("{} reads from lane {}, which does not take part", op.text, j),
+      report(warp, l, op, ladder::formatted("{} reads from lane {}, which does not take part", op.text, j),
              Fault::launch_failure);
     result[l] = a[j];
   }

@@ -1,7 +1,7 @@
 // wgmma and setmaxnreg.
 #include "sim/executor/wgmma.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <bit>
@@ -112,7 +112,7 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
       for_each_unit(d, k_contiguous, extent, bytes_of(op.type), [&](uint32_t, uint32_t, uint32_t address) {
         if (address + 16 > shared_.size())
           report(warp, lane, op,
-                 fmt::format(
+                 ladder::formatted(
                      "the matrix descriptor {:#018x} reaches {:#x}, outside of the block's {} bytes of shared memory",
                      bits, address, shared_.size()),
                  Fault::illegal_address);
@@ -274,7 +274,7 @@ bool Block::set_registers(Warp& warp, const Op& op) {
         Fault::launch_failure);
   if (op.kind == Kind::give_registers ? wanted > warp.registers_held : wanted < warp.registers_held)
     report(warp, lane, op,
-           fmt::format("setmaxnreg to {} registers, but the warp has {} per thread", wanted, warp.registers_held),
+           ladder::formatted("setmaxnreg to {} registers, but the warp has {} per thread", wanted, warp.registers_held),
            Fault::launch_failure);
   if (op.kind == Kind::take_registers) {
     const uint32_t missing = wanted - warp.registers_held;

@@ -1,6 +1,6 @@
 #include "sim/shim/counts.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -57,24 +57,24 @@ constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16", "flop
 
 void write_row(FILE* file, const std::string& kernel, uint64_t launches, const std::string& source, uint32_t line,
                const Counts& counts) {
-  fmt::print(file, "{},{},{},{},{}", kernel, launches, source, line, counts.warp_instructions());
-  for (const uint64_t count : counts.instructions) fmt::print(file, ",{}", count);
-  for (const uint64_t count : counts.flops) fmt::print(file, ",{}", count);
-  for (const Column& column : columns) fmt::print(file, ",{}", counts.*column.count);
-  fmt::print(file, "\n");
+  ladder::print(file, "{},{},{},{},{}", kernel, launches, source, line, counts.warp_instructions());
+  for (const uint64_t count : counts.instructions) ladder::print(file, ",{}", count);
+  for (const uint64_t count : counts.flops) ladder::print(file, ",{}", count);
+  for (const Column& column : columns) ladder::print(file, ",{}", counts.*column.count);
+  ladder::print(file, "\n");
 }
 
 void write() {
   FILE* const file = std::fopen(path(), "w");
   if (!file) {
-    fmt::print(stderr, "simulator: GEMM_LADDER_SIM_COUNTS: cannot write '{}'\n", path());
+    ladder::print(stderr, "simulator: GEMM_LADDER_SIM_COUNTS: cannot write '{}'\n", path());
     return;
   }
-  fmt::print(file, "kernel,launches,file,line,warp_instructions");
-  for (int i = 0; i < classes; ++i) fmt::print(file, ",{}_instructions", name(static_cast<Class>(i)));
-  for (const char* unit : flops) fmt::print(file, ",{}", unit);
-  for (const Column& column : columns) fmt::print(file, ",{}", column.name);
-  fmt::print(file, "\n");
+  ladder::print(file, "kernel,launches,file,line,warp_instructions");
+  for (int i = 0; i < classes; ++i) ladder::print(file, ",{}_instructions", name(static_cast<Class>(i)));
+  for (const char* unit : flops) ladder::print(file, ",{}", unit);
+  for (const Column& column : columns) ladder::print(file, ",{}", column.name);
+  ladder::print(file, "\n");
   for (const auto& [kernel, counters] : gathered()) {
     write_row(file, kernel, counters.launches, "", 0, counters.total);
     for (const auto& [where, counts] : counters.lines)

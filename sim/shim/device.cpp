@@ -1,7 +1,7 @@
 // cudaGetDeviceProperties, cudaDeviceGetAttribute and the rest of device management, from one table.
 #include "sim/shim/device.h"
 
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -122,7 +122,8 @@ const Gpu* gpu_from_environment() {
   const char* const key = std::getenv("GEMM_LADDER_SIM_GPU");
   if (!key || !*key) return &gpus().front();
   const Gpu* const gpu = find_gpu(key);
-  if (!gpu) fmt::print(stderr, "simulator: GEMM_LADDER_SIM_GPU={}: there is no such GPU, only {}\n", key, gpu_names());
+  if (!gpu)
+    ladder::print(stderr, "simulator: GEMM_LADDER_SIM_GPU={}: there is no such GPU, only {}\n", key, gpu_names());
   return gpu;
 }
 
@@ -159,7 +160,8 @@ CUDA_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute
         return;
       }
     require(attribute > 0 && attribute < cudaDevAttrMax);
-    sim::not_supported(fmt::format("cudaDeviceGetAttribute of attribute {}", static_cast<int>(attribute)).c_str());
+    sim::not_supported(
+        ladder::formatted("cudaDeviceGetAttribute of attribute {}", static_cast<int>(attribute)).c_str());
   });
 }
 

@@ -1,6 +1,6 @@
 // The few functions of the driver that programs of this project ask the runtime for by name: cuTensorMapEncodeTiled.
 #include <cuda.h>
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <cstring>
 #include <string_view>
@@ -38,7 +38,7 @@ std::pair<uint8_t, NumberType> element_of(CUtensorMapDataType type) {
 }
 
 CUresult unsupported(const char* what) {
-  fmt::print(stderr, "simulator: cuTensorMapEncodeTiled with {} is not supported\n", what);
+  ladder::print(stderr, "simulator: cuTensorMapEncodeTiled with {} is not supported\n", what);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -47,11 +47,11 @@ CUresult encode_tiled(CUtensorMap* result, CUtensorMapDataType type, cuuint32_t 
                       const cuuint32_t* element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) noexcept {
   const auto invalid = [](std::string_view what) {  // the driver says no more than its code
-    fmt::print(stderr, "simulator: cuTensorMapEncodeTiled: {}\n", what);
+    ladder::print(stderr, "simulator: cuTensorMapEncodeTiled: {}\n", what);
     return CUDA_ERROR_INVALID_VALUE;
   };
   if (!result || !size || !strides || !box || !element_strides) return invalid("a null pointer");
-  if (rank < 1 || rank > 5) return invalid(fmt::format("rank {}: 1 to 5 can be", rank));
+  if (rank < 1 || rank > 5) return invalid(ladder::formatted("rank {}: 1 to 5 can be", rank));
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return unsupported("interleaved channels");
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) return unsupported("NaNs outside of the tensor");
   TensorMap map;
@@ -100,7 +100,7 @@ CUDA_API cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void**
     *function = known ? reinterpret_cast<void*>(&encode_tiled) : nullptr;
     if (result) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     if (known) return;
-    fmt::print(stderr, "simulator: the driver's {} is not there\n", symbol);
+    ladder::print(stderr, "simulator: the driver's {} is not there\n", symbol);
     require(result, cudaErrorSymbolNotFound);
   });
 }

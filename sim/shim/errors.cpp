@@ -1,5 +1,5 @@
 // Error codes, their names and strings, and which of them stick.
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -66,12 +66,12 @@ cudaError_t status_of(Fault fault) {
 cudaError_t kernel_fault(const Error& error) {
   std::fflush(stdout);
   last_report = error.what();
-  fmt::print(stderr, "simulator: {}\n", last_report);
+  ladder::print(stderr, "simulator: {}\n", last_report);
   return runtime().sticky = status_of(error.fault);
 }
 
 void not_supported(const char* what) {
-  fmt::print(stderr, "simulator: not supported: {}\n", what);
+  ladder::print(stderr, "simulator: not supported: {}\n", what);
   throw CallFailed{cudaErrorNotSupported};
 }
 

@@ -1,6 +1,6 @@
 // Launches: the configuration of <<<>>>, the checks that the driver makes before a kernel runs, and the run itself. A
 // launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -120,7 +120,7 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
       case cudaLaunchAttributeClusterDimension:  // cluster_of reads it
         break;
       default:
-        not_supported(fmt::format("launch attribute {}", static_cast<int>(attribute.id)).c_str());
+        not_supported(ladder::formatted("launch attribute {}", static_cast<int>(attribute.id)).c_str());
     }
   }
 }

@@ -1,6 +1,6 @@
 // Memory management: allocations, copies, fills and symbols. A copy is done when its call returns, the asynchronous ones
 // too: streams run in order and nothing overlaps.
-#include <fmt/format.h>
+#include "common/text.h"
 
 #include <cstring>
 
@@ -27,7 +27,7 @@ void allocate(Pointer** pointer, size_t bytes, MemoryKind kind) {
 /// Bytes that begin in the GPU's memory must all lie in one allocation.
 void require_inside(const void* pointer, size_t bytes, const char* call) {
   if (memory().contains(address_of(pointer), bytes)) return;
-  fmt::print(stderr, "simulator: {} of {} bytes: {}\n", call, bytes, memory().describe(address_of(pointer)));
+  ladder::print(stderr, "simulator: {} of {} bytes: {}\n", call, bytes, memory().describe(address_of(pointer)));
   throw CallFailed{cudaErrorInvalidValue};
 }
 

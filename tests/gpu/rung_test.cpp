@@ -8,7 +8,7 @@
 #include "common/harness/blas.h"
 #include "common/harness/check/check.h"
 #include "common/harness/cli/options.h"
-#include "common/harness/text.h"
+#include "common/text.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace ladder {

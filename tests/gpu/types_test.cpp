@@ -4,7 +4,7 @@
 #include "common/harness/check/check.h"
 #include "common/harness/check/host_product.h"
 #include "common/harness/cli/options.h"
-#include "common/harness/text.h"
+#include "common/text.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace ladder {

@@ -1,9 +1,9 @@
 // Programs that nvcc built, run on the simulated runtime as a user runs them: LD_LIBRARY_PATH and nothing else.
 // Each compares its results with the CPU's and prints "passed".
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include "common/text.h"
 
 #include <algorithm>
 #include <array>
@@ -180,7 +180,7 @@ class DescribedGpu : public testing::TestWithParam<sim::Gpu> {
 TEST_P(DescribedGpu, IsWhatAProgramIsTold) {
   const sim::Gpu& gpu = GetParam();
   const int ptx = gpu.sm == 90 ? 900 : gpu.sm >= 80 ? 800 : 750;
-  const std::string expected = fmt::format(
+  const std::string expected = ladder::formatted(
       "name {}\nsm {}\nsms {}\nl2 {}\nmemory {}\nclusters {:d}\nPTX {}\nnsmid {}\nshared memory {} of {}\n"
       "blocks of 32 threads {}, of 512 threads {}, of all shared memory 1\npassed\n",
       gpu.name, gpu.sm, gpu.sms, gpu.l2_bytes, gpu.memory_bytes, gpu.has_clusters(), ptx, gpu.sms,
@@ -198,9 +198,9 @@ TEST_P(DescribedGpu, RefusesPtxThatItCannotRun) {
   }
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output,
-              testing::StartsWith(fmt::format("simulator: this program holds no PTX that an sm_{} GPU can "
-                                              "run; it holds that for sm_90a; build it with",
-                                              gpu.sm)));
+              testing::StartsWith(ladder::formatted("simulator: this program holds no PTX that an sm_{} GPU can "
+                                                    "run; it holds that for sm_90a; build it with",
+                                                    gpu.sm)));
   EXPECT_THAT(result.output, testing::HasSubstr("cudaErrorNoKernelImageForDevice"));
 }
 

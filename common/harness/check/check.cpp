@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "common/harness/check/host_product.h"
-#include "common/harness/text.h"
 #include "common/rung.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

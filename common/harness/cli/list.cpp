@@ -5,8 +5,8 @@
 
 #include "common/harness/cli/shape_families.h"
 #include "common/harness/json.h"
-#include "common/harness/text.h"
 #include "common/harness/timing/ceilings.h"
+#include "common/text.h"
 #include "common/types.h"
 
 namespace ladder {

@@ -9,7 +9,7 @@
 
 #include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
-#include "common/harness/text.h"
+#include "common/text.h"
 
 namespace ladder {
 namespace {

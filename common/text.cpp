@@ -1,9 +1,9 @@
 #ifndef FMT_HEADER_ONLY
-#define FMT_HEADER_ONLY  // here, and nowhere else in the harness
+#define FMT_HEADER_ONLY  // here, and nowhere else
 #endif
 #include <fmt/format.h>
 
-#include "common/harness/text.h"
+#include "common/text.h"
 
 namespace ladder {
 
