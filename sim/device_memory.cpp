@@ -1,8 +1,8 @@
 #include "sim/device_memory.h"
 
-#include "common/text.h"
-
 #include <new>
+
+#include "common/text.h"
 
 namespace sim {
 

@@ -3,13 +3,12 @@
 // Nothing is guaranteed about a copy between its issue and the wait that completes it. The executor takes the worst case: the
 // copy happens at that wait and reads its source then. Until then every access to the words that it will write is reported.
 // Each lane has its own groups. A copy that no lane waits for never lands.
-#include "common/text.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <vector>
 
+#include "common/text.h"
 #include "sim/executor/block.h"
 
 namespace sim {

@@ -1,13 +1,12 @@
 // A block's start, its barriers, and what is said of it in reports. How its warps run is in run_warp.cpp.
 #include "sim/executor/block.h"
 
-#include "common/text.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
 
+#include "common/text.h"
 #include "sim/executor/cluster.h"
 
 namespace sim {

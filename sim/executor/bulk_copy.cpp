@@ -1,12 +1,11 @@
 // Bulk copies: what is checked when one is issued, and how it lands.
 #include "sim/executor/bulk_copy.h"
 
-#include "common/text.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "common/text.h"
 #include "sim/executor/cluster.h"
 
 namespace sim {

@@ -2,8 +2,6 @@
 // instructions; a family of instructions that is large or special has a file of its own, decode_*.cpp.
 #pragma once
 
-#include "common/text.h"
-
 #include <algorithm>
 #include <initializer_list>
 #include <map>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/text.h"
 #include "sim/error.h"
 #include "sim/executor/executor.h"
 #include "sim/executor/lanes.h"

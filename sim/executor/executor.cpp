@@ -1,12 +1,11 @@
 #include "sim/executor/executor.h"
 
-#include "common/text.h"
-
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
 
+#include "common/text.h"
 #include "sim/error.h"
 #include "sim/executor/cluster.h"
 

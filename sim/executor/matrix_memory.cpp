@@ -1,10 +1,9 @@
 // Matrices between memory and registers: wmma.load and wmma.store (PTX ISA 9.7.14.4), ldmatrix, stmatrix and movmatrix
 // (9.7.14.5).
-#include "common/text.h"
-
 #include <bit>
 #include <cstring>
 
+#include "common/text.h"
 #include "sim/executor/block.h"
 #include "sim/executor/cluster.h"
 #include "sim/executor/matrix.h"

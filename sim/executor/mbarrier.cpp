@@ -1,10 +1,9 @@
 // Addresses within a cluster, and mbarriers (PTX ISA 9.7.13.15).
 #include "sim/executor/mbarrier.h"
 
-#include "common/text.h"
-
 #include <cstring>
 
+#include "common/text.h"
 #include "sim/executor/cluster.h"
 
 namespace sim {

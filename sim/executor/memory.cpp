@@ -1,10 +1,9 @@
 // Loads, stores and atomics of a warp: each address is checked, the cost is counted, the data moves.
-#include "common/text.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "common/text.h"
 #include "sim/executor/cluster.h"
 #include "sim/executor/rounding.h"
 

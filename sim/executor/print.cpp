@@ -1,12 +1,11 @@
 #include "sim/executor/print.h"
 
-#include "common/text.h"
-
 #include <bit>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "common/text.h"
 #include "sim/executor/block.h"
 
 namespace sim {

@@ -1,12 +1,11 @@
 // How a warp runs from one point of synchronisation to the next: its lanes in lockstep, the ones furthest behind first,
 // so that they meet again after a branch.
-#include "common/text.h"
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstring>
 
+#include "common/text.h"
 #include "sim/executor/block.h"
 #include "sim/executor/cluster.h"
 

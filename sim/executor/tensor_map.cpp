@@ -1,8 +1,8 @@
 #include "sim/executor/tensor_map.h"
 
-#include "common/text.h"
-
 #include <algorithm>
+
+#include "common/text.h"
 
 namespace sim {
 

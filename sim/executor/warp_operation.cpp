@@ -1,9 +1,8 @@
 // What the lanes of a warp exchange: shfl, vote, elect, match and redux (PTX ISA 9.7.9.6 and 9.7.13).
-#include "common/text.h"
-
 #include <algorithm>
 #include <bit>
 
+#include "common/text.h"
 #include "sim/executor/block.h"
 
 namespace sim {

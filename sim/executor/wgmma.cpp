@@ -1,12 +1,11 @@
 // wgmma and setmaxnreg.
 #include "sim/executor/wgmma.h"
 
-#include "common/text.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "common/text.h"
 #include "sim/executor/cluster.h"
 #include "sim/executor/rounding.h"
 #include "sim/executor/tensor_map.h"

@@ -1,13 +1,12 @@
 #include "sim/shim/counts.h"
 
-#include "common/text.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <numeric>
 
+#include "common/text.h"
 #include "sim/launch_counts.h"
 #include "sim/shim/runtime.h"
 

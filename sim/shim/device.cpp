@@ -1,14 +1,13 @@
 // cudaGetDeviceProperties, cudaDeviceGetAttribute and the rest of device management, from one table.
 #include "sim/shim/device.h"
 
-#include "common/text.h"
-
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "common/text.h"
 #include "sim/shim/runtime.h"
 
 namespace sim {

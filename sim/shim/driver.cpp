@@ -1,10 +1,10 @@
 // The few functions of the driver that programs of this project ask the runtime for by name: cuTensorMapEncodeTiled.
 #include <cuda.h>
-#include "common/text.h"
 
 #include <cstring>
 #include <string_view>
 
+#include "common/text.h"
 #include "sim/executor/tensor_map.h"
 #include "sim/shim/runtime.h"
 

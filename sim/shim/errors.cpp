@@ -1,10 +1,9 @@
 // Error codes, their names and strings, and which of them stick.
-#include "common/text.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include "common/text.h"
 #include "sim/launch_counts.h"
 #include "sim/shim/runtime.h"
 

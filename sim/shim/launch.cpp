@@ -1,12 +1,11 @@
 // Launches: the configuration of <<<>>>, the checks that the driver makes before a kernel runs, and the run itself. A
 // launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
-#include "common/text.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "common/text.h"
 #include "sim/executor/executor.h"
 #include "sim/executor/print.h"
 #include "sim/shim/counts.h"

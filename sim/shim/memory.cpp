@@ -1,9 +1,8 @@
 // Memory management: allocations, copies, fills and symbols. A copy is done when its call returns, the asynchronous ones
 // too: streams run in order and nothing overlaps.
-#include "common/text.h"
-
 #include <cstring>
 
+#include "common/text.h"
 #include "sim/shim/modules.h"
 #include "sim/shim/runtime.h"
 

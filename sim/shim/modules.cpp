@@ -1,12 +1,11 @@
 // Registration, as nvcc's start-up code of every translation unit calls it, and loading at the first use.
 #include "sim/shim/modules.h"
 
-#include "common/text.h"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 
+#include "common/text.h"
 #include "sim/fatbin.h"
 #include "sim/ptx/parser.h"
 #include "sim/shim/device.h"

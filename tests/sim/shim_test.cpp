@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include "common/text.h"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "common/text.h"
 #include "sim/gpu.h"
 
 namespace {

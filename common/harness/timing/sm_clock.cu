@@ -5,7 +5,14 @@
 namespace ladder {
 namespace {
 
-/// A block an SM: its clock, which counts from one kernel to the next, and the GPU's time in nanoseconds.
+__global__ void wait(unsigned long long ns) {
+  unsigned long long start, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - start < ns);
+}
+
+/// One block per SM: its clock, which counts from one kernel to the next, and the GPU's time in nanoseconds.
 __global__ void note(ulonglong2* mark) {
   unsigned sm;
   unsigned long long clocks, ns;
@@ -23,6 +30,11 @@ int sm_count() {
 }
 
 }  // namespace
+
+void hold(cudaStream_t stream, unsigned long long ns) {
+  wait<<<1, 1, 0, stream>>>(ns);
+  cuda_check(cudaGetLastError());
+}
 
 SmClock::SmClock(int marks) : sms_(sm_count()), marks_(sizeof(ulonglong2) * marks * sms_) {
   cuda_check(cudaMemset(marks_.as<void>(), 0, marks_.bytes()));

@@ -35,4 +35,7 @@ class SmClock {
   DeviceBuffer marks_;  // [mark][SM]; zero where no block of the mark ran there
 };
 
+/// Holds `stream` for `ns` nanoseconds, in which the host queues what is to be timed.
+void hold(cudaStream_t stream, unsigned long long ns);
+
 }  // namespace ladder

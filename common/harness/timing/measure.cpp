@@ -18,14 +18,6 @@ constexpr double batch_budget_ms = 250.0;  // of launches queued ahead: how long
 constexpr int batch_launches = 240;  // the launch queue holds 1024 commands; a launch, two events and a mark are four
 constexpr double steady_block_ms = 333.0;
 
-/// Holds the stream until the host has queued what is to be timed.
-__global__ void wait_ns(unsigned long long duration) {
-  unsigned long long start, now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  while (now - start < duration);
-}
-
 class Event {
  public:
   Event() { cuda_check(cudaEventCreate(&event_)); }
@@ -60,7 +52,7 @@ class Clock {
   /// Launches `contender` `count` times; the next finish() has an element for it.
   void span(const Contender& contender, int count) {
     if (queued_ == 0) {
-      wait_ns<<<1, 1, 0, stream_>>>(pause_ns_);
+      hold(stream_, pause_ns_);
       sm_clock_.mark(stream_);
     }
     while (starts_.size() <= queued_) {
