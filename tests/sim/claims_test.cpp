@@ -143,7 +143,7 @@ TEST(Chapters, EveryRungDoesTheSameMultiplications) {  // docs/00_map.md: M N K 
   for (const char* rung : {"01_naive", "01b_uncoalesced", "02_smem_tiling", "03_thread_tile_1d", "04_thread_tile_2d",
                            "05_float4", "06_bank_conflict_free", "06b_padded", "07_double_buffer", "08_warp_tiling"}) {
     const uint64_t flops = counted(rung)["flops_fp32"];
-    EXPECT_GE(flops, 2 * n * n * n + n * n) << rung << ": the product, and alpha once an element";
+    EXPECT_GE(flops, 2 * n * n * n + n * n) << rung << ": the product, and alpha once per element";
     EXPECT_LE(flops, 2 * n * n * n + 4 * n * n) << rung << ": little beside them";
   }
 }
@@ -151,7 +151,7 @@ TEST(Chapters, EveryRungDoesTheSameMultiplications) {  // docs/00_map.md: M N K 
 TEST(Chapters, Chapter01) {
   const Counted& c = counted("01_naive");
   const Counted& b = counted("01b_uncoalesced");
-  EXPECT_EQ(c.load_requests(), 2 * fmas) << "two loads an FMA";
+  EXPECT_EQ(c.load_requests(), 2 * fmas) << "two loads per FMA";
   EXPECT_EQ(b.load_requests(), 2 * fmas);
   EXPECT_EQ(c.load_sectors(), (1 + 4) * fmas) << "A: one element for all lanes; B: 32 neighbours";
   EXPECT_EQ(b.load_sectors(), (32 + 1) * fmas) << "A: 32 rows; B: one element for all lanes";

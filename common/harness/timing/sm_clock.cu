@@ -5,7 +5,7 @@
 namespace ladder {
 namespace {
 
-/// A block an SM: its clock, which counts from one kernel to the next, and the GPU's time in nanoseconds.
+/// One block per SM: its clock, which counts from one kernel to the next, and the GPU's time in nanoseconds.
 __global__ void note(ulonglong2* mark) {
   unsigned sm;
   unsigned long long clocks, ns;
