@@ -7,8 +7,8 @@
 //                   the loads in the loop need none; split() and swizzled_column() come from common/layout.h
 // Expect            1.23 times 06, 1.10 of cuBLAS at most: 06 stands still from a tile's barrier until its loads are
 //                   back
-// Limiter now       the register file and issue slots: 64 shared loads and 68 other instructions per 1024 FMAs. All 128
-//                   registers are in use, so fragments are loaded just before the FMAs that need them
+// Limiter now       the register file and issue slots: 64 shared loads and about as many other instructions per 1024
+//                   FMAs. No register is left, so fragments are loaded just before the FMAs that need them
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 07 4096 4096 4096

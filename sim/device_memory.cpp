@@ -8,7 +8,7 @@ namespace sim {
 
 uint64_t DeviceMemory::allocate(size_t bytes, MemoryKind kind, const std::string& name) {
   if (bytes > capacity_ - used_) return 0;
-  // Not touched here: pages that no kernel uses cost nothing.
+  // The bytes are not initialised here, so pages that no kernel uses cost nothing.
   std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes + 2 * guard_bytes + alignment]);
   if (!memory) return 0;
   const uint64_t first = reinterpret_cast<uint64_t>(memory.get()) + guard_bytes;

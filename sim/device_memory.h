@@ -1,8 +1,8 @@
 // Global memory of the simulated GPU, and where shared and local memory lie among generic addresses.
 //
 // A global address is the host address of the same byte, so a kernel's pointer can be dereferenced as it is, once it is
-// known to lie inside an allocation. Every allocation has unused bytes before and behind it: an index that is off by one
-// hits nothing that belongs to the program, and is found.
+// known to lie inside an allocation. There are unused bytes on either side of every allocation. An index that is off by
+// one hits these bytes and no other variable of the program, and is reported.
 //
 // Read-only while a kernel runs (the CUDA calls that change it wait for the kernel), so blocks on several threads may
 // look things up without a lock.
@@ -42,7 +42,7 @@ struct Allocation {
 class DeviceMemory {
  public:
   static constexpr size_t alignment = 256;     ///< what cudaMalloc promises, and more than any access needs
-  static constexpr size_t guard_bytes = 1024;  ///< before and behind each allocation
+  static constexpr size_t guard_bytes = 1024;  ///< on either side of each allocation
 
   explicit DeviceMemory(size_t capacity = SIZE_MAX) : capacity_(capacity) {}
 
@@ -64,7 +64,7 @@ class DeviceMemory {
     return allocation && allocation->contains(address, bytes);
   }
 
-  /// Where `address` lies, for a report: "4 bytes behind the end of the allocation of 400 bytes at 0x…".
+  /// Where `address` lies, for a report: "0x… is 4 bytes past the end of the allocation of 400 bytes at 0x…".
   std::string describe(uint64_t address) const;
 
   /// The variables of a loaded PTX module (`.global` and `.const`), by the module's address and the PTX name.

@@ -8,7 +8,7 @@ from plots.data.units import MISSING, digits, ratio, whole
 from plots.tables.grid import Grid
 
 FILE = "conditions.csv"
-CONDITION = ["shape", "out", "beta"]  # a row each, in the order of the file
+CONDITION = ["shape", "out", "beta"]  # one row for each, in the order of the file
 
 
 def grids(rows: pd.DataFrame, kernels: list[str]) -> list[Grid]:

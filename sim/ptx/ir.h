@@ -1,7 +1,7 @@
 // What the parser makes of a PTX file: modules, functions, variables, registers and instructions, with every name resolved.
 //
-// An instruction keeps its mnemonic and its modifiers as written; what they mean is the executor's affair. Everything else
-// is settled here: registers are numbers that are dense within their function, labels are instruction indices, variables and
+// An instruction keeps its mnemonic and its modifiers as written; the executor gives them their meaning. Everything else
+// is resolved here: registers are numbers that are dense within their function, labels are instruction indices, variables and
 // parameters have sizes and offsets.
 //
 //   Module ── variables   .global, .const, .shared outside functions
@@ -23,7 +23,7 @@
 
 namespace sim::ptx {
 
-/// A text that is no PTX, or PTX that this parser does not know. `what()` names the line and what was expected there.
+/// For a text that is not PTX, or PTX that this parser does not know. `what()` names the line and what was expected there.
 class PtxError : public Error {
  public:
   PtxError(uint32_t line, const std::string& message, Fault fault = Fault::invalid_ptx)
@@ -102,7 +102,7 @@ struct Symbol {
 ///   {%f1, %f2}                vector: elements
 ///   %r1|%p1                   pair: elements[0] and [1], the destination and its predicate
 ///   (param0, param1)          list: elements; only in calls
-///   _                         sink: a result that nobody wants
+///   _                         sink: a result that is discarded
 struct Operand {
   enum class Kind : uint8_t {
     reg,
@@ -190,7 +190,7 @@ struct Variable {
   ///   .param   from the start of the parameters (an entry's: what the launch lays out), the results, or the call's scratch
   ///   .shared  from the start of the block's shared memory; dynamic: Function::shared_bytes of the entry that runs
   ///   .local   from the start of the function's frame
-  ///   .global, .const   from the start of the module's own, should one want all of them in one piece
+  ///   .global, .const   from the start of the module's own variables, if they are allocated in one piece
   uint64_t offset = 0;
 
   std::vector<std::byte> initial;  ///< empty: zeros; else `size` bytes
@@ -210,7 +210,7 @@ struct Function {
   std::string name;
   bool is_entry = false;
   bool is_declaration =
-      false;  ///< no body: defined further down, or one of the system's (vprintf, __assertfail, malloc, free)
+      false;  ///< no body: defined further down, or by the system (vprintf, __assertfail, malloc, free)
   uint32_t line = 0;
 
   std::vector<Variable> parameters;

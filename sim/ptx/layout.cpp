@@ -50,8 +50,8 @@ uint64_t lay_out(std::vector<Variable>& variables) {
   return bytes;
 }
 
-// A device function and its module's own variables are the same code for every entry, so their shared memory lies at the
-// same place in all of them, at the start; an entry that reaches none of it does not have it.
+// All entries run the same code of a device function. So the shared memory of device functions and of the module lies at
+// the same place for every entry: at the start. An entry that reaches none of it does not allocate it.
 void lay_out(Module& module) {
   uint64_t global_bytes = 0, constant_bytes = 0, common_bytes = 0;
   const auto append = [](Variable& variable, uint64_t& bytes) {

@@ -14,7 +14,7 @@
 namespace sim::ptx {
 namespace {
 
-// A text that asks for more is damaged.
+// Limits: a text that asks for more is damaged.
 constexpr uint64_t max_registers = 1 << 20;
 constexpr uint64_t max_variable_bytes = uint64_t{1} << 40;
 constexpr uint64_t max_initial_bytes = uint64_t{1} << 28;
@@ -181,7 +181,7 @@ void Parser::parse_file() {
   const uint32_t number = expect_count("the number of a file");
   if (token_.kind != Token::Kind::string) fail_expected("the path of the file in quotes");
   module_.files[number] = take().text;
-  // Time stamp and size.
+  // The file's time stamp and size.
   for (int i = 0; i < 2 && accept(','); ++i) expect_integer("a number");
 }
 
@@ -250,7 +250,7 @@ void Parser::parse_module_variable(StateSpace space, bool is_extern) {
     module_.variables.push_back(std::move(variable));
     return;
   }
-  // A variable may be declared as extern and defined as well: one place in the list.
+  // A variable may be declared as extern and also defined. It then has one place in the list.
   const Symbol* symbol = std::get_if<Symbol>(&known->second);
   if (!symbol || symbol->kind != Symbol::Kind::module_variable ||
       !(module_.variables[symbol->index].is_extern || variable.is_extern))
@@ -353,7 +353,7 @@ void Parser::parse_body() {
   const uint32_t opened = token_.line;
   expect('{');
   open_scope();
-  // Parameters have the outermost names.
+  // The names of parameters belong to the outermost scope.
   for (uint32_t i = 0; i < function().parameters.size(); ++i)
     if (function().parameters[i].name != "_")
       scopes_.back().names.emplace(function().parameters[i].name, Symbol{Symbol::Kind::parameter, i});
@@ -381,7 +381,7 @@ void Parser::open_scope() {
   scopes_.emplace_back().call_param_bytes = used;
 }
 
-// The labels of this block are known now: uses that wait for one get it, the others go to the enclosing block.
+// All labels of this block are known now. Uses of them are resolved; the other uses go to the enclosing block.
 void Parser::close_scope() {
   Scope scope = std::move(scopes_.back());
   scopes_.pop_back();

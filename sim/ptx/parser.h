@@ -8,7 +8,7 @@
 namespace sim::ptx {
 
 /// Throws PtxError, with the line and what was expected there, on everything that it does not understand. An instruction's
-/// mnemonic and modifiers are not looked up: a module may hold instructions that nobody executes.
+/// mnemonic and modifiers are not looked up: a module may hold instructions that are never executed.
 Module parse(std::string_view text);
 
 }  // namespace sim::ptx

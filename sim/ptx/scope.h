@@ -1,7 +1,7 @@
 // Names within lexical blocks ("Identifiers", "Parameterized Variable Names").
 //
-// Inline assembly puts its own `{ .reg .b32 t; L1: ... }` wherever it stands, so one function holds many registers and
-// labels of the same name, and an inner one hides an outer one.
+// Each statement of inline assembly may have a block `{ .reg .b32 t; L1: ... }` of its own. So one function can hold many
+// registers and labels of the same name. An inner name hides an outer one.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct RegisterRange {
   uint32_t count;
 };
 
-/// A name used before its label was seen. Instructions move while their list grows, so it says where, not which object.
+/// A label that is used before it is defined. It keeps indices, not pointers: instructions move while their list grows.
 struct PendingLabel {
   std::string_view name;
   uint32_t line;

@@ -193,7 +193,7 @@ TEST(Wavefronts, NamesTheWavefrontOfEachLane) {
   for (int lane = 0; lane < 32; ++lane) EXPECT_EQ(served.of_lane[lane], lane / 2);
 }
 
-// 04 reads rB, 8 columns a lane, as two 16-byte loads, and rA two k at a time from rows 8 apart, 16 floats each.
+// 04 reads rB, 8 columns per lane, as two 16-byte loads, and rA two k at a time from rows 8 apart, 16 floats each.
 TEST(Wavefronts, FragmentsOf04) {
   EXPECT_EQ(wavefronts(warp_access(4, [](int lane) { return lane % 16 * 8; })).count, 8);
   EXPECT_EQ(wavefronts(warp_access(2, [](int lane) { return lane / 16 * 8 * 16; })).count, 2);
@@ -267,7 +267,7 @@ TEST(MmaFragments, AreLoadedFromSkewedRowsWithoutConflicts) {
 // 14 to 16: vectors of C are `size` results, 4 in FP32 and 8 of 16 bits (16 deals in fours for its scratch in FP32).
 class PermutedColumn : public testing::TestWithParam<int> {
  protected:
-  static constexpr int WN = 64;                 // columns of C a warp
+  static constexpr int WN = 64;                 // columns of C per warp
   int size() const { return GetParam(); }       // results of a lane side by side
   int quads() const { return 4 * GetParam(); }  // ... of the four lanes of a row
   /// Column of C, from the warp's first, of register `r` of the mma number `j`.
@@ -418,7 +418,7 @@ TEST(Swizzled, FragmentsAreLoadedWithoutConflicts) {
   }
 }
 
-// 11, 12: a warp copies 16 bytes a lane, four rows of 8 chunks. Free of conflicts by banks with the skew as with the XOR;
+// 11, 12: a warp copies 16 bytes per lane, four rows of 8 chunks. Free of conflicts by banks with the skew as with the XOR;
 // but of 64 rows that a warp copies, 56 lie across two lines with the skew, and so chapter 12 counts 120 lines, not 64.
 TEST(Swizzled, CopiesAreWrittenWithoutConflictsAndByWholeLines) {
   const auto skewed_chunk = [](int row, int chunk) { return pitch_linear(row, chunk * 16, BK_BYTES + SKEW_BYTES); };

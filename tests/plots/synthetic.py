@@ -17,7 +17,7 @@ HEADER = [  # of the harness's CSV; the order is free
     *("sim_warp_instructions", "sim_flops", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
     *("sim_global_store_bytes", "sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
 ]
-CUBLAS = 50_000.0  # GFLOP/s at every shape of at least 2048 a side, less below
+CUBLAS = 50_000.0  # GFLOP/s at every shape with sides of at least 2048, less below
 PEAK = 65_000.0
 TENSOR_PEAK, WGMMA_PEAK = 600_000.0, 900_000.0
 SMS, CLOCK = 132, 1980

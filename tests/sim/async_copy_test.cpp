@@ -88,14 +88,14 @@ TEST(AsyncCopy, LandsAtTheWait) {
   }
 }
 
-/// What is not committed belongs to the group that the next commit closes; wait_group does not wait for it.
+/// A copy that is not committed belongs to the group that the next commit closes. wait_group does not wait for it.
 TEST(AsyncCopy, UncommittedCopiesAreNotWaitedFor) {
   expect_report({places, copy, "cp.async.wait_group 0;", to_out},
                 {"test.cu:104", "a read of shared memory", "still under way", "test.cu:102"});
 }
 
 TEST(AsyncCopy, GroupsBelongToLanes) {
-  // The lower half commits an empty group more: for it, wait_group 1 completes the copy.
+  // The lower half of the lanes commits one more group, an empty one. So wait_group 1 completes the copy for these lanes.
   const std::vector<std::string> body = {places + "setp.lt.u32 %p1, %t, 16;", copy + "cp.async.commit_group;",
                                          "@%p1 cp.async.commit_group;", "cp.async.wait_group 1;"};
   std::vector<std::string> lower = body, upper = body;

@@ -1,5 +1,5 @@
-// Bulk copies, wgmma and setmaxnreg: what they hide from one another, and that misuse is reported. That they compute what
-// the hardware computes is shown by tests/sim/programs/tma.cu and wgmma.cu.
+// Bulk copies, wgmma and setmaxnreg: when their effects become visible, and that misuse is reported. The programs tma.cu
+// and wgmma.cu in tests/sim/programs show that they compute what the hardware computes.
 #include <bit>
 #include <cmath>
 
@@ -115,7 +115,7 @@ TEST(BulkCopyChecks, NoTensorMap) {
 
 // --- wgmma -------------------------------------------------------------------------------------------------------------------
 
-/// A of 64 x 16 ones at 1024, B of 8 x 16 ones behind it, in bf16 without a swizzle: every element of D becomes 16. The
+/// A of 64 x 16 ones at 1024, B of 8 x 16 ones right after it, in bf16 without a swizzle: every element of D becomes 16. The
 /// accumulators are %f0 to %f3.
 const std::string ones =
     "mov.u32 %r2, 1024; mad.lo.s32 %r2, %t, 16, %r2; mov.u32 %r3, 0x3f803f80; st.shared.v4.b32 [%r2], {%r3, %r3, %r3, "

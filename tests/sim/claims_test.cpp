@@ -17,7 +17,7 @@
 namespace {
 
 constexpr uint64_t n = 256;                ///< M, N and K: whole tiles of every rung
-constexpr uint64_t fmas = n * n * n / 32;  ///< of warps
+constexpr uint64_t fmas = n * n * n / 32;  ///< warp-wide
 
 using Row = std::map<std::string, std::string>;
 
@@ -41,8 +41,8 @@ std::vector<Row> read_csv(std::istream& file) {
   return rows;
 }
 
-/// The counts of one rung at 256 x 256 x 256, by its first type or another one, with FP32 results unless `out` is "same" as
-/// the type; each runs once.
+/// The counts of one rung at 256 x 256 x 256: with its first type unless another is named, and with FP32 results unless
+/// `out` is "same". Each combination runs once.
 struct Counted {
   std::vector<Row> lines;
   Row total;
@@ -73,7 +73,7 @@ const Counted& counted(std::string_view name, std::string_view type = "", std::s
   return known[rung] = result;
 }
 
-/// Of the recorded profile, at 4096 x 4096 x 4096.
+/// A metric of the recorded profile, at 4096 x 4096 x 4096.
 uint64_t measured(const std::string& rung, const std::string& group, const std::string& metric,
                   const std::string& name = "profile_f32.csv") {
   std::ifstream file(GEMM_LADDER_SOURCE "/bench/recorded/nvidia-h200/" + name);
@@ -83,7 +83,7 @@ uint64_t measured(const std::string& rung, const std::string& group, const std::
   throw std::runtime_error("no " + metric + " of " + rung);
 }
 
-// From 256 to 4096: 16 times as far in each direction. What happens for each k grows with all three, a store of C with two.
+// From 256 to 4096, M, N and K are 16 times as large. Work per k step grows with all three, stores of C with two of them.
 constexpr uint64_t per_k = 16 * 16 * 16, per_element = 16 * 16;
 
 class Profile : public testing::TestWithParam<const char*> {};
@@ -102,7 +102,7 @@ TEST_P(Profile, GlobalMemoryIsThatOfTheGpu) {
 /// tests/kernels/test_machine_code.py holds the widths. A wide load that all lanes of a half-warp share takes a wavefront
 /// for 8 bytes per lane: two for 16.
 struct Merged {
-  uint64_t of, are;  ///< of so many wavefronts in the PTX, so many are left
+  uint64_t of, are;  ///< of `of` wavefronts in the PTX, `are` are left
 };
 Merged merged(const std::string& number) {
   if (number == "02_") return {4 + 4, 2 + 4};              // 4 k: A once by 16 bytes, B as before
@@ -119,7 +119,7 @@ TEST_P(Profile, SharedMemoryIsThatOfTheGpu) {
   const std::string number = rung.substr(0, 3);
   const Merged share = merged(number);
   const uint64_t loads = c["shared_load_wavefronts"] / share.of * share.are, stores = c["shared_store_wavefronts"];
-  // Before its first tile a warp of 08 loads fragments, once: 32 wavefronts of each of two blocks' eight warps.
+  // Each warp of 08 loads fragments once before its first tile, in 32 wavefronts. Here are two blocks of eight warps.
   const uint64_t once = number == "08_" ? 32 * 2 * 8 : 0;
   EXPECT_EQ((loads + stores - once) * per_k + once * per_element, measured(rung, "shared", "wavefronts"));
   if (share.of == 1) {
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Claims, Profile,
                                          "07_double_buffer", "08_warp_tiling"),
                          [](const auto& rung) { return std::string(rung.param); });
 
-/// Of `what`, for each warp and each tile of a rung.
+/// `what` per warp and tile of a rung.
 double per_warp_and_tile(uint64_t what, int bm, int bn, int bk, int warps) {
   const uint64_t tiles = n / bm * (n / bn) * (n / bk);
   return double(what) / double(tiles * warps);
@@ -143,7 +143,7 @@ TEST(Chapters, EveryRungDoesTheSameMultiplications) {  // docs/00_map.md: M N K 
   for (const char* rung : {"01_naive", "01b_uncoalesced", "02_smem_tiling", "03_thread_tile_1d", "04_thread_tile_2d",
                            "05_float4", "06_bank_conflict_free", "06b_padded", "07_double_buffer", "08_warp_tiling"}) {
     const uint64_t flops = counted(rung)["flops_fp32"];
-    EXPECT_GE(flops, 2 * n * n * n + n * n) << rung << ": the product, and alpha once an element";
+    EXPECT_GE(flops, 2 * n * n * n + n * n) << rung << ": the product, and alpha once per element";
     EXPECT_LE(flops, 2 * n * n * n + 4 * n * n) << rung << ": little beside them";
   }
 }
@@ -151,7 +151,7 @@ TEST(Chapters, EveryRungDoesTheSameMultiplications) {  // docs/00_map.md: M N K 
 TEST(Chapters, Chapter01) {
   const Counted& c = counted("01_naive");
   const Counted& b = counted("01b_uncoalesced");
-  EXPECT_EQ(c.load_requests(), 2 * fmas) << "two loads an FMA";
+  EXPECT_EQ(c.load_requests(), 2 * fmas) << "two loads per FMA";
   EXPECT_EQ(b.load_requests(), 2 * fmas);
   EXPECT_EQ(c.load_sectors(), (1 + 4) * fmas) << "A: one element for all lanes; B: 32 neighbours";
   EXPECT_EQ(b.load_sectors(), (32 + 1) * fmas) << "A: 32 rows; B: one element for all lanes";
@@ -233,7 +233,8 @@ TEST(Chapters, Chapter08) {
   EXPECT_EQ(c["barriers"], 2 * 8 * (n / 8 + 1)) << "one per tile, and one before the first";
 }
 
-// Part II is counted in BF16 where no type is named. A warp's tile is 64 x 64, 64 deep; instructions of the tensor cores are those of the PTX.
+// Part II is counted in BF16 where no type is named. A warp's tile is 64 x 64, 64 deep. FLOP of the tensor cores are
+// counted from the PTX.
 constexpr uint64_t tensor_tiles = n / 128 * (n / 128) * (n / 64) * 4;  ///< warps times k tiles
 constexpr uint64_t results = n * n;
 
@@ -253,7 +254,7 @@ TEST(Chapters, Chapter09) {
   EXPECT_EQ(c["global_load_bytes"] * 2, c.load_sectors() * 32) << "half of a sector belongs to the next load";
   EXPECT_EQ(c.wavefronts(), 0U) << "inside, nothing is in shared memory";
 
-  // Fragments 128 (of 4 bytes per lane: one wavefront each), stores of A and B 16 x 4; C by way of shared memory, once.
+  // 128 loads of fragments, 4 bytes per lane and one wavefront each; 16 stores of A and B in 4 wavefronts each; C once.
   const uint64_t of_c = results * 4 / 128;
   EXPECT_EQ(b["shared_load_wavefronts"], 128 * tensor_tiles + of_c);
   EXPECT_EQ(b["shared_store_wavefronts"], 64 * tensor_tiles + of_c);
@@ -277,13 +278,13 @@ TEST(Chapters, Chapter10) {
   // 10b: 64 x 64 floats in and out per k tile, zeros before the first and the results after the last.
   const uint64_t of_c = results * 4 / 128;
   EXPECT_EQ(b["shared_load_wavefronts"], (128 + 128) * tensor_tiles + of_c);
-  // In PTX one of the 64 stores is two of 4 bytes, of which ptxas makes one again: 2 wavefronts more than the GPU needs.
+  // In PTX one of the 64 stores is split into two of 4 bytes. ptxas merges them, so the GPU needs 2 wavefronts fewer.
   EXPECT_EQ(b["shared_store_ideal"], (64 + 128) * tensor_tiles + of_c);
   EXPECT_LE(b["shared_store_wavefronts"], b["shared_store_ideal"] + 2 * tensor_tiles);
 }
 
-/// Of 11 to 13, in each type. A k tile is 128 bytes deep: TF32 has twice as many for the same K, and all else by the tile is
-/// the same.
+/// 11 to 13, in each type. A k tile is 128 bytes deep, so TF32 has twice as many k tiles for the same K. The counts per
+/// k tile are the same.
 class CopiedPastRegisters : public testing::TestWithParam<const char*> {
  protected:
   uint64_t tiles() const { return GetParam() == std::string_view("tf32") ? 2 * tensor_tiles : tensor_tiles; }
@@ -338,7 +339,7 @@ TEST_P(CopiedPastRegisters, AllMultiplicationsAreDone) {
 INSTANTIATE_TEST_SUITE_P(Chapters, CopiedPastRegisters, testing::Values("bf16", "f16", "tf32"),
                          [](const auto& type) { return std::string(type.param); });
 
-/// One of 14 to 16, and what of it changes the counts.
+/// One of 14 to 16, with the properties that change its counts.
 struct MultistageRung {
   const char* stem;
   bool persistent;  ///< one block per SM computes several tiles of C; otherwise one block per tile
@@ -350,8 +351,8 @@ constexpr MultistageRung multistage[] = {{"14_multistage", false, false, false},
                                          {"16_epilogue", true, true, false},
                                          {"16b_c_through_smem", true, true, true}};
 
-/// What a rung is said to do for so many tiles of C (256 x 128) of so many k tiles, on so many SMs, by blocks of 8 warps.
-/// Counted per warp. Each access of shared memory, 16 bytes per lane, takes 4 wavefronts.
+/// What the chapter says of `tiles` tiles of C (256 x 128), each of `k_tiles` k tiles, on `sms` SMs, by blocks of 8
+/// warps. Counted per warp. Each access of shared memory, 16 bytes per lane, takes 4 wavefronts.
 struct Work {
   MultistageRung rung;
   uint64_t tiles, k_tiles, sms;
@@ -361,7 +362,7 @@ struct Work {
   uint64_t copies() const { return 8 * 12 * (tiles * k_tiles + 2 * blocks()); }
   /// ldmatrix: 32 per k tile, and before the first one the fragments of one k step.
   uint64_t fragments() const { return 8 * (32 * tiles * k_tiles + 8 * blocks()); }
-  /// Stores to the scratch, and as many loads from it: of every 16 rows a lane has 8 times four results.
+  /// Stores to the scratch, and as many loads from it: a lane has 8 times four results of every 16 rows.
   uint64_t scratch() const { return rung.scratch ? 8 * (4 * 8) * tiles : 0; }
   /// Stores of C.
   uint64_t stores(uint64_t result_bytes) const {
@@ -443,7 +444,7 @@ TEST_P(Multistage, TheGpuCountsTheSame) {
     EXPECT_EQ(there.stores(4), of_gpu("global", "store requests")) << rung.stem;
     EXPECT_EQ(there.store_sectors(4), of_gpu("global", "store sectors")) << rung.stem;
     const uint64_t wavefronts = 4 * (there.copies() + there.fragments() + 2 * there.scratch());
-    // Equal in 15 to 16b. In 14 the GPU counts 0.4 % more, alike in both: 4 for each copy before the loop.
+    // Equal in 15 to 16b. In 14 the GPU counts 0.4 % more in both metrics: 4 for each copy before the loop.
     EXPECT_EQ(of_gpu("shared", "ideal wavefronts"), of_gpu("shared", "wavefronts")) << rung.stem;
     EXPECT_NEAR(double(wavefronts), double(of_gpu("shared", "wavefronts")), rung.persistent ? 0.0 : 0.005 * wavefronts)
         << rung.stem;

@@ -1,4 +1,4 @@
-// Clusters: who is who, the cluster's barrier, other blocks' shared memory, mbarriers; and that misuse is reported.
+// Clusters: ranks and sizes, the cluster's barrier, other blocks' shared memory, mbarriers; and that misuse is reported.
 #include "tests/sim/hopper.h"
 
 namespace {
@@ -57,7 +57,7 @@ TEST(ClusterChecks, ARemoteRace) {
       {.blocks = 2, .cluster = 2}, {"a race in shared memory", "of block (", "test.cu:103", "test.cu:104"});
 }
 TEST(ClusterChecks, ABlockThatEndedTooEarly) {
-  // Block 1 may end before block 0 has read: with one seed or another it does.
+  // Block 1 may end before block 0 has read. With some seeds it does.
   std::string report;
   for (uint64_t seed = 0; seed < 20 && report.empty(); ++seed) {
     try {
@@ -178,8 +178,8 @@ TEST(MbarrierChecks, WrongParity) {
 TEST(MbarrierChecks, BufferReusedBeforeItWasReleased) {
   std::vector<std::string> body = pipeline();
   body[3] = "";
-  // What is reported depends on the order: a buffer written while it is read, an arrival too many, or, where the producer
-  // was done before the consumer began, phases that the consumer has missed.
+  // The report depends on the order: a buffer is written while it is read, or there is one arrival too many, or the
+  // producer was done before the consumer began, and the consumer has missed phases.
   int races = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     try {

@@ -1,5 +1,5 @@
 // Arithmetic without rounding, and then one rounding to any binary format, for tests: what IEEE 754 defines, computed with
-// integers of as many digits as it takes, and nothing of what sim/executor/rounding.h does.
+// integers of as many digits as needed. It shares no code with sim/executor/rounding.h.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How warps and blocks run: divergence, barriers, exchange within a warp, calls, atomics; that every planted fault is
-// reported where it is, and that right kernels are not; what is counted.
+// How warps and blocks run: divergence, barriers, exchange within a warp, calls, atomics. Every planted fault is reported
+// at its line, and correct kernels are not reported. What is counted.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -163,7 +163,7 @@ TEST(Atomics, FromEveryBlock) {
   EXPECT_EQ(run.out[3], 0x46000000U) << "8192.0";
 }
 
-/// Which of several lanes wins is not specified: every seed may choose another, and every lane's turn comes.
+/// Which of several lanes wins is not specified. The seed decides, and over many seeds every lane wins at least once.
 TEST(Warp, LanesThatWriteToOnePlaceWinInTurn) {
   uint32_t winners = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -228,7 +228,7 @@ TEST(Checks, Deadlock) {
                  "test.cu:103"},
                 96);
 }
-/// A loop that waits for a word that nobody is left to write; with nanosleep too.
+/// A loop waits for a word that no thread can write any more; with nanosleep, too.
 TEST(Checks, Livelock) {
   for (const std::string pause : {"", "nanosleep.u32 20; "})
     for (const uint32_t threads : {32U, 96U})
@@ -238,11 +238,11 @@ TEST(Checks, Livelock) {
                     Fault::launch_failure, {"livelock", "test.cu:102", "warp 0 spins"}, threads);
 }
 
-/// Blocks on several CPU threads that wait for one another's words, long, but not in vain.
+/// Blocks on several CPU threads wait for one another's words. They wait long, but each word is written in the end.
 TEST(Barriers, SpinningOnAnotherBlockIsNoLivelock) {
   const Launched run(
       {"mov.u32 %r2, 0;",
-       // each of the two blocks counts far on, and then the other one's turn comes
+       // the two blocks take turns: each counts for a long time, then the other one does
        "ROUND: setp.eq.s32 %p1, %r0, 0; and.b32 %r3, %r2, 1; setp.eq.s32 %p2, %r3, %r0; @%p2 bra WORK;",
        "WAIT: ld.volatile.global.u32 %r4, [%out]; setp.le.u32 %p3, %r4, %r2; @%p3 bra WAIT; bra.uni NEXT;",
        "WORK: mov.u32 %r5, 0;", "COUNT: add.s32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 8000000; @%p4 bra COUNT;",
@@ -256,7 +256,7 @@ TEST(Checks, Trap) { expect_report({"setp.eq.s32 %p1, %t, 3;", "@%p1 trap;"}, Fa
 
 // --- counts ------------------------------------------------------------------------------------------------------------------
 
-/// Some lanes come to the shuffle first and wait there; it is one instruction all the same.
+/// Some lanes come to the shuffle first and wait there. It still counts as one instruction.
 TEST(Counts, AnInstructionAtWhichLanesMeetCountsOnce) {
   const Launched run({"setp.lt.u32 %p1, %t, 8; @%p1 bra LATER;",
                       "BACK: shfl.sync.idx.b32 %r2, %t, 3, 31, -1; st.global.u32 [%mine], %r2; bra.uni END;",
@@ -278,7 +278,7 @@ TEST(Counts, SectorsAndLines) {
   EXPECT_EQ(run.counters.lines.at({"test.cu", 102}).global_loads, 1U);
 }
 
-/// The same addresses relative to one another cost differently in the two spaces.
+/// The same distances between the lanes' addresses cost 8 sectors in global memory and 2 wavefronts in shared memory.
 TEST(Counts, OneLoadFromGlobalAndThenFromSharedMemory) {
   const Launched run(
       {"mul.wide.u32 %d1, %t, 8; add.s64 %d2, %out, %d1; mov.u64 %d3, tile; add.s64 %d3, %d3, %d1; st.shared.u64 "
@@ -360,7 +360,7 @@ TEST(Rungs, WavefrontsAreThoseThatNsightComputeMeasured) {
   check("07_double_buffer", 436207616, 436207616);
 }
 
-/// Each barrier is needed: without one of them, whichever, 06 is reported.
+/// Each barrier is needed: if any one of them is removed, 06 is reported.
 TEST(Rungs, ARemovedBarrierIsReported) {
   const std::string text = rung_ptx("06_bank_conflict_free");
   int barriers = 0;

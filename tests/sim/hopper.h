@@ -62,7 +62,7 @@ struct HopperRun {
   }
 };
 
-/// With each of some seeds, the kernel must be stopped by a report that holds all of `parts`.
+/// With each of several seeds, the kernel must be stopped by a report that holds all of `parts`.
 inline void expect_report(const std::vector<std::string>& body, const HopperLaunch& how,
                           const std::vector<std::string>& parts) {
   for (uint64_t seed = 0; seed < 5; ++seed) {

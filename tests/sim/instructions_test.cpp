@@ -46,7 +46,7 @@ int bits_of(const std::string& type) {
   if (type == "pred" || type == "small" || is_pair(type)) return 32;
   return type == "tf32" ? 32 : std::stoi(type.substr(type.find_first_of("0123456789")));
 }
-/// Of its register: 8-bit types live in 16-bit ones.
+/// The size of the register that holds the type: 8-bit types are held in 16-bit registers.
 int bytes_of(const std::string& type) { return std::max(2, bits_of(type) / 8); }
 
 uint64_t low(uint64_t value, int bits) { return bits == 64 ? value : value & ((uint64_t{1} << bits) - 1); }
@@ -61,7 +61,7 @@ double value(const std::string& type, uint64_t bits) {
   if (type == "bf16") bits = (bits & 0xffff) << 16;
   return double(std::bit_cast<float>(uint32_t(bits)));
 }
-/// Of a number that the format holds.
+/// The bits of a number that the format can represent.
 uint64_t encode(const std::string& type, double x) {
   if (type == "f64") return std::bit_cast<uint64_t>(x);
   if (type == "f16") return std::bit_cast<uint16_t>(_Float16(x));
@@ -72,7 +72,7 @@ bool is_nan(const std::string& type, uint64_t bits) { return is_float(type) && s
 
 // --- operands ----------------------------------------------------------------------------------------------------------------
 
-/// What breaks arithmetic, numbers of moderate size and of few digits, and random bits.
+/// Special values that break arithmetic, numbers of moderate size and of few digits, and random bits.
 uint64_t operand(const std::string& type, std::mt19937_64& random) {
   const auto one_of = [&](const std::vector<uint64_t>& list) { return list[random() % list.size()]; };
   if (type == "small") return random() % 80;  // amounts of shifts: some beyond the width
@@ -152,7 +152,7 @@ std::vector<uint64_t> execute(const std::string& statement, const std::string& d
 
 using Args = std::array<uint64_t, 4>;
 
-/// What an instruction is to be given and what it is to give.
+/// The types of an instruction's operands, and the result that it must return.
 struct Reference {
   std::string d;                   ///< type of the result
   std::vector<std::string> types;  ///< of the operands
@@ -740,7 +740,7 @@ TEST(Instructions, EveryOneThatIsKnownDoesWhatTheIsaSays) {
   }
 }
 
-/// The reference itself, where the CPU has the operation: so neither can be wrong alone.
+/// The reference is itself compared with the CPU, where the CPU has the operation.
 TEST(Instructions, TheReferenceAgreesWithTheCpu) {
   std::mt19937_64 random(1);
   const auto same = [](double x, double y) {
@@ -816,7 +816,7 @@ TEST(Instructions, ComparisonsCombineWithPredicates) {
 using Together = std::function<uint64_t(uint32_t mask, const uint64_t* a, int lane)>;
 
 void together(const std::string& statement, const std::string& type, const Together& expected) {
-  // Half of the operands are few, so that some are equal; one warp is whole, of the others some lanes take part.
+  // Half of the operands come from few values, so some are equal. One warp is whole; of the others some lanes take part.
   auto a = operands(type, 3);
   for (int t = 0; t < threads; t += 2) a[t] = t / 2 % 3;
   for (int t = 32; t < 64; ++t) a[t] = 9;
@@ -885,7 +885,7 @@ TEST(Warps, VotesAndElection) {
            [=](uint32_t m, const uint64_t* a, int) { return ballot(m, a) != m; });
   together(test + "vote.sync.uni.pred q, p, m;" + select, "b32",
            [=](uint32_t m, const uint64_t* a, int) { return ballot(m, a) == m || ballot(m, a) == 0; });
-  // Which lane is elected is not specified; that it is one of them, and one alone, is.
+  // Which lane is elected is not specified. It must be exactly one of those that take part.
   together(
       "elect.sync f|p, m; vote.sync.ballot.b32 d, p, m; popc.b32 d, d; shl.b32 %r, 1, f; and.b32 %r, %r, m; "
       "popc.b32 %r, %r; shl.b32 %r, %r, 4; or.b32 d, d, %r;",
@@ -928,7 +928,7 @@ TEST(Memory, NarrowAndWideElements) {
   }
 }
 
-/// Every thread of the block on one place: what is there at the end does not depend on their order.
+/// Every thread of the block updates one place. The value at the end does not depend on their order.
 TEST(Memory, Atomics) {
   struct Case {
     std::string op, type;
@@ -990,7 +990,7 @@ TEST(Memory, Atomics) {
     }
 }
 
-/// atom gives the value before: 256 tickets, each once; exch and cas of 16, 32 and 64 bits.
+/// atom returns the value before: 256 tickets, each once; exch and cas of 16, 32 and 64 bits.
 TEST(Memory, AtomicsGiveTheOldValue) {
   const std::string declare = ".shared .align 8 .b8 s[8]; .reg .b16 h, i; .reg .b64 x, y;",
                     zero = "mov.u32 %r, %tid.x; setp.eq.u32 p, %r, 0; @p st.shared.b64 [s], 0; bar.sync 0;";
@@ -1003,14 +1003,14 @@ TEST(Memory, AtomicsGiveTheOldValue) {
                             : type == "b32" ? "mov.b32 e, %r;"
                                             : "cvt.u64.u32 x, %r;";
     const std::string v = type == "b16" ? "h" : type == "b32" ? "e" : "x";
-    // Everyone tries to put own number + 1 in the place of 0: one gets 0 back, the rest that one's number.
+    // Every thread tries to replace 0 by its own number + 1. One gets 0 back, the others get what that one has written.
     const auto got = execute(zero + "add.s32 %r, %r, 1;" + set + "atom.shared.cas." + type + " d, [s], 0, " + v + ";",
                              type, {}, {}, declare + ".reg .b32 e;");
     const auto winner = std::find(got.begin(), got.end(), 0U) - got.begin();
     ASSERT_LT(winner, threads);
     for (int t = 0; t < threads; ++t) EXPECT_EQ(got[t], t == winner ? 0U : uint64_t(winner + 1)) << type;
     if (type == "b16") continue;
-    // A chain of exchanges: each number is handed on once, so all of 0..255 come back but the last.
+    // A chain of exchanges: each value is returned once, except the last one, which stays in memory.
     const auto chain = execute(zero + "add.s32 %r, %r, 1;" + set + "atom.shared.exch." + type + " d, [s], " + v + ";",
                                type, {}, {}, declare + ".reg .b32 e;");
     std::vector<uint64_t> sorted = chain;

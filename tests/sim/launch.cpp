@@ -1,4 +1,4 @@
-// Launches one rung once, alpha 1 and beta 0, on matrices that are not read back: for what is counted, not for the result.
+// Launches one rung once, with alpha 1 and beta 0. Only the counts matter, so the result is not read back.
 //   sim_launch RUNG M N K [TYPE [OUT]]      06_bank_conflict_free 256 256 256; without TYPE the rung's first one, without OUT
 //                                           FP32 results, with OUT = same results of the operands' type
 #include <cstdio>

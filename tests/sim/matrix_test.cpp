@@ -489,7 +489,7 @@ TEST(Matrix, WmmaBankConflicts) {
 
 TEST(Matrix, MmaIsFast) {
   const int times = 20000;
-  const std::clock_t start = std::clock();  // of the processor: others may keep the machine busy
+  const std::clock_t start = std::clock();  // processor time: other programs may keep the machine busy
   const HopperRun run({"mov.u32 %r20, 0;",
                        "LOOP: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
                        "{%r2, %r3, %r4, %r5}, {%r6, %r7}, {%f1, %f2, %f3, %f4};",

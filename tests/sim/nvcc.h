@@ -18,7 +18,7 @@ inline std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A directory that goes when the object does.
+/// A directory that is removed together with the object.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

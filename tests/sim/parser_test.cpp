@@ -274,8 +274,8 @@ std::string ptx_of(const Source& source) {
   return test::compiled(source.path, "-ptx -lineinfo -I\"" + root + "\" -arch=" + source.arch);
 }
 
-/// Statements in bodies by a count of semicolons that knows nothing of the grammar: what ends in ';' and starts, behind
-/// labels, with no dot.
+/// The number of statements in each body, counted without the grammar: a statement ends in ';' and does not start, after
+/// its labels, with a dot.
 std::map<std::string, size_t> counted(const std::string& text) {
   std::map<std::string, size_t> counts;
   std::string function, statement;

@@ -1,5 +1,5 @@
-// What shared memory knows of asynchronous accesses: nobody touches what is under way, and what has ended is an access of
-// whoever waited for it.
+// How shared memory tracks asynchronous accesses. While a write is under way, nothing else may touch its bytes; while a
+// read is, nothing may write them. Once an access has ended, it counts as one of the warp that waited for it.
 #include <gtest/gtest.h>
 
 #include "sim/executor/shared_memory.h"

@@ -129,7 +129,7 @@ TEST(ShimAlone, AttributesOfKernelsAreThoseOfTheMachineCode) {
     };
     EXPECT_THAT(asked.output, testing::HasSubstr(name + " " + std::to_string(number("REG:")) + " " +
                                                  std::to_string(number("STACK:")) + "\n"));
-    if (name == "heavy") {  // 256 threads of so many registers
+    if (name == "heavy") {  // 256 threads of that many registers
       const int warps = 16384 / (number("REG:") * 32 / 256 * 256) * 4;
       EXPECT_THAT(asked.output, testing::HasSubstr("blocks " + std::to_string(warps / 8) + "\n"));
     }

@@ -4,7 +4,7 @@
 //
 // Summing K products in a format of unit roundoff u, each partial sum rounded once, leaves an error of at most
 // K * u * S. Roundings are as good as independent, so the error really grows with sqrt(K): with lambda = 8 the bound
-// lambda * sqrt(K) * u * S fails to hold with probability below 2 exp(-lambda^2 / 2) = 3e-14 an element
+// lambda * sqrt(K) * u * S fails to hold with probability below 2 exp(-lambda^2 / 2) = 3e-14 per element
 // (N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019,
 // theorem 2.4). The smaller of the two counts, once for the kernel and once for the reference. At K = 4096 that is
 // 6.2e-5, a quarter of what one forgotten average product changes. A reference computed in FP64 is off by its one rounding

@@ -1,5 +1,5 @@
-// What a program can ask about its kernels: prints, of each, the registers and the bytes of local memory that
-// cudaFuncGetAttributes tells, for a test to compare with cuobjdump.
+// What a program can ask about its kernels. Prints the registers and the bytes of local memory of each, as
+// cudaFuncGetAttributes reports them; a test compares them with cuobjdump.
 #include "check.h"
 
 __global__ void light(float* out) { out[threadIdx.x] = threadIdx.x; }
@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(256) heavy(float* out, int n) {
   for (int j = 0; j < 48; ++j) out[48 * threadIdx.x + j] = sum[j];
 }
 
-/// A table that is indexed by what is known at run time alone lies in local memory.
+/// A table whose index is known only at run time lies in local memory.
 __global__ void local(int* out, int n) {
   int table[100];
   for (int i = 0; i < 100; ++i) table[i] = out[i];

@@ -1,4 +1,4 @@
-// Launches that cannot be: each ends in the runtime's own error, the kernel does not run, and nothing sticks.
+// Invalid launches: each returns the runtime's own error, the kernel does not run, and later calls succeed.
 #include "check.h"
 
 __device__ int runs;

@@ -1,5 +1,5 @@
 // printf in a kernel: a kernel's lines, a line of dashes, and the same lines from the host. With an argument: a kernel
-// that prints and then reads where nothing is.
+// that prints and then reads outside of all allocations.
 #include <cstdint>
 
 #include "check.h"

@@ -253,7 +253,7 @@ int main(int argc, char** argv) {
   CHECK(cudaMemcpy(got.data(), out, 512, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 128; ++i) expect_equal(i, got[i], words[i ^ 64]);
 
-  // What cannot be.
+  // Maps that are refused.
   const CUtensorMapSwizzle none = CU_TENSOR_MAP_SWIZZLE_NONE;
   const CUresult refused[] = {
       make(&map, tensor + 1, {width, height}, {pitch * 4}, {8, 8}, none),

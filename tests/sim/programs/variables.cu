@@ -1,6 +1,6 @@
 // Variables of the device: initialised and written __constant__, __device__ with and without an initial value (one is
-// the address of another), and __managed__, which the host reads and writes by its name. A table of functions lies beside
-// them, through which no kernel calls.
+// the address of another), and __managed__, which the host reads and writes by its name. Next to them is a
+// table of functions; no kernel calls a function through it.
 #include "check.h"
 
 __constant__ float weights[4] = {1, 2, 3, 4};

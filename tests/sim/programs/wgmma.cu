@@ -1,5 +1,5 @@
 // wgmma in each type, with operands that tensor copies bring in each swizzle, K-contiguous or not, and with A in registers;
-// results beside FP64's.
+// the results are compared with those of FP64.
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(128)
 
 /// A from registers, D in FP16: D += A B twice, the second time with the sum of the first.
 __global__ void __launch_bounds__(128) multiply_registers(const __half* a, const __half* b, __half* out) {
-  __shared__ __align__(1024) __half tile[n_size * 16];  // without a swizzle: 8 x 8 matrices, two of K behind each other
+  __shared__ __align__(1024) __half tile[n_size * 16];  // no swizzle: 8 x 8 matrices; the two along K are adjacent
   for (int i = threadIdx.x; i < n_size * 16; i += 128) {
     const int n = i / 16, k = i % 16;
     tile[k / 8 * 128 + n * 8 + k % 8] = b[i];
@@ -156,7 +156,7 @@ double random_value() {
   return static_cast<int>(state >> 16) / 65536.0 - 0.5;
 }
 
-/// What the tensor core sees of it: TF32 has 10 bits of fraction, the rest is not looked at.
+/// What the tensor core reads of it: TF32 has 10 bits of fraction, the other bits are ignored.
 double seen(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);

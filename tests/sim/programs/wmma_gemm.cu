@@ -12,7 +12,7 @@ using namespace nvcuda;
 
 constexpr int m = 64, n = 64, k = 80;
 
-/// One warp a tile of C; A and B row by row.
+/// One warp per tile of C; A and B row by row.
 template <class T, class Stored, int wm, int wn, int wk, bool from_shared>
 __global__ void gemm(const Stored* a, const Stored* b, float* c) {
   constexpr int padding = 16 / sizeof(Stored);
