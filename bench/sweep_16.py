@@ -42,8 +42,8 @@ def tile(bm: int = 256, bn: int = 128, wm: int = 64, wn: int = 64, stages: int =
 
 
 PERMUTED_EACH = [
-    (" + permuted_column(copy_row, SIZE)", ""),
-    ("col + i * COPY_ROWS - BM,", "col + permuted_column(i * COPY_ROWS - BM + copy_row, SIZE),"),
+    (", copy_col = permuted_column(copy_row, SIZE)", ""),
+    ("copy_col + i * COPY_ROWS - BM,", "permuted_column(copy_row + i * COPY_ROWS - BM, SIZE),"),
     ("static_assert(COPY_ROWS % 32 == 0 && WN", "static_assert(COPY_ROWS % 8 == 0 && WN"),
 ]
 TWICE = [("(Tile::THREADS, 1)", "(Tile::THREADS, 2)"), ("device_limits().sms)", "2 * device_limits().sms)")]

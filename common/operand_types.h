@@ -5,6 +5,9 @@
 // themselves are in common/types.h.
 #pragma once
 
+#include <limits>
+#include <string>
+
 #include "common/rung.h"
 #include "common/types.h"
 
@@ -18,14 +21,17 @@ auto for_types(const Problem& p, F&& f) {
   return visit(MmaSyncTypes{}, p.type, p.out, f);
 }
 
-/// Rung::refuses of rungs whose arch is older than the tensor cores that
-/// multiply some of their types.
-inline std::string refuses_before_mma(const Problem& p) {
+/// Rung::refuses of the rungs on mma.sync: types that the tensor cores of an
+/// older GPU do not multiply, and rows whose bytes along k an int cannot count.
+inline std::string refuses_mma_sync(const Problem& p) {
   return visit(MmaSyncTypes{}, p.type, [&]<Type type>() -> std::string {
-    const int sm = device_limits().sm;
-    if (sm >= Operand<type>::SM) return "";
-    return std::string(Operand<type>::NAME) + " needs sm_" + std::to_string(Operand<type>::SM) + ", this is sm_" +
-           std::to_string(sm);
+    const std::string name = Operand<type>::NAME;
+    const int sm = device_limits().sm, most_k = std::numeric_limits<int>::max() / Operand<type>::BYTES - 128;
+    if (sm < Operand<type>::SM)
+      return name + " needs sm_" + std::to_string(Operand<type>::SM) + ", this is sm_" + std::to_string(sm);
+    if (p.k > most_k)
+      return "counts bytes along k in an int: in " + name + " K may be at most " + std::to_string(most_k);
+    return "";
   });
 }
 

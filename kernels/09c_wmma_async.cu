@@ -233,6 +233,7 @@ const Registration registration{{
     .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
     .resources =
         [](const Problem& p) {
           return for_types(p, [&]<Type type, class TC>() {

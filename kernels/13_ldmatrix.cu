@@ -35,8 +35,10 @@ struct Tile {
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int COPIES = (BM + BN) / COPY_ROWS;         // per thread and k tile
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = 2 * STAGE_BYTES;
+  static_assert(BM % COPY_ROWS == 0 && BN % COPY_ROWS == 0, "one copy is of A or of B");
   static_assert(COPY_ROWS % 8 == 0, "all rows that a thread copies have the same row % 8");
 };
 
@@ -46,7 +48,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
-  constexpr int COPY_ROWS = Tile::COPY_ROWS, MMA_K_BYTES = Tile::MMA_K_BYTES, K_STEPS = Tile::K_STEPS;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
+  constexpr int MMA_K_BYTES = Tile::MMA_K_BYTES, K_STEPS = Tile::K_STEPS;
   extern __shared__ __align__(128) unsigned char smem[];
 
   // 1. who am I
@@ -61,17 +64,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
   // at the end of K comes first; it may be ragged.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
-  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
+  const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
 #pragma unroll
-  for (int i = 0; i < BM / COPY_ROWS; ++i)
-    gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
-            k_offset_bytes + copy_chunk * 16;
-#pragma unroll
-  for (int i = 0; i < BN / COPY_ROWS; ++i)
-    gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
-            k_offset_bytes + copy_chunk * 16;
+  for (int i = 0; i < COPIES; ++i) {
+    const T* const start = i < BM / COPY_ROWS
+                               ? A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda
+                               : B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS - BM, N - 1)) * ldb;
+    cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
+  }
   float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 
   // Copies this thread's 16-byte chunks of a k tile. `bytes_left` bytes of the row from the chunk's first byte on are
@@ -81,11 +81,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
   const auto copy_tile = [&](int write_stage, int bytes_left) {
     const int copy_bytes = min(max(bytes_left, 0), 16);
 #pragma unroll
-    for (int i = 0; i < BM / COPY_ROWS; ++i, gA[i - 1] -= BK_BYTES)
-      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + i * COPY_ROWS * BK_BYTES, gA[i], copy_bytes);
-#pragma unroll
-    for (int i = 0; i < BN / COPY_ROWS; ++i, gB[i - 1] -= BK_BYTES)
-      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + (BM + i * COPY_ROWS) * BK_BYTES, gB[i],
+    for (int i = 0; i < COPIES; ++i, cp_async_src[i - 1] -= BK_BYTES)
+      cp_async_cg_16(cp_async_dst + write_stage * Tile::STAGE_BYTES + i * COPY_ROWS * BK_BYTES, cp_async_src[i],
                      copy_bytes);
     cp_async_commit_group();
   };
@@ -177,6 +174,7 @@ const Registration registration{{
     .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
     .resources =
         [](const Problem& p) {
           return for_types(p, [&]<Type type, class TC>() {

@@ -27,14 +27,14 @@ using namespace ladder;
 
 namespace {
 
-template <int BLOCK_ROWS, int WARP_COLUMNS>
+template <int BLOCK_M, int WARP_N>
 struct TileConfig {
-  static constexpr int BM = BLOCK_ROWS;    // rows of C per block
-  static constexpr int BN = 128;           // columns of C per block
-  static constexpr int WM = 64;            // rows of C per warp
-  static constexpr int WN = WARP_COLUMNS;  // columns of C per warp
-  static constexpr int BK_BYTES = 128;     // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
-  static constexpr int MMA_K_BYTES = 32;   // bytes along k per mma
+  static constexpr int BM = BLOCK_M;      // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = WARP_N;       // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int STAGES = 3;        // k tiles in shared memory: one is multiplied, the others are being copied
   static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
@@ -77,9 +77,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN;
-  constexpr int BK_BYTES = Tile::BK_BYTES, K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
   constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES;
   extern __shared__ __align__(128) unsigned char smem[];
 
   // 1. who am I
@@ -90,19 +90,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
-  const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
-  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];  // the rows that this lane names to ldmatrix, in stage 0
-#pragma unroll
-  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
-    ldsm_b_addr[k_step] = shared_address(smem) + BM * BK_BYTES +
-                          swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
-    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
-  }
-  uint32_t rA[2][WM / 16][4];  // [k step % 2][16 rows][words of this lane: mma_a]
-  uint32_t rB[2][WN / 16]
-             [4];  // [k step % 2][16 columns][words of this lane: mma_b of the first 8 columns, then of the others]
-
   // [stream]
   // The copies run ahead of the mma: they have their own tile of C, and their own count of k tiles.
   int copy_c_tile = blockIdx.x, copy_k_tiles_left = k_tiles;
@@ -112,15 +99,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // Past the last row or column, read the last one: its results are not stored. After the last tile of C, copy it once
     // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
     const auto [tile_row, tile_col] = tile_at(min(copy_c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-    const int row = tile_row * BM + copy_row, col = tile_col * BN + copy_row;
-    const int k_offset_bytes = (k_tiles - 1) * BK_BYTES + copy_chunk * 16;
+    const int block_row = tile_row * BM, block_col = tile_col * BN;
+    const int k_offset_bytes = (k_tiles - 1) * BK_BYTES;
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
-      const T* const start = i < BM / COPY_ROWS ? A + static_cast<size_t>(min(row + i * COPY_ROWS, M - 1)) * lda
-                                                : B + static_cast<size_t>(min(col + i * COPY_ROWS - BM, N - 1)) * ldb;
-      cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes;
+      const T* const start = i < BM / COPY_ROWS
+                                 ? A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda
+                                 : B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS - BM, N - 1)) * ldb;
+      cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
     }
-    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes, 0), 16);
+    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
   const auto next_k_tile = [&] {
     if (--copy_k_tiles_left > 0) {
@@ -134,16 +122,33 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
   };
   // [/stream]
-  const auto copy = [&](uint32_t stage_bytes, int first, int last) {
+
+  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
+  // further down, the chunk has the same place in its row.
+  const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
+  const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {
-      const uint32_t dst = cp_async_dst + stage_bytes + i * COPY_ROWS * BK_BYTES;
+      const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
       if (RAGGED)
         cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
       else
         cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
+
+  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
+  // of A two down and two along k, of B two along k and two across.
+  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
+#pragma unroll
+  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
+    ldsm_b_addr[k_step] = shared_address(smem) + BM * BK_BYTES +
+                          swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
+    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
+  }
+  uint32_t rA[2][WM / 16][4];  // [k step % 2][16 rows][words of this lane: mma_a]
+  uint32_t rB[2][WN / 16][4];  // [k step % 2][16 columns][words of this lane: mma_b of the first 8, then of the others]
   const auto load_fragments = [&](uint32_t stage_bytes, int k_step) {
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i)
@@ -199,18 +204,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
     // [/main-loop]
 
-    // 4. epilogue: a pair of neighbouring elements in each of rows g and g + 8 of every 16 x 8 results
+    // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
     const auto [tile_row, tile_col] = tile_at(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int block_row = tile_row * BM, block_col = tile_col * BN;
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
       for (int r = 0; r < 4; r += 2) {
         const auto [row, col] = mma_c(lane, r);
-        const int m = tile_row * BM + warp_row + i * 16 + row;
+        const int m = block_row + warp_row + i * 16 + row;
         if (m >= M) continue;
 #pragma unroll
         for (int j = 0; j < WN / 8; ++j) {
-          const int n = tile_col * BN + warp_col + j * 8 + col;
+          const int n = block_col + warp_col + j * 8 + col;
           TC* const gC = C + static_cast<size_t>(m) * ldc + n;
           float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
           if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
@@ -220,7 +226,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           if (n + 2 <= N)
             store2(gC, d);
           else if (n < N)
-            *gC = from_float<TC>(d[0]);  // the padding of C is not ours to write
+            *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
         }
       }
     }
@@ -231,18 +237,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
-    using T = typename Operand<type>::Element;
-    const bool ragged = p.k * sizeof(T) % Large::BK_BYTES != 0;
+    const bool ragged = p.k % (Large::BK_BYTES / Operand<type>::BYTES) != 0;
     return device_limits().smem_block_bytes >= Large::SMEM_BYTES
-               ? f.template operator()<Large, T, TC>(ragged ? gemm<Large, type, TC, true>
-                                                            : gemm<Large, type, TC, false>)
-               : f.template operator()<Small, T, TC>(ragged ? gemm<Small, type, TC, true>
-                                                            : gemm<Small, type, TC, false>);
+               ? f.template operator()<Large, type, TC>(ragged ? gemm<Large, type, TC, true>
+                                                               : gemm<Large, type, TC, false>)
+               : f.template operator()<Small, type, TC>(ragged ? gemm<Small, type, TC, true>
+                                                               : gemm<Small, type, TC, false>);
   });
 }
 
 void launch(const Problem& p) {
-  for_kernel(p, [&]<class Tile, class T, class TC>(auto kernel) {
+  for_kernel(p, [&]<class Tile, Type type, class TC>(auto kernel) {
+    using T = typename Operand<type>::Element;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda, p.B<T>(),
@@ -261,13 +267,14 @@ const Registration registration{{
     .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
     .resources =
         [](const Problem& p) {
-          return for_kernel(p, [&]<class Tile, class T, class TC>(auto kernel) {
+          return for_kernel(p, [&]<class Tile, Type type, class TC>(auto kernel) {
             return Resources{(const void*)kernel,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::BK_BYTES / static_cast<int>(sizeof(T))}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
           });
         },
     .launch = launch,

@@ -36,7 +36,7 @@ def test_a_tile_keeps_what_the_kernel_takes_for_granted(name):
     assert bm % rows == bn % rows == rows % 8 == 0  # a copy is of A or of B, and no row is left over
     assert wn % 32 == 0  # four lanes by 16 bytes of 16-bit results
     assert "TOGETHER = 16 / SIZE;" in text and all(2 * wn // (4 * size) % (16 // size) == 0 for size in (4, 8))
-    assert (rows % 32 == 0) == ("COPY_ROWS % 32 == 0 &&" in text) == ("permuted_column(i * COPY_ROWS" not in text)
+    assert (rows % 32 == 0) == ("COPY_ROWS % 32 == 0 &&" in text) == ("permuted_column(copy_row + i * COPY_ROWS" not in text)
     assert ("COPY_STEPS = 4;" in text) == ("COPY_STEPS == K_STEPS" in text) == ("COPY_STEPS < K_STEPS" not in text)
     fits = blocks * (stages * (bm + bn) * 128 + 1024) <= SHARED_BYTES
     assert fits != (name == "block_128x128_twice_stages_4")  # which shows what happens when it does not
