@@ -78,7 +78,7 @@ class Sweep:
             noted.write_text(json.dumps(self._build(options)), encoding="utf-8")
         if options.build_only:
             return 0
-        if not shutil.which("nvidia-smi") or subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode:
+        if not has_gpu():
             print(f"{self.name}.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
             return 77
         table = self.folder / "ladder.csv"
@@ -121,11 +121,13 @@ class Sweep:
         parser.add_argument("--shapes", default=self.shapes, help="as the harness has them")
         parser.add_argument("--type", default=self.types[0], choices=self.types, help="of the operands")
         parser.add_argument("--protocol", default=self.protocol, choices=["rounds", "steady"])
-        parser.add_argument("--build-only", action="store_true", help="needs no GPU, but --arch")
+        parser.add_argument("--build-only", action="store_true", help="needs no GPU, but then --arch")
         parser.add_argument("--built", action="store_true", help="time what --build-only built, on whichever machine")
         options = parser.parse_args()
         if unknown := set(options.names) - set(self.variants):
             parser.error(f"no such variant: {' '.join(sorted(unknown))}")
+        if options.build_only and options.arch == "native" and not has_gpu():
+            parser.error("--build-only where there is no GPU takes --arch, such as --arch sm_90a")
         needed = self.folder / "built.json" if options.built else ROOT / "build/libharness.a"
         if not needed.exists():
             parser.error(f"{needed.relative_to(ROOT)} is not built: {'--build-only' if options.built else './run_all.sh list'}")
@@ -138,6 +140,10 @@ class Sweep:
         libraries = ["-cudart=shared", "-lcublas", "-lcublasLt", "-ldl", rpath]
         sources = [ROOT / "bench/main.cpp", *objects, ROOT / "build/libharness.a"]
         subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", *sources, *libraries, "-o", self.folder / program], check=True)
+
+
+def has_gpu() -> bool:
+    return bool(shutil.which("nvidia-smi")) and not subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode
 
 
 def built(said: str) -> Built:
