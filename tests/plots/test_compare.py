@@ -10,7 +10,7 @@ from plots.__main__ import main
 from plots.data.results import load
 from plots.data.selection import PUBLISHED, tables
 from plots.documents.chapters import GPU, SECOND
-from plots.tables.compare import pairs
+from plots.tables.compare import limit, pairs
 
 RECORDED = Path(__file__).parents[2] / "bench/recorded"
 
@@ -88,9 +88,7 @@ def test_the_two_recordings_agree():
     expected = {(table.type, kernel, shape) for table in first for kernel in table.kernels for shape in PUBLISHED}
     for column in ("ratio_clk", "ratio_cublas"):
         assert {(pair.type, pair.kernel, pair.shape) for pair in found if pair.column == column} == expected
-    # In clocks: what the methodology says. In time they were taken with different numbers of rounds, so with different clocks.
-    clocks = [pair for pair in found if pair.column == "ratio_clk"]
-    fp32, tensor = ([pair for pair in clocks if (pair.type == "f32") == is_fp32] for is_fp32 in (True, False))
-    assert len(fp32) == 30 and sum(pair.is_noise for pair in fp32) >= 29
-    assert len(tensor) == 108 and sum(pair.is_noise for pair in tensor) >= 100
-    assert max(abs(pair.apart) for pair in tensor) < 0.021
+    # What the methodology says of them.
+    assert sum(pair.is_noise for pair in found) >= 0.95 * len(found)
+    assert all(abs(pair.apart) < 2 * limit(pair.type, pair.column) for pair in found)
+    assert all(pair.is_noise for pair in found if pair.type == "f32" and pair.column == "ratio_cublas")
