@@ -34,10 +34,24 @@ class Kernel:
         among = self.instructions if part is None else self.instructions[part.start : part.stop]
         return sum(bool(whole.match(instruction)) for instruction in among)
 
+    def main_loop(self, pattern: str) -> range:
+        """The loop with most of `pattern`; of loops around one another, the innermost."""
+        return max(self.loops, key=lambda loop: (self.count(pattern, loop), -len(loop)))
+
+    def around_main_loop(self, pattern: str) -> "Kernel | None":
+        """What a loop executes around the main loop, if that is not the outermost."""
+        inner = self.main_loop(pattern)
+        outer = [loop for loop in self.loops if loop.start <= inner.start and inner.stop <= loop.stop and loop != inner]
+        if not outer:
+            return None
+        loop = min(outer, key=len)
+        kept = self.instructions[loop.start : inner.start] + self.instructions[inner.stop : loop.stop]
+        return replace(self, instructions=kept, loops=(), skips=())
+
     def usual_round(self, pattern: str, keep: str) -> "Kernel":
-        """Of the innermost loop with `pattern` alone what a usual round executes: without what a branch skips, where nothing
-        in there matches `keep`. Such parts are for the edges of a matrix, or for another tile of C."""
-        loop = min((loop for loop in self.loops if self.count(pattern, loop)), key=len)
+        """Of the main loop alone what a usual round executes: without what a branch skips, where nothing in there matches
+        `keep`. Such parts are for the edges of a matrix, or for another tile of C."""
+        loop = self.main_loop(pattern)
         skips = {skip.start: skip.stop for skip in self.skips if skip.stop <= loop.stop and not self.count(keep, skip)}
         executed, place = [], loop.start
         while place < loop.stop:

@@ -1,6 +1,8 @@
 """What the compiler makes of every rung, for sm_90a, against what the chapters claim. Needs no GPU."""
 
+import csv
 import json
+import math
 import os
 import re
 import subprocess
@@ -355,6 +357,41 @@ def test_the_map_states_the_instructions_per_hmma(number, machine_code):
     large_and_whole = max(fp32_results, key=lambda kernel: (kernel.count("HMMA"), -kernel.count(FILLED)))
     once = a_k_tile(large_and_whole)
     assert abs(len(once.instructions) / once.count("HMMA") - float(stated)) <= rounding
+
+
+def instructions_per_ffma() -> dict[str, str]:
+    """What the map's table of Part I states, by rung."""
+    part = (ROOT / "docs/00_map.md").read_text().split("## Part I:")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")] for line in part.splitlines() if re.match(r"\| \[?\d\d", line)]
+    return {re.match(r"\[?(\d\d[a-z]?)", row[1])[1]: row[4] for row in rows}
+
+
+@pytest.mark.parametrize("number", instructions_per_ffma())
+def test_the_map_states_the_instructions_per_ffma(number, machine_code):
+    if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
+        pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
+    stated = instructions_per_ffma()[number]
+    (source,) = (source for source in RUNGS if source.stem.startswith(f"{number}_"))
+    kernel = one_kernel(machine_code(source), "sm_90a")
+    once = kernel.usual_round("FFMA", "FFMA|LDS|STS")
+    instructions = len(once.instructions)
+    if around := kernel.around_main_loop("FFMA"):  # executed once per k tile
+        rounds = fmas_per_k_tile(source.stem) / kernel.threads / once.count("FFMA")
+        instructions += len(around.instructions) / rounds
+    rounding = 0.5001 * 10 ** -len(stated.partition(".")[2])
+    assert abs(instructions / once.count("FFMA") - float(stated)) <= rounding
+
+
+def fmas_per_k_tile(stem: str) -> int:
+    """Of a block: its tile as the harness recorded it, such as 128x128x16."""
+    with (ROOT / "bench/recorded/nvidia-h200/ladder.csv").open(newline="") as file:
+        return math.prod(
+            map(int, next(row["tile"] for row in csv.DictReader(file) if row["kernel"] == stem and row["tile"]).split("x"))
+        )
+
+
+def test_the_map_states_them_for_every_rung_of_part_one():
+    assert set(instructions_per_ffma()) == {source.stem.partition("_")[0] for source in RUNGS if source.stem < "09"}
 
 
 def test_the_map_states_them_for_every_rung_of_part_two():
