@@ -176,7 +176,7 @@ constexpr LADDER_HOST_DEVICE Coord mma_b(int lane, int r) { return {lane / 4, la
 /// Row and column of register `r` (0 to 3) of C and D, 16 x 8 elements of FP32.
 constexpr LADDER_HOST_DEVICE Coord mma_c(int lane, int r) { return {lane / 4 + r / 2 * 8, lane % 4 * 2 + r % 2}; }
 
-/// Permuted columns of B (14): the column of B that lies in row `row` of its tile, so that the results of a lane in
+/// Permuted columns of B (16): the column of B that lies in row `row` of its tile, so that the results of a lane in
 /// `size` / 2 neighbouring mma are `size` neighbouring columns of C. Of every 4 x size columns, lane t of a quad gets
 /// the t-th `size`: its pair of columns of the first mma, then of the second, and so on.
 constexpr LADDER_HOST_DEVICE int permuted_column(int row, int size) {
@@ -184,7 +184,7 @@ constexpr LADDER_HOST_DEVICE int permuted_column(int row, int size) {
   return group + t * size + mma * 2 + row % 2;
 }
 
-/// Scratch of an epilogue (16): byte at which columns `col` to `col` + 3 of row `row` lie, as four floats; `col` is a
+/// Scratch of an epilogue (16b): byte at which columns `col` to `col` + 3 of row `row` lie, as four floats; `col` is a
 /// multiple of 4. The scratch has `columns` floats per row, a power of two from 32 on. Of eight lanes that access 16
 /// bytes each at once, no two meet in a bank: not where they write four chunks in each of two rows, as lanes hold
 /// permuted columns, nor where they read a row from end to end, every chunk of it (FP32) or every second one (results

@@ -6,7 +6,7 @@
 //                   high as it is wide they need the fewest of both. So tiles are taken in groups of GROUP_SIZE_M tile
 //                   rows, down the group before across.
 // Changed from 14   as many blocks as SMs, and a loop over tiles of C; the copies have a tile of C of their own; a second
-//                   kernel for a ragged K, which may now come at any time; raster()
+//                   kernel for a ragged K, which may now come at any time; tile_at()
 // Expect            the prologue, 2 % of the time of a tile of C at 4096, overlaps with the tile before for three tiles of
 //                   four: 1.01 times 14. From DRAM as much as 14 at 4096, half at 8192, a quarter at 16384 x 16384 x 4096.
 //                   That saves no clocks, for 14 asks DRAM for less than it can deliver, but power

@@ -5,9 +5,9 @@
 //                   accumulators are contiguous in C: 16 bytes per store, whole sectors, and no instruction is added. Where
 //                   beta needs C, it is prefetched into L2 two k tiles before the end of a tile.
 // Changed from 15   the rows of B's tile are columns of B in permuted_column()'s order; the epilogue; prefetches of C;
-//                   raster() comes from common/layout.h as raster()
-// Expect            half as many stores of whole sectors instead of half ones: with 16-bit results 1.02 times 15, with
-//                   FP32 results, whose pairs already fill sectors, the same. beta costs 2 to 3 %, no longer 12
+//                   tile_at() comes from common/layout.h as raster()
+// Expect            with 16-bit results a quarter of the stores, of whole sectors instead of half ones: 1.02 times 15.
+//                   With FP32 results half the stores, and as many sectors: the same. beta costs 2 to 3 %, no longer 12
 // Limiter now       mma.sync and what interrupts it: the copies, 12 instructions per k tile and warp that the issue slots feel
 // New instructions  prefetch.global.L2
 // Limits            as 14

@@ -18,7 +18,7 @@ def grids(rows: pd.DataFrame, kernels: list[str]) -> list[Grid]:
 
 
 def _grid(rows: pd.DataFrame, type: str, protocol: str, kernels: list[str]) -> Grid:
-    head = [f"{type}, {protocol}", "results", "beta", *(f"{number(kernel)}: ms (of cuBLAS)" for kernel in kernels)]
+    head = [f"{type}, {protocol}", "results", "beta", *(f"{number(kernel)}: ms (of cuBLAS), MHz" for kernel in kernels)]
     lines = []
     for (shape, out, beta), own in rows.groupby(CONDITION, sort=False):
         found = cells(own)
@@ -38,7 +38,9 @@ def _grid(rows: pd.DataFrame, type: str, protocol: str, kernels: list[str]) -> G
 def _time(cell: Cell | None) -> str:
     if cell is None:
         return MISSING
-    return f"{digits(cell.value('median_ms'))} ({ratio(cell.value('ratio_cublas'))})" if cell.status == "ok" else cell.status
+    if cell.status != "ok":
+        return cell.status
+    return f"{digits(cell.value('median_ms'))} ({ratio(cell.value('ratio_cublas'))}), {whole(cell.value('clock_mhz'))}"
 
 
 def _per_clock(cell: Cell | None) -> str:

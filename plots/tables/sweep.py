@@ -18,7 +18,7 @@ Cell = tuple[str, Shape]  # a type and a shape
 
 def read(path: Path) -> list[Row]:
     """The rows of a sweep, the variant's name in `kernel`."""
-    needed = {"kernel", "type", *"mnk", "protocol", "ratio_cublas", "flop_clk_sm", "status", "registers", "smem_bytes", SPILLS}
+    needed = {"kernel", "type", *"mnk", "protocol", "ratio_clk", "flop_clk_sm", "status", "registers", "smem_bytes", SPILLS}
     with path.open(newline="", encoding="utf-8") as lines:
         rows = [row | {"kernel": row["kernel"].partition("_")[2]} for row in csv.DictReader(lines) if row.get("kernel")]
     if not rows or (absent := needed - set(rows[0])):
@@ -51,7 +51,7 @@ def table(path: Path, rung: str) -> str:
         "what it changes",
         "registers",
         "smem KiB",
-        *(f"{type} at {shape}, FLOP/clk/SM (of cuBLAS)" for type, shape in cells),
+        *(f"{type} at {shape}, FLOP/clk/SM (of cuBLAS, in clocks)" for type, shape in cells),
     ]
     last = rows[-1]
     source = (
@@ -75,7 +75,7 @@ def said(row: Row | None) -> str:
     """That, and what the variant reaches of cuBLAS, which they do move; or why there is none."""
     if row is None:
         return MISSING
-    return f"{whole(per_clock(row))} ({float(row['ratio_cublas']):.3f})" if row["status"] == "ok" else row["status"]
+    return f"{whole(per_clock(row))} ({float(row['ratio_clk']):.3f})" if row["status"] == "ok" else row["status"]
 
 
 def resources(row: Row) -> list[str]:

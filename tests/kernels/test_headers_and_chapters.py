@@ -106,6 +106,15 @@ def plain_environment() -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize("document", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+def test_lines_of_code_that_a_chapter_quotes_by_hand_are_in_the_sources(document):
+    sources = [*ROOT.glob("kernels/*.cu"), *ROOT.glob("common/**/*.h")]
+    known = {line.strip() for source in sources for line in source.read_text().splitlines()}
+    by_hand = re.sub(r"<!-- generated:.*?<!-- end generated -->", "", document.read_text(), flags=re.DOTALL)
+    quoted = [line.strip() for block in re.findall(r"```cuda\n(.*?)```", by_hand, re.DOTALL) for line in block.splitlines()]
+    assert not [line for line in quoted if line and line not in known]
+
+
 def test_the_plain_line_stands_in_one_place():
     about_rungs = [path for path in (ROOT / "docs").glob("*.md") if any(" kernels/" in line for line in plain_lines(path))]
     assert about_rungs == [PLAIN_LINE]

@@ -50,7 +50,7 @@ def test_without_a_record_of_these_rungs_the_chapter_says_so(root):
 def test_a_table_per_protocol_and_a_row_per_condition(root):
     record(root, rows("rounds"), rows("steady"))
     text, lines = rendered(root)
-    times, clocks = ([f"{number}: {what}" for number in (14, 15, 16)] for what in ("ms (of cuBLAS)", "FLOP/clk/SM"))
+    times, clocks = ([f"{number}: {what}" for number in (14, 15, 16)] for what in ("ms (of cuBLAS), MHz", "FLOP/clk/SM"))
     assert lines[0] == ["bf16, rounds", "results", "beta", *times, *clocks]
     assert lines[5] == ["bf16, steady", *lines[0][1:]]
     assert [line[:3] for line in lines[2:5]] == [
@@ -58,8 +58,8 @@ def test_a_table_per_protocol_and_a_row_per_condition(root):
         ["4096³", "bf16", "0"],
         ["4096³", "bf16", "0.5"],
     ]
-    assert lines[3][3:] == ["0.318 (0.60)", "0.305 (0.62)", "0.294 (0.65)", "1653", "1722", "1791"]
-    assert lines[8][3:6] == ["0.353 (0.54)", "0.339 (0.56)", "0.326 (0.59)"]
+    assert lines[3][3:] == ["0.318 (0.60), 1980", "0.305 (0.62), 1980", "0.294 (0.65), 1980", "1653", "1722", "1791"]
+    assert lines[8][3:6] == ["0.353 (0.54), 1980", "0.339 (0.56), 1980", "0.326 (0.59), 1980"]
     assert f"Measured on {synthetic.GPU}, 2001-02-03" in text and f"`bench/recorded/{GPU}/conditions.csv`" in text
 
 
