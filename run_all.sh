@@ -5,7 +5,7 @@
 #   ./run_all.sh --quick           the same in about two minutes: fewer sizes and rounds
 #   ./run_all.sh test              every test that can run here
 #   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help
-#   ./run_all.sh list              every rung: number, name, idea, types, least architecture
+#   ./run_all.sh list              every rung: number, name, idea, types, unit, architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
@@ -209,7 +209,11 @@ whole_ladder() {
     case $1 in
       --quick) mode=quick ;;
       --sim) sim=yes ;;
-      --results) results=${2:?run_all.sh: --results takes a folder}; shift ;;
+      --results)
+        [[ -n ${2:-} ]] || usage_error "--results takes a folder"
+        results=$2
+        [[ $results == /* ]] || results=$caller/$results
+        shift ;;
       *) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results)" ;;
     esac
     shift
@@ -303,6 +307,16 @@ run_tests() {
   exec python3 -m tools.test
 }
 
+compare_results() {
+  local folder folders=()
+  for folder in "$@"; do
+    [[ $folder == [/-]* ]] || folder=$caller/$folder
+    folders+=("$folder")
+  done
+  need_python report
+  exec python3 -m plots compare ${folders[@]+"${folders[@]}"}
+}
+
 build_docs() {
   need_python docs
   mkdocs build --quiet --strict
@@ -331,7 +345,7 @@ case ${1:-} in
   profile) profile_rung "${@:2}" ;;
   counts) count_rung "${@:2}" ;;
   docs) build_docs ;;
-  compare) need_python report; exec python3 -m plots compare "${@:2}" ;;
+  compare) compare_results "${@:2}" ;;
   help | --help | -h) sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0" ;;
   -*) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results --help)" ;;
   *) usage_error "there is no sub-command '$1'; the nearest is $(nearest "$1" "${commands[@]}")" ;;

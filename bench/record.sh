@@ -26,7 +26,7 @@ cd "$(dirname "$0")/.."
 to='' resume='' steps=()
 while (($#)); do
   case $1 in
-    --to) to=${2:?record.sh: --to takes a folder}; shift ;;
+    --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
     published | shapes | steady | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;

@@ -84,8 +84,8 @@ class Sweep:
         table = self.folder / "ladder.csv"
         table.unlink(missing_ok=True)
         how = ["--type", options.type, "--shapes", options.shapes]
-        # So that the first variant meets a GPU as warm as the others do. It is not all: even then the first of 14's got a
-        # clock 3.6 % above that of the same kernel timed last, at the same power. FLOP per clock do not move with that.
+        # So that the first variant meets a GPU as warm as the others do. It is not all: even then the first variant of a sweep
+        # got a clock 3.6 % above that of the same kernel timed last, at the same power. FLOP per clock do not move with that.
         subprocess.run([self.folder / "warm_up", *how, "--protocol", "steady"], stdout=subprocess.DEVNULL)
         command = [self.folder / "ladder", *how, "--protocol", options.protocol, "--csv", table]
         status = subprocess.run(command).returncode

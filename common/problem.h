@@ -22,7 +22,7 @@
 
 namespace ladder {
 
-/// Operand type, and with it the unit that multiplies. All accumulate in FP32.
+/// How operands lie in memory and how they are rounded. All accumulate in FP32.
 enum class Type {
   f32,   ///< FP32 on the CUDA cores
   tf32,  ///< FP32 in memory, rounded to TF32 (10-bit mantissa) for the tensor cores

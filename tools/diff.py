@@ -7,6 +7,7 @@ import csv
 import sys
 from difflib import SequenceMatcher
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -82,15 +83,20 @@ def built_kernel(stem: str) -> Kernel:
 def timed_rows(stems: tuple[str, str]) -> tuple[str, dict[str, dict[str, str]]]:
     """Where both rungs were timed at 4096, and their rows: this machine's results first, then the recorded ones."""
     for file in [*sorted(Path("results").glob("*/ladder.csv")), *sorted(Path("bench/recorded").glob("*/ladder.csv"))]:
-        by_type: dict[str, dict[str, dict[str, str]]] = {}  # of several sittings the last
+        by_type: dict[str, dict[str, list[dict[str, str]]]] = {}  # a row for each sitting
         with file.open(newline="") as lines:
             for row in csv.DictReader(lines):
                 if row["m"] == row["n"] == row["k"] == "4096" and row["gflops"]:
-                    by_type.setdefault(row["type"], {})[row["kernel"]] = row
+                    by_type.setdefault(row["type"], {}).setdefault(row["kernel"], []).append(row)
         for rows in by_type.values():
             if all(stem in rows for stem in stems):
-                return str(file), rows
+                return str(file), {stem: of_sittings(rows[stem]) for stem in stems}
     return "", {}
+
+
+def of_sittings(rows: list[dict[str, str]]) -> dict[str, str]:
+    """The last row, with medians of what was timed."""
+    return rows[-1] | {column: str(median(float(row[column]) for row in rows)) for column in ("gflops", "ratio_cublas")}
 
 
 def made(stems: tuple[str, str]) -> Table:
@@ -111,7 +117,9 @@ def made(stems: tuple[str, str]) -> Table:
     add("blocks per SM", [occupancy(kernel) for kernel in built])
     add("warps per SM", [(occupancy(kernel) or 0) * kernel.threads // 32 or None for kernel in built])
     add("instructions", [len(kernel.instructions) for kernel in built])
-    add("FFMA among them", [kernel.count("FFMA") for kernel in built])
+    for multiply in ("FFMA", "HMMA"):
+        if any(kernel.count(multiply) for kernel in built):
+            add(f"{multiply} among them", [kernel.count(multiply) for kernel in built])
     if rows:
         row = rows[stems[1]]
         add("GFLOP/s at 4096", [round(float(rows[stem]["gflops"])) for stem in stems])

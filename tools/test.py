@@ -116,7 +116,7 @@ def tracked(*patterns: str) -> list[str]:
     listed = subprocess.run(["git", "ls-files", "--", *patterns], capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         return [name for name in listed.stdout.splitlines() if Path(name).exists()]
-    folders = ("kernels", "common", "bench", "tests", "tools", "plots")
+    folders = ("kernels", "common", "bench", "sim", "tests", "tools", "plots")
     found = (path for folder in folders for pattern in patterns for path in Path(folder).rglob(pattern))
     return sorted(map(str, found))
 

@@ -6,6 +6,7 @@
 
 #include <source_location>
 #include <stdexcept>
+#include <string>
 
 namespace ladder {
 

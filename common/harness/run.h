@@ -1,7 +1,6 @@
 // One cell: is it for this GPU, is it right, what does it take of an SM, how fast is it.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from plots.data.rungs import Facts
-from plots.errors import Unavailable
+from plots.errors import InputError, Unavailable
 from plots.tables.grid import Grid
 from tools import cubin
 from tools.cubin import Kernel
@@ -103,4 +103,6 @@ def _kernel(path: Path, kind: str) -> Kernel:
     """The rung's kernel for operands of a type and FP32 results; of several, the one with the largest tile, and of these the
     one whose copies need not fill with zeros."""
     multiplying = [k for k in _kernels(path) if k.arch == ARCH and FP32_RESULTS.search(k.symbol) and k.count(MULTIPLIES[kind])]
+    if not multiplying:
+        raise InputError(f"machine-code: no kernel in {path.name} multiplies {kind}")
     return max(multiplying, key=lambda kernel: (kernel.count("HMMA|FFMA"), -kernel.count(r"LDGSTS.*\.ZFILL")))

@@ -36,7 +36,6 @@ struct TensorMap {
   std::array<uint64_t, 4> stride{};  ///< bytes, of the dimensions from 1 on
   std::array<uint16_t, 5> box{};     ///< elements
   std::array<uint8_t, 5> step{};     ///< element strides
-  uint8_t fill_nan = 0;              ///< elements outside of the tensor are NaN, not zero
 
   uint32_t row_bytes() const { return box[0] * element_bytes; }
   uint32_t rows() const;

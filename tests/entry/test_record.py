@@ -92,7 +92,7 @@ def test_types_can_be_confined(checkout):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"), [(["publish"], 2, "no step 'publish'"), (["--to"], 1, "takes a folder")]
+    ("arguments", "status", "said"), [(["publish"], 2, "no step 'publish'"), (["--to"], 2, "--to takes a folder")]
 )
 def test_bad_words_are_refused(checkout, arguments, status, said):
     done, calls = run(checkout, "bench/record.sh", *arguments)

@@ -61,7 +61,6 @@ TEST(List, HoldsEveryFactOfARung) {
   EXPECT_THAT(json, HasSubstr(R"("ceilings":{"bf16":"mma_bf16","f16":"mma_f16","tf32":"mma_tf32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("source":"kernels/10_mma_ptx.cu"})"));
   EXPECT_THAT(json, HasSubstr(R"("unit":"CUDA cores","layout_b":"row_major","row_align_bytes":16,)"));
-  EXPECT_THAT(json, HasSubstr(R"("families":{"square":[[256,256,256],)"));
   EXPECT_THAT(list_text(select_rungs("05,10", rungs())), HasSubstr("bf16 f16 tf32  mma.sync   sm_75\n"));
 }
 

@@ -423,7 +423,7 @@ def test_fp16_is_multiplied_from_sm_75_on(number, tmp_path):
 
 
 def test_every_claim_is_about_a_rung():
-    assert set(CLAIMS) <= {source.stem.partition("_")[0] for source in RUNGS}
+    assert set(CLAIMS) == {source.stem.partition("_")[0] for source in RUNGS}
 
 
 # ---- proof that the tests above can fail ----------------------------------------------------------------------------
@@ -506,4 +506,3 @@ def test_mnemonics_match_by_whole_parts():
     assert kernel.count("LDG") == 1
     assert kernel.count(r"LDG\.E\.128") == 1
     assert kernel.count(r"LDG\.E\.12") == 0
-    assert re.fullmatch("sm_.*", kernel.arch)

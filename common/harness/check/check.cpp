@@ -138,8 +138,9 @@ CheckResult Checker::judge_samples() const {
     const Judgement j = judge(got, samples_.value[i], samples_.scale[i], bound_);
     result.max_error = std::fmax(result.max_error, j.error);
     if (j.wrong && wrong++ == 0 && result.passed)
-      result.message = describe(samples_.index[i], problem_.n, got, samples_.value[i],
-                                bound_.gamma * samples_.scale[i] + bound_.u_out * std::fabs(samples_.value[i]));
+      result.message =
+          describe(samples_.index[i], problem_.n, got, samples_.value[i],
+                   bound_.gamma * samples_.scale[i] + bound_.u_out * std::fabs(samples_.value[i]) + bound_.tiny);
   }
   if (wrong && result.passed)
     result.message =

@@ -60,7 +60,7 @@ std::string list_text(const std::vector<const Rung*>& rungs) {
     return formatted("{:5} {:{}}  {:{}}  {:{}}  {:10} {}\n", number, name, name_width, idea, idea_width, types,
                      types_width, unit, arch);
   };
-  std::string text = line("rung", "name", "idea", "types", "unit", "from");
+  std::string text = line("rung", "name", "idea", "types", "unit", "needs");
   for (const Rung* rung : rungs)
     text += line(rung->number, rung->name, rung->idea, joined(type_names(*rung), " "), name(rung->unit), rung->arch);
   return text;

@@ -142,10 +142,10 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--protocol", protocol,
                  "rounds: interleaved with the baselines; steady: blocks of a third of a second");
   app.add_option("--rounds", round_count, "How many rounds; chosen by time without");
-  app.add_option(
-      "--sittings", sitting_count,
-      "How often to go through everything, each time in another order and with as much less time; 1 without; 2/5: of "
-      "five no further than the second, with --resume for the ones before");
+  app.add_option("--sittings", sitting_count,
+                 "N: measure everything N times, each time in another order, in about the time of one measurement; "
+                 "I/N: only up to "
+                 "sitting I of N (earlier ones are skipped with --resume)");
   app.add_option("--check", check, "full: every element; sample: 4096 elements; off");
   app.add_flag("--check-only", options.check_only, "Check, do not time");
   app.add_option("--csv", options.csv, "Append one row per kernel, shape and sitting");

@@ -41,8 +41,8 @@ struct Options {
   std::string command;                        ///< as typed
 };
 
-/// Parses the command line. Throws UsageError with one line that names the option and what it takes. --help and
-/// --version print and set `finished`. On the simulator nothing is timed (check_only), sizes that are not given are
+/// Parses the command line. Throws UsageError with one line that names the option and what it takes. --help prints
+/// and sets `finished`. On the simulator nothing is timed (check_only), sizes that are not given are
 /// small, and one line on stderr names the options that were given in vain.
 Options parse_options(int argc, const char* const* argv, bool& finished);
 

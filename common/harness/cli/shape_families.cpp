@@ -16,9 +16,8 @@ const std::vector<ShapeFamily>& shape_families() {
         {4096, 4096, 4096},
         {6144, 6144, 6144},
         {8192, 8192, 8192}}},
-      // Projections of a decoder with hidden size 4096 and feed-forward size 14336 (Llama 3 8B: hidden_size,
+      // Matrix products of a transformer layer: projections of a decoder with hidden size 4096 and feed-forward size 14336 (Llama 3 8B: hidden_size,
       // intermediate_size, 1024 key and value columns, 128256 words), at a prompt's and at a batch's number of tokens.
-      // Matrix products of a transformer layer.
       {"llm",
        {{4096, 6144, 4096},
         {4096, 4096, 4096},
@@ -28,8 +27,8 @@ const std::vector<ShapeFamily>& shape_families() {
         {128, 28672, 4096},
         {128, 4096, 14336},
         {512, 128256, 4096}}},
-      // Columns are multiples of 4, so that rungs with 16-byte rows take part.
-      // Sizes beside tile multiples: edges, ragged K, a last wave that is nearly empty.
+      // Sizes beside tile multiples: edges, ragged K, a last wave that is nearly empty. Columns are multiples of 4, so that
+      // rungs with 16-byte rows take part.
       {"tails",
        {{1020, 1020, 1020},
         {1028, 1028, 1028},

@@ -24,9 +24,10 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 /// "4096x4096x4096" or "4096 4096 4096".
-Shape parse_shape(std::string text) {
-  std::replace(text.begin(), text.end(), 'x', ' ');
-  std::stringstream stream(text);
+Shape parse_shape(const std::string& text) {
+  std::string words = text;
+  std::replace(words.begin(), words.end(), 'x', ' ');
+  std::stringstream stream(words);
   std::vector<std::string> sizes;
   for (std::string size; stream >> size;) sizes.push_back(size);
   if (sizes.size() != 3) throw UsageError(formatted("a shape is MxNxK, got '{}'", text));

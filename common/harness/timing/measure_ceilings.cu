@@ -59,8 +59,8 @@ __device__ uint32_t random_word(uint32_t seed) {
   return word;
 }
 
-/// The products of rung 14 and nothing else: one block per SM, 64 x 64 results per warp, two steps of fragments, the same
-/// order. After 256 steps (K = 4096 of 16 bits) the signs change, so the sums go up and down and stay in a GEMM's range.
+/// The mma.sync of a block of rung 14 and nothing else: one block per SM, 64 x 64 results per warp, two steps of fragments,
+/// every second column upwards. After 256 steps (K = 4096 of 16 bits) the signs change, so the sums go up and down and stay in a GEMM's range.
 constexpr int mma_turns = 64, mma_turn_steps = 256;
 template <Type type>
 __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {

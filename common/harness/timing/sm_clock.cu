@@ -22,13 +22,6 @@ __global__ void note(ulonglong2* mark) {
   if (sm < gridDim.x) mark[sm] = {clocks, ns};
 }
 
-int sm_count() {
-  int device = 0, count = 0;
-  cuda_check(cudaGetDevice(&device));
-  cuda_check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
-}
-
 }  // namespace
 
 void hold(cudaStream_t stream, unsigned long long ns) {
@@ -36,7 +29,7 @@ void hold(cudaStream_t stream, unsigned long long ns) {
   cuda_check(cudaGetLastError());
 }
 
-SmClock::SmClock(int marks) : sms_(sm_count()), marks_(sizeof(ulonglong2) * marks * sms_) {
+SmClock::SmClock(int marks) : sms_(device_limits().sms), marks_(sizeof(ulonglong2) * marks * sms_) {
   cuda_check(cudaMemset(marks_.as<void>(), 0, marks_.bytes()));
 }
 
