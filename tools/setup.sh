@@ -69,9 +69,10 @@ need_python3() {
     die "needs Python 3.10 or later: $(install_hint python3 python3 python)"
 }
 
+# make_venv [WHAT FOR]
 make_venv() {
   [[ -x $venv/bin/pip ]] && return
-  say "setup: a Python environment in .venv"
+  say "setup: a Python environment in .venv${1:+ for $1}"
   quietly "making .venv" "Needs Python's venv: $(install_hint python3-venv python3 python)" create_venv
 }
 
@@ -94,7 +95,7 @@ need_python() {
   need_python3
   if [[ -x $venv/bin/pip ]]; then PATH=$venv/bin:$PATH; fi
   missing=$(python3 tools/missing.py "${files[@]}") && return
-  make_venv || return
+  make_venv "$(paste -sd ' ' <<<"$missing")" || return
   PATH=$venv/bin:$PATH
   missing=$(python3 tools/missing.py "${files[@]}") && return
   say "setup: into .venv: $(tr '\n' ' ' <<<"$missing")"
