@@ -1,7 +1,6 @@
-import importlib.util
-
 """run_all.sh itself: its words, its set-up, and the whole run with programs that stand in for those that need a GPU."""
 
+import importlib.util
 import os
 import shutil
 import signal

@@ -42,7 +42,8 @@ def configure(folder: Path, gpus: str = "") -> subprocess.CompletedProcess:
     project = folder / "project"
     project.mkdir(exist_ok=True)
     (project / "CMakeLists.txt").write_text(PROJECT.format(gpus=gpus, folder=folder, root=ROOT))
-    return subprocess.run(["cmake", "-G", "Ninja", "-S", project, "-B", project / "build"], capture_output=True, text=True)
+    makefiles = ["-G", "Unix Makefiles", "-D", "CMAKE_MAKE_PROGRAM=true"]  # nothing is built, so there need be no make
+    return subprocess.run(["cmake", *makefiles, "-S", project, "-B", project / "build"], capture_output=True, text=True)
 
 
 def rung(folder: Path, name: str, arch: str = "sm_80") -> Path:
