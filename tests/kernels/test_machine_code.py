@@ -340,18 +340,21 @@ def test_c_is_read_and_written_as_the_chapters_say(number, operand, machine_code
             assert stores.count(max(stores)) in (all_results, 2 * all_results)  # with beta and without, or for both
 
 
-def instructions_per_hmma() -> dict[str, str]:
-    """What the map's table of Part II states, by rung."""
-    part = (ROOT / "docs/00_map.md").read_text().split("## Part II")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.split("|")] for line in part.splitlines() if re.match(r"\| \[?\d\d", line)]
+def instructions_per_multiply(part: str) -> dict[str, str]:
+    """What the map's table of a part states, by rung."""
+    text = (ROOT / "docs/00_map.md").read_text().split(f"## {part}:")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if re.match(r"\| \[?\d\d", line)]
     return {re.match(r"\[?(\d\d[a-z]?)", row[1])[1]: row[4] for row in rows}
 
 
-@pytest.mark.parametrize("number", instructions_per_hmma())
+PER_FFMA, PER_HMMA = instructions_per_multiply("Part I"), instructions_per_multiply("Part II")
+
+
+@pytest.mark.parametrize("number", PER_HMMA)
 def test_the_map_states_the_instructions_per_hmma(number, machine_code):
     if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
         pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
-    stated = instructions_per_hmma()[number]
+    stated = PER_HMMA[number]
     rounding = 0.5001 * 10 ** -len(stated.partition(".")[2])
     fp32_results = [kernel for kernel in of_type(number, "bf16", machine_code) if f"{MANGLED['bf16']}Ef" in kernel.symbol]
     large_and_whole = max(fp32_results, key=lambda kernel: (kernel.count("HMMA"), -kernel.count(FILLED)))
@@ -359,18 +362,11 @@ def test_the_map_states_the_instructions_per_hmma(number, machine_code):
     assert abs(len(once.instructions) / once.count("HMMA") - float(stated)) <= rounding
 
 
-def instructions_per_ffma() -> dict[str, str]:
-    """What the map's table of Part I states, by rung."""
-    part = (ROOT / "docs/00_map.md").read_text().split("## Part I:")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.split("|")] for line in part.splitlines() if re.match(r"\| \[?\d\d", line)]
-    return {re.match(r"\[?(\d\d[a-z]?)", row[1])[1]: row[4] for row in rows}
-
-
-@pytest.mark.parametrize("number", instructions_per_ffma())
+@pytest.mark.parametrize("number", PER_FFMA)
 def test_the_map_states_the_instructions_per_ffma(number, machine_code):
     if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
         pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
-    stated = instructions_per_ffma()[number]
+    stated = PER_FFMA[number]
     (source,) = (source for source in RUNGS if source.stem.startswith(f"{number}_"))
     kernel = one_kernel(machine_code(source), "sm_90a")
     once = kernel.usual_round("FFMA", "FFMA|LDS|STS")
@@ -391,11 +387,11 @@ def fmas_per_k_tile(stem: str) -> int:
 
 
 def test_the_map_states_them_for_every_rung_of_part_one():
-    assert set(instructions_per_ffma()) == {source.stem.partition("_")[0] for source in RUNGS if source.stem < "09"}
+    assert set(PER_FFMA) == {source.stem.partition("_")[0] for source in RUNGS if source.stem < "09"}
 
 
 def test_the_map_states_them_for_every_rung_of_part_two():
-    assert set(instructions_per_hmma()) == {source.stem.partition("_")[0] for source in RUNGS if "09" <= source.stem < "17"}
+    assert set(PER_HMMA) == {source.stem.partition("_")[0] for source in RUNGS if "09" <= source.stem < "17"}
 
 
 @pytest.mark.parametrize("number", MERGED_SHARED_LOADS)
