@@ -13,7 +13,6 @@
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09c 4096 4096 4096 --type bf16
 // Read              docs/09_wmma.md
-#include <algorithm>
 #include <cuda/pipeline>
 #include <type_traits>
 
@@ -212,11 +211,8 @@ void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
     using T = typename Operand<type>::Element;
     cuda_check(cudaFuncSetAttribute(gemm<type, TC>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-    int device, sms;
-    cuda_check(cudaGetDevice(&device));
-    cuda_check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
-    const int tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
-    const int blocks = std::min(tiles, sms * Tile::BLOCKS_PER_SM);
+    const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
+    const int blocks = min(c_tiles, device_limits().sms * Tile::BLOCKS_PER_SM);
     gemm<type, TC><<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda,
                                                                           p.B<T>(), p.ldb, p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
