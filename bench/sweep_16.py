@@ -56,19 +56,23 @@ FROM_BASE = [  # pointers that stay, and how far back from them the next k tile 
 ]
 LOOPS = """for (int j = 0; j < WN / 8; ++j)
 #pragma unroll
-          for (int i = 0; i < WM / 16; ++i) {"""
+        for (int i = 0; i < WM / 16; ++i) {"""
 BY_ROWS = [
     (
         LOOPS,
-        "for (int i = 0; i < WM / 16; ++i)\n#pragma unroll\n          for (int j = 0; j < WN / 8; ++j) {",
+        "for (int i = 0; i < WM / 16; ++i)\n#pragma unroll\n        for (int j = 0; j < WN / 8; ++j) {",
     )
 ]
 SERPENTINE = [
-    (LOOPS, f"{LOOPS}\n            const int serpentine = j % 2 ? WM / 16 - 1 - i : i;"),
+    (LOOPS, f"{LOOPS}\n          const int serpentine = j % 2 ? WM / 16 - 1 - i : i;"),
     ("acc[i][j], rA[k_step % 2][i]", "acc[serpentine][j], rA[k_step % 2][serpentine]"),
 ]
 NO_PREFETCH = ("      if (beta != 0.0F) prefetch_c(copy_c_tile);\n", "")
-NEXT_STAGE = "      const uint32_t next_stage_bytes ="
+MULTIPLY = "--k_tiles_left) multiply_k_tile(acc);"
+PREFETCH_AND_MULTIPLY = """--k_tiles_left) {
+      if (beta != 0.0F && k_tiles_left == 2) prefetch_c(c_tile);
+      multiply_k_tile(acc);
+    }"""
 WAIT = ("cp_async_wait_group<STAGES - 2>();  // my", "cp_async_wait_group<STAGES - 3>();  // my")  # in the loop
 NOT_ALL = ("static_assert(COPY_STEPS < K_STEPS,", "static_assert(COPY_STEPS == K_STEPS,")
 COPY_STAGE = "copy(stage * Tile::STAGE_BYTES, 0, COPIES);"
@@ -126,7 +130,7 @@ VARIANTS = {
     "no_prefetch": Variant("no prefetch of C", [NO_PREFETCH]),
     "prefetch_in_loop": Variant(
         "the prefetch of C in a branch of the main loop",
-        [NO_PREFETCH, (NEXT_STAGE, f"      if (beta != 0.0F && k_tiles_left == 2) prefetch_c(c_tile);\n{NEXT_STAGE}")],
+        [NO_PREFETCH, (MULTIPLY, PREFETCH_AND_MULTIPLY)],
     ),
     # the launch
     "blocks_that_end": Variant("a block for each tile of C", [(f"min({C_TILES}, device_limits().sms)", C_TILES)]),

@@ -61,16 +61,86 @@ __device__ void store16(unsigned char* to, uint4 v) {
   *reinterpret_cast<uint4*>(to) = v;
 }
 
+template <Type type>
+using Multiplied = std::conditional_t<type == Type::tf32, wmma::precision::tf32, typename Operand<type>::Element>;
+template <Type type>
+constexpr int WK = Tile::MMA_K_BYTES / Operand<type>::BYTES;  // elements along k per mma
+template <Type type>
+using Accumulator = wmma::fragment<wmma::accumulator, 16, 16, WK<type>, float>;
+
+// [multiply]
+/// acc += a warp's rows of the k tile at sA times its columns of the one at sB.
+template <Type type>
+__device__ void multiply_k_tile(Accumulator<type> (&acc)[Tile::WM / 16][Tile::WN / 16], const unsigned char* sA,
+                                const unsigned char* sB, int warp_row, int warp_col) {
+  using T = typename Operand<type>::Element;
+  constexpr int WM = Tile::WM, WN = Tile::WN, PITCH_BYTES = Tile::PITCH_BYTES;
+#pragma unroll
+  for (int k_step = 0; k_step < Tile::K_STEPS; ++k_step) {
+    wmma::fragment<wmma::matrix_a, 16, 16, WK<type>, Multiplied<type>, wmma::row_major> rA[WM / 16];  // [16 rows]
+    wmma::fragment<wmma::matrix_b, 16, 16, WK<type>, Multiplied<type>, wmma::col_major> rB[WN / 16];  // [16 columns]
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+      wmma::load_matrix_sync(
+          rA[i],
+          reinterpret_cast<const T*>(&sA[pitch_linear(warp_row + i * 16, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]),
+          PITCH_BYTES / sizeof(T));
+#pragma unroll
+    for (int j = 0; j < WN / 16; ++j)
+      wmma::load_matrix_sync(
+          rB[j],
+          reinterpret_cast<const T*>(&sB[pitch_linear(warp_col + j * 16, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]),
+          PITCH_BYTES / sizeof(T));
+#pragma unroll
+    for (int j = 0; j < WN / 16; ++j)
+#pragma unroll
+      for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(acc[i][j], rA[i], rB[j], acc[i][j]);
+  }
+}
+// [/multiply]
+
+// [epilogue]
+/// Stores a warp's tile of C, whose first element is C[row][col]. The library does not say which lane holds which element. So
+/// a warp passes 16 rows at a time through its own part of shared memory, sC; then a lane has two neighbouring elements of
+/// every row.
+template <Type type, class TC>
+__device__ void store_results(const Accumulator<type> (&acc)[Tile::WM / 16][Tile::WN / 16], float* sC, int row, int col,
+                              int M, int N, float alpha, float beta, TC* C, int ldc) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int i = 0; i < Tile::WM / 16; ++i) {
+#pragma unroll
+    for (int j = 0; j < Tile::WN / 16; ++j)
+      wmma::store_matrix_sync(&sC[j * 16], acc[i][j], Tile::C_PITCH, wmma::mem_row_major);
+    __syncwarp();
+    for (int r = 0; r < 16; ++r) {
+      const int m = row + i * 16 + r;
+      if (m >= M) break;
+      const int n = col + lane * 2;
+      TC* const gC = C + static_cast<size_t>(m) * ldc + n;
+      const auto [left, right] = *reinterpret_cast<const float2*>(&sC[r * Tile::C_PITCH + lane * 2]);
+      float d[2] = {alpha * left, alpha * right};
+      if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+        if (n < N) d[0] += beta * to_float(gC[0]);
+        if (n + 1 < N) d[1] += beta * to_float(gC[1]);
+      }
+      if (n + 2 <= N)
+        store2(gC, d);
+      else if (n < N)
+        *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
+    }
+    __syncwarp();
+  }
+}
+// [/epilogue]
+
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one computes while the other loads
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  using Multiplied = std::conditional_t<type == Type::tf32, wmma::precision::tf32, T>;
-  constexpr int WK = Tile::MMA_K_BYTES / sizeof(T);  // elements along k per mma
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
-  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES, MMA_K_BYTES = Tile::MMA_K_BYTES,
-                K_STEPS = Tile::K_STEPS;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES;
   extern __shared__ __align__(32) unsigned char smem[];  // load_matrix_sync needs 32-byte alignment
   unsigned char *const sA = smem, *const sB = smem + BM * PITCH_BYTES;
 
@@ -78,7 +148,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
   const int tiles_n = ceil_div(N, BN);
   const int block_row = blockIdx.x / tiles_n * BM;
   const int block_col = blockIdx.x % tiles_n * BN;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
@@ -97,7 +167,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
     gB[i] = reinterpret_cast<const unsigned char*>(
                 B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
             k_offset_bytes + copy_chunk * 16;
-  wmma::fragment<wmma::accumulator, 16, 16, WK, float> acc[WM / 16][WN / 16];  // [16 rows][16 columns]
+  Accumulator<type> acc[WM / 16][WN / 16];  // [16 rows][16 columns]
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
@@ -131,58 +201,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
     }
     __syncthreads();  // the tile is complete
 
-#pragma unroll
-    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-      wmma::fragment<wmma::matrix_a, 16, 16, WK, Multiplied, wmma::row_major> rA[WM / 16];  // [16 rows]
-      wmma::fragment<wmma::matrix_b, 16, 16, WK, Multiplied, wmma::col_major> rB[WN / 16];  // [16 columns]
-#pragma unroll
-      for (int i = 0; i < WM / 16; ++i)
-        wmma::load_matrix_sync(
-            rA[i], reinterpret_cast<const T*>(&sA[pitch_linear(warp_row + i * 16, k_step * MMA_K_BYTES, PITCH_BYTES)]),
-            PITCH_BYTES / sizeof(T));
-#pragma unroll
-      for (int j = 0; j < WN / 16; ++j)
-        wmma::load_matrix_sync(
-            rB[j], reinterpret_cast<const T*>(&sB[pitch_linear(warp_col + j * 16, k_step * MMA_K_BYTES, PITCH_BYTES)]),
-            PITCH_BYTES / sizeof(T));
-#pragma unroll
-      for (int j = 0; j < WN / 16; ++j)
-#pragma unroll
-        for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(acc[i][j], rA[i], rB[j], acc[i][j]);
-    }
+    multiply_k_tile<type>(acc, sA, sB, warp_row, warp_col);
     __syncthreads();  // everyone has read the tile
   }
   // [/main-loop]
 
-  // [epilogue]
-  // 4. epilogue. The library does not say which lane holds which element. So each warp passes 16 rows at a time through
-  // its own part of shared memory; then a lane has two neighbouring elements of every row.
+  // 4. epilogue
   float* const sC = reinterpret_cast<float*>(smem) + warp * 16 * Tile::C_PITCH;
-#pragma unroll
-  for (int i = 0; i < WM / 16; ++i) {
-#pragma unroll
-    for (int j = 0; j < WN / 16; ++j)
-      wmma::store_matrix_sync(&sC[j * 16], acc[i][j], Tile::C_PITCH, wmma::mem_row_major);
-    __syncwarp();
-    for (int row = 0; row < 16; ++row) {
-      const int m = block_row + warp_row + i * 16 + row;
-      if (m >= M) break;
-      const int n = block_col + warp_col + lane * 2;
-      TC* const gC = C + static_cast<size_t>(m) * ldc + n;
-      const auto [left, right] = *reinterpret_cast<const float2*>(&sC[row * Tile::C_PITCH + lane * 2]);
-      float d[2] = {alpha * left, alpha * right};
-      if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-        if (n < N) d[0] += beta * to_float(gC[0]);
-        if (n + 1 < N) d[1] += beta * to_float(gC[1]);
-      }
-      if (n + 2 <= N)
-        store2(gC, d);
-      else if (n < N)
-        *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
-    }
-    __syncwarp();
-  }
-  // [/epilogue]
+  store_results<type>(acc, sC, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
 }
 
 void launch(const Problem& p) {

@@ -55,6 +55,36 @@ __device__ void store16(unsigned char* to, uint4 v) {
   *reinterpret_cast<uint4*>(to) = v;
 }
 
+/// Stores a warp's tile of C, whose first element is C[row][col]. Of every 16 x 8 results a lane has a pair of neighbours in
+/// row g and one in row g + 8.
+template <class TC>
+__device__ void store_results(const float (&acc)[Tile::WM / 16][Tile::WN / 8][4], int row, int col, int M, int N,
+                              float alpha, float beta, TC* C, int ldc) {
+#pragma unroll
+  for (int i = 0; i < Tile::WM / 16; ++i) {
+#pragma unroll
+    for (int r = 0; r < 4; r += 2) {
+      const auto [pair_row, pair_col] = mma_c(threadIdx.x % 32, r);
+      const int m = row + i * 16 + pair_row;
+      if (m >= M) continue;
+#pragma unroll
+      for (int j = 0; j < Tile::WN / 8; ++j) {
+        const int n = col + j * 8 + pair_col;
+        TC* const gC = C + static_cast<size_t>(m) * ldc + n;
+        float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+          if (n < N) d[0] += beta * to_float(gC[0]);
+          if (n + 1 < N) d[1] += beta * to_float(gC[1]);
+        }
+        if (n + 2 <= N)
+          store2(gC, d);
+        else if (n < N)
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
+      }
+    }
+  }
+}
+
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one computes while the other loads
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
@@ -148,30 +178,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
   }
   // [/main-loop]
 
-  // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
-#pragma unroll
-  for (int i = 0; i < WM / 16; ++i) {
-#pragma unroll
-    for (int r = 0; r < 4; r += 2) {
-      const auto [row, col] = mma_c(lane, r);
-      const int m = block_row + warp_row + i * 16 + row;
-      if (m >= M) continue;
-#pragma unroll
-      for (int j = 0; j < WN / 8; ++j) {
-        const int n = block_col + warp_col + j * 8 + col;
-        TC* const gC = C + static_cast<size_t>(m) * ldc + n;
-        float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
-        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-          if (n < N) d[0] += beta * to_float(gC[0]);
-          if (n + 1 < N) d[1] += beta * to_float(gC[1]);
-        }
-        if (n + 2 <= N)
-          store2(gC, d);
-        else if (n < N)
-          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
-      }
-    }
-  }
+  // 4. epilogue
+  store_results(acc, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
 }
 
 void launch(const Problem& p) {

@@ -49,6 +49,36 @@ struct TileConfig {
 using Large = TileConfig<256, 64>;  // 144 KB of shared memory: A100, H100, H200
 using Small = TileConfig<128, 32>;  // 96 KB: RTX 30, 40 and 50
 
+/// Stores a warp's tile of C, whose first element is C[row][col]. Of every 16 x 8 results a lane has a pair of neighbours in
+/// row g and one in row g + 8.
+template <class Tile, class TC>
+__device__ void store_results(const float (&acc)[Tile::WM / 16][Tile::WN / 8][4], int row, int col, int M, int N,
+                              float alpha, float beta, TC* C, int ldc) {
+#pragma unroll
+  for (int i = 0; i < Tile::WM / 16; ++i) {
+#pragma unroll
+    for (int r = 0; r < 4; r += 2) {
+      const auto [pair_row, pair_col] = mma_c(threadIdx.x % 32, r);
+      const int m = row + i * 16 + pair_row;
+      if (m >= M) continue;
+#pragma unroll
+      for (int j = 0; j < Tile::WN / 8; ++j) {
+        const int n = col + j * 8 + pair_col;
+        TC* const gC = C + static_cast<size_t>(m) * ldc + n;
+        float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+          if (n < N) d[0] += beta * to_float(gC[0]);
+          if (n + 1 < N) d[1] += beta * to_float(gC[1]);
+        }
+        if (n + 2 <= N)
+          store2(gC, d);
+        else if (n < N)
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
+      }
+    }
+  }
+}
+
 template <class Tile, Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
@@ -79,7 +109,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                                : B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS - BM, N - 1)) * ldb;
     cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
   }
-  float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
   int copy_k_tiles_left = k_tiles - 1;
   const auto next_k_tile = [&] {  // after the last one, copy it once more; the copy is never used
     const int back = copy_k_tiles_left-- > 0 ? BK_BYTES : 0;
@@ -139,8 +168,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-#pragma unroll 1
-  for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
+  const auto multiply_k_tile = [&](float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
     const uint32_t write_stage_bytes =
@@ -165,33 +193,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         }
     }
     read_stage_bytes = next_stage_bytes;
-  }
+  };
   // [/main-loop]
 
-  // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
-#pragma unroll
-  for (int i = 0; i < WM / 16; ++i) {
-#pragma unroll
-    for (int r = 0; r < 4; r += 2) {
-      const auto [row, col] = mma_c(lane, r);
-      const int m = block_row + warp_row + i * 16 + row;
-      if (m >= M) continue;
-#pragma unroll
-      for (int j = 0; j < WN / 8; ++j) {
-        const int n = block_col + warp_col + j * 8 + col;
-        TC* const gC = C + static_cast<size_t>(m) * ldc + n;
-        float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
-        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-          if (n < N) d[0] += beta * to_float(gC[0]);
-          if (n + 1 < N) d[1] += beta * to_float(gC[1]);
-        }
-        if (n + 2 <= N)
-          store2(gC, d);
-        else if (n < N)
-          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
-      }
-    }
-  }
+  float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
+#pragma unroll 1
+  for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) multiply_k_tile(acc);
+
+  // 4. epilogue
+  store_results<Tile>(acc, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
 }
 
 /// Calls `f` with the tile that the GPU has the shared memory for, the types and the kernel.

@@ -71,6 +71,36 @@ static_assert([] {
   return true;
 }());
 
+/// Stores a warp's tile of C, whose first element is C[row][col]. Of every 16 x 8 results a lane has a pair of neighbours in
+/// row g and one in row g + 8.
+template <class Tile, class TC>
+__device__ void store_results(const float (&acc)[Tile::WM / 16][Tile::WN / 8][4], int row, int col, int M, int N,
+                              float alpha, float beta, TC* C, int ldc) {
+#pragma unroll
+  for (int i = 0; i < Tile::WM / 16; ++i) {
+#pragma unroll
+    for (int r = 0; r < 4; r += 2) {
+      const auto [pair_row, pair_col] = mma_c(threadIdx.x % 32, r);
+      const int m = row + i * 16 + pair_row;
+      if (m >= M) continue;
+#pragma unroll
+      for (int j = 0; j < Tile::WN / 8; ++j) {
+        const int n = col + j * 8 + pair_col;
+        TC* const gC = C + static_cast<size_t>(m) * ldc + n;
+        float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+          if (n < N) d[0] += beta * to_float(gC[0]);
+          if (n + 1 < N) d[1] += beta * to_float(gC[1]);
+        }
+        if (n + 2 <= N)
+          store2(gC, d);
+        else if (n < N)
+          *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
+      }
+    }
+  }
+}
+
 /// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
 template <class Tile, Type type, class TC, bool RAGGED>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
@@ -170,66 +200,45 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   load_fragments(0, 0);
   uint32_t read_stage_bytes = 0;
 
+  // [main-loop]
+  // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
+  const auto multiply_k_tile = [&](float(&acc)[WM / 16][WN / 8][4]) {
+    const uint32_t next_stage_bytes =
+        read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
+    const uint32_t write_stage_bytes =
+        (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      if (k_step == K_STEPS - 1) {          // the next stage is needed
+        cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
+        __syncthreads();                    // everyone's have, and everyone is done with this stage
+      }
+      load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
+      if (k_step == 0) next_k_tile();
+      if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+        copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
+      if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
+#pragma unroll
+      for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i) {
+          const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
+          Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
+        }
+    }
+    read_stage_bytes = next_stage_bytes;
+  };
+  // [/main-loop]
+
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
     float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
-
-    // [main-loop]
-    // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
 #pragma unroll 1
-    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
-      const uint32_t next_stage_bytes =
-          read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
-      const uint32_t write_stage_bytes =
-          (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
-#pragma unroll
-      for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-        if (k_step == K_STEPS - 1) {          // the next stage is needed
-          cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
-          __syncthreads();                    // everyone's have, and everyone is done with this stage
-        }
-        load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
-        if (k_step == 0) next_k_tile();
-        if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
-          copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
-        if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
-#pragma unroll
-        for (int j = 0; j < WN / 8; ++j)
-#pragma unroll
-          for (int i = 0; i < WM / 16; ++i) {
-            const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
-            Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
-          }
-      }
-      read_stage_bytes = next_stage_bytes;
-    }
-    // [/main-loop]
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) multiply_k_tile(acc);
 
-    // 4. epilogue: of every 16 x 8 results a lane has a pair of neighbours in row g and one in row g + 8
+    // 4. epilogue
     const auto [tile_row, tile_col] = tile_at(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int block_row = tile_row * BM, block_col = tile_col * BN;
-#pragma unroll
-    for (int i = 0; i < WM / 16; ++i) {
-#pragma unroll
-      for (int r = 0; r < 4; r += 2) {
-        const auto [row, col] = mma_c(lane, r);
-        const int m = block_row + warp_row + i * 16 + row;
-        if (m >= M) continue;
-#pragma unroll
-        for (int j = 0; j < WN / 8; ++j) {
-          const int n = block_col + warp_col + j * 8 + col;
-          TC* const gC = C + static_cast<size_t>(m) * ldc + n;
-          float d[2] = {alpha * acc[i][j][r], alpha * acc[i][j][r + 1]};
-          if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-            if (n < N) d[0] += beta * to_float(gC[0]);
-            if (n + 1 < N) d[1] += beta * to_float(gC[1]);
-          }
-          if (n + 2 <= N)
-            store2(gC, d);
-          else if (n < N)
-            *gC = from_float<TC>(d[0]);  // the padding of C must stay as it is
-        }
-      }
-    }
+    store_results<Tile>(acc, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
   }
 }
 

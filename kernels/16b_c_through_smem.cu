@@ -160,39 +160,40 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   load_fragments(0, 0);
   uint32_t read_stage_bytes = 0;
 
+  // [main-loop]
+  // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
+  const auto multiply_k_tile = [&](float(&acc)[WM / 16][WN / 8][4]) {
+    const uint32_t next_stage_bytes =
+        read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
+    const uint32_t write_stage_bytes =
+        (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      if (k_step == K_STEPS - 1) {          // the next stage is needed
+        cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
+        __syncthreads();                    // everyone's have, and everyone is done with this stage
+      }
+      load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
+      if (k_step == 0) next_k_tile();
+      if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+        copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
+      if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
+#pragma unroll
+      for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i) {
+          const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
+          Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
+        }
+    }
+    read_stage_bytes = next_stage_bytes;
+  };
+  // [/main-loop]
+
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
     float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
-
-    // [main-loop]
-    // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
 #pragma unroll 1
-    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
-      const uint32_t next_stage_bytes =
-          read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
-      const uint32_t write_stage_bytes =
-          (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
-#pragma unroll
-      for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-        if (k_step == K_STEPS - 1) {          // the next stage is needed
-          cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
-          __syncthreads();                    // everyone's have, and everyone is done with this stage
-        }
-        load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
-        if (k_step == 0) next_k_tile();
-        if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
-          copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
-        if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
-#pragma unroll
-        for (int j = 0; j < WN / 8; ++j)
-#pragma unroll
-          for (int i = 0; i < WM / 16; ++i) {
-            const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
-            Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
-          }
-      }
-      read_stage_bytes = next_stage_bytes;
-    }
-    // [/main-loop]
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) multiply_k_tile(acc);
 
     // [epilogue]
     // 4. epilogue: 16 rows of the warp's results at a time through a scratch of its own, in the stage that was multiplied last

@@ -32,6 +32,8 @@ TEST(Rounds, FillTheTimeThatAllSittingsShare) {
   EXPECT_EQ(rounds_of({.sittings = 5}, 100.0), 4);
   EXPECT_EQ(rounds_of({.sittings = 5}, 10'000.0), 1);
   EXPECT_EQ(rounds_of({.sittings = 3}, 10'000.0), 2);
+  EXPECT_EQ(rounds_of({.sittings = 5}, 0.2), 20) << "4 ms of them";
+  EXPECT_EQ(rounds_of({.sittings = 5}, 0.1), 30);
   EXPECT_EQ(rounds_of({.protocol = Protocol::steady}, 1.0), 5);
   EXPECT_EQ(rounds_of({.protocol = Protocol::steady, .sittings = 3}, 1.0), 2);
   EXPECT_EQ(rounds_of({.rounds = 7, .sittings = 5}, 1.0), 7) << "what is asked for is asked of each";

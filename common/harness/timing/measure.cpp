@@ -14,6 +14,9 @@ namespace {
 
 constexpr double rounds_budget_ms = 2000.0;  // of all sittings together, as are these:
 constexpr int least_rounds = 5, most_rounds = 30;
+// Rounds of several sittings are over before the power limit lowers the clock, or begin after it has: short ones take
+// burst_ms, and where one is long, others run for settling_ms before, and are not counted.
+constexpr double burst_ms = 4.0, long_round_ms = 5.0, settling_ms = 500.0;
 constexpr double batch_budget_ms = 250.0;  // of launches queued ahead: how long Ctrl-C may have to wait
 constexpr int batch_launches = 240;  // the launch queue holds 1024 commands; a launch, two events and a mark are four
 constexpr double steady_block_ms = 333.0;
@@ -117,8 +120,9 @@ int cold_sets(const OperandSpec& spec, size_t l2_bytes, size_t available_bytes) 
 
 int rounds_of(const Pace& pace, double round_ms) {
   if (pace.rounds > 0) return pace.rounds;
-  const int least = ceil_div(least_rounds, pace.sittings), most = ceil_div(most_rounds, pace.sittings);
+  const int least = ceil_div(least_rounds, pace.sittings);
   if (pace.protocol == Protocol::steady) return least;
+  const int most = std::clamp(static_cast<int>(burst_ms / round_ms), ceil_div(most_rounds, pace.sittings), most_rounds);
   return static_cast<int>(std::clamp<double>(rounds_budget_ms / pace.sittings / round_ms, least, most));
 }
 
@@ -153,6 +157,11 @@ Measurement measure(const std::vector<Contender>& contenders, const Operands& op
         result.sm[i] += block.sm;
       }
   } else {
+    if (round_ms >= long_round_ms)
+      for (double done = 0; done < settling_ms; done += round_ms) {
+        for (const Contender& contender : contenders) clock.span(contender, 1);
+        clock.finish();
+      }
     const int most = std::min(batch_launches / count, static_cast<int>(batch_budget_ms / round_ms));
     const int batch = std::clamp(most, 1, rounds);
     clock.pause_for(batch * count);
