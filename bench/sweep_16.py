@@ -68,10 +68,10 @@ SERPENTINE = [
     ("acc[i][j], rA[k_step % 2][i]", "acc[serpentine][j], rA[k_step % 2][serpentine]"),
 ]
 NO_PREFETCH = ("      if (beta != 0.0F) prefetch_c(copy_c_tile);\n", "")
-MULTIPLY = "--k_tiles_left) multiply_k_tile(acc);"
+MULTIPLY = "--k_tiles_left)\n      read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);"
 PREFETCH_AND_MULTIPLY = """--k_tiles_left) {
       if (beta != 0.0F && k_tiles_left == 2) prefetch_c(c_tile);
-      multiply_k_tile(acc);
+      read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
     }"""
 WAIT = ("cp_async_wait_group<STAGES - 2>();  // my", "cp_async_wait_group<STAGES - 3>();  // my")  # in the loop
 NOT_ALL = ("static_assert(COPY_STEPS < K_STEPS,", "static_assert(COPY_STEPS == K_STEPS,")

@@ -158,11 +158,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   cp_async_wait_group<STAGES - 2>();
   __syncthreads();
   load_fragments(0, 0);
-  uint32_t read_stage_bytes = 0;
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  const auto multiply_k_tile = [&](float(&acc)[WM / 16][WN / 8][4]) {
+  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
     const uint32_t write_stage_bytes =
@@ -186,14 +186,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
         }
     }
-    read_stage_bytes = next_stage_bytes;
+    return next_stage_bytes;
   };
   // [/main-loop]
 
+  uint32_t read_stage_bytes = 0;
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
     float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 #pragma unroll 1
-    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) multiply_k_tile(acc);
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left)
+      read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
 
     // [epilogue]
     // 4. epilogue: 16 rows of the warp's results at a time through a scratch of its own, in the stage that was multiplied last
