@@ -19,7 +19,6 @@ from plots.tables.grid import Grid
 from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, ceiling_grid, how, per_clock, ratios
 
 GPU = "nvidia-h200"  # whose recorded results README and the chapters show
-SECOND = f"{GPU}-second"  # the published cells, recorded on another machine of the same model
 IMAGES = "docs/img/recorded"
 NOT_YET = "*No recorded results yet.*"
 
@@ -158,14 +157,23 @@ def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> st
 
 
 def compared(root: Path, facts: Facts) -> str:
-    """The published cells of the two recordings, side by side."""
-    first, second = recorded(root, facts), root / "bench" / "recorded" / SECOND
-    if first is None or not (second / "ladder.csv").is_file():
+    """The published cells of the recording beside those of each other machine: how many medians agree."""
+    first = recorded(root, facts)
+    others = [load(folder, facts) for folder in other_recordings(root)]
+    if first is None or not others:
         return "*No second recording yet.*"
-    other = load(second, facts)
-    found = compare.pairs(tables(first), tables(other))
-    grids = [grid.markdown() for grid in compare.grids(found, ("first", "second"))]
-    return "\n\n".join([*grids, compare.verdict(found), source_line(other.ladder).replace(f"{GPU}/", f"{SECOND}/")])
+    said = [compare.summary(compare.pairs(tables(first), tables(other))) for other in others]
+    cards = [f"card {other.environment['gpu_id']}" for other in others]
+    grid = Grid(
+        [f"beside card {first.environment['gpu_id']}", *cards], [[limit, *(one[limit] for one in said)] for limit in said[0]]
+    )
+    sources = [source_line(other.ladder).replace(f"{GPU}/", f"{other.folder.name}/") for other in others]
+    return "\n\n".join([grid.markdown(), *sources])
+
+
+def other_recordings(root: Path) -> list[Path]:
+    """Folders with the published cells, recorded on other machines with the same model of GPU."""
+    return sorted(path.parent for path in (root / "bench" / "recorded").glob(f"{GPU}-*/ladder.csv"))
 
 
 def _measured_part(table: Table, stem: str) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plots.data.rungs import order
+from plots.data.rungs import number, order
 from plots.data.selection import PUBLISHED, Table
 from plots.data.units import Shape
 from plots.tables.grid import Grid
@@ -79,6 +79,21 @@ def _said(pair: Pair | None) -> list[str]:
         return [""] * 3
     apart = f"{100 * pair.apart:+.2f} %"
     return [f"{pair.first:.4f}", f"{pair.second:.4f}", apart if pair.is_noise else f"**{apart}**"]
+
+
+def summary(found: list[Pair]) -> dict[str, str]:
+    """For each limit, in words: how many pairs are within it, and the largest difference."""
+    said = {}
+    for unit, is_f32 in (("FP32", True), ("tensor cores", False)):
+        for column, name in NAMES.items():
+            own = [pair for pair in found if (pair.type == "f32", pair.column) == (is_f32, column)]
+            if own:
+                worst = max(own, key=lambda pair: abs(pair.apart))
+                where = f"{number(worst.kernel)}, {worst.shape}" + (f", {worst.type}" if not is_f32 else "")
+                said[f"{unit}, {name}: within {100 * limit(worst.type, column):g} %"] = (
+                    f"{sum(pair.is_noise for pair in own)} of {len(own)}; at most {100 * worst.apart:+.2f} % ({where})"
+                )
+    return said
 
 
 def verdict(found: list[Pair]) -> str:

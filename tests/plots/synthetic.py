@@ -210,6 +210,12 @@ def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> P
         writer.writerow(["name", "value", "unit", "gpu", "utc", "commit"])
         writer.writerows([*ceiling, GPU, "2001-02-03T04:00:00Z", "abc1234"] for ceiling in ceilings)
     environment = {"gpu": GPU, "sm": "90", "sm_count": SMS, "driver": "1.2.3", "cuda": "13.0", "cublas": "13.1"}
-    environment |= {"commit": "abc1234", "utc": "2001-02-03T04:05:06Z", "command": "./run_all.sh", "l2_bytes": 52428800}
+    environment |= {
+        "gpu_id": "01234567",
+        "commit": "abc1234",
+        "utc": "2001-02-03T04:05:06Z",
+        "command": "./run_all.sh",
+        "l2_bytes": 52428800,
+    }
     (folder / "environment.json").write_text(json.dumps(environment), encoding="utf-8")
     return folder
