@@ -10,7 +10,13 @@ from plots.data.units import MISSING, Shape, digits, whole
 from plots.errors import InputError
 from plots.tables.grid import Grid
 
-STALLS = ("math pipe throttle", "wait", "long scoreboard", "short scoreboard", "mio throttle", "barrier")
+PIPES = ("FMA pipe", "tensor pipe")
+STALLS = (
+    *("long scoreboard", "short scoreboard", "lg throttle", "mio throttle", "barrier"),
+    *("math pipe throttle", "dispatch stall", "wait"),
+)
+# What is less than this in every column has no row: a pipe that is not used, a reason for which no warp waits.
+LEAST = dict.fromkeys(PIPES, 5.0) | dict.fromkeys(STALLS, 0.1)
 
 Metrics = dict[tuple[str, str], float]  # (group, name) -> value, in the unit of tools/profile.py; NaN where there is none
 Profile = dict[str, Metrics]  # kernel -> its metrics
@@ -54,13 +60,18 @@ def grid(profile: Profile, rungs: list[str], first: str) -> Grid | None:
     }
     if not columns:
         return None
-    names = list(_cells({}))
-    cells = [_cells(metrics) for metrics in columns.values()]
-    return Grid([first, *columns], [[name, *(cell[name] for cell in cells)] for name in names])
+    profiles = list(columns.values())
+    shown = [name for group, names in (("issue", PIPES), ("stalls", STALLS)) for name in names if _matters(profiles, group, name)]
+    cells = [_cells(metrics, shown) for metrics in profiles]
+    return Grid([first, *columns], [[name, *(cell[name] for cell in cells)] for name in cells[0]])
 
 
-def _cells(metrics: Metrics) -> dict[str, str]:
-    """What a table says of one rung, in the order of its rows."""
+def _matters(profiles: list[Metrics], group: str, name: str) -> bool:
+    return any(metrics.get((group, name), 0) >= LEAST[name] for metrics in profiles)
+
+
+def _cells(metrics: Metrics, shown: list[str]) -> dict[str, str]:
+    """What a table says of one rung, in the order of its rows; of pipes and stalls those that are shown."""
 
     def value(group: str, name: str, unit: float = 1) -> float:
         return metrics.get((group, name), math.nan) / unit
@@ -68,13 +79,14 @@ def _cells(metrics: Metrics) -> dict[str, str]:
     shared = [digits(value("shared", name, 1e6)) for name in ("wavefronts", "ideal wavefronts")]
     return {
         "clocks": whole(value("time", "clocks")),
-        "tensor pipe active, %": digits(value("issue", "tensor pipe")),
+        "issue slots used, %": digits(value("issue", "issue active")),
+        **{f"{name} active, %": digits(value("issue", name)) for name in PIPES if name in shown},
         "warps active, %": digits(value("occupancy", "warps active")),
         "instructions, million": digits(value("issue", "instructions", 1e6)),
         "shared wavefronts / ideal, million": " / ".join(shared),
         "L2 hit rate, %": digits(value("memory", "L2 hit rate")),
         "DRAM read, GB": digits(value("memory", "DRAM read", 1e9)),
-        **{f"stalled, warps per issue: {name}": _hundredths(value("stalls", name)) for name in STALLS},
+        **{f"stalled warps per issue: {name}": _hundredths(value("stalls", name)) for name in STALLS if name in shown},
     }
 
 
