@@ -31,10 +31,10 @@ def recorded(root: Path, facts: Facts | None = None) -> Results | None:
 
 def source_line(rows: pd.DataFrame, file: str = "") -> str:
     """Where recorded numbers come from, as one line of Markdown."""
-    row = rows.iloc[-1]
+    row, commits = rows.iloc[-1], list(dict.fromkeys(rows.sort_values("utc")["commit"]))
     return (
         f"*Measured on {row.gpu}, {rows['utc'].max()[:10]}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
-        f"commit {row.commit}; recorded in `bench/recorded/{GPU}/{file}`.*"
+        f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}; recorded in `bench/recorded/{GPU}/{file}`.*"
     )
 
 

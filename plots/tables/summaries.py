@@ -1,5 +1,6 @@
 """The report's tables, each a Grid, from the selected rows. Rates in TFLOP/s, clocks in MHz, sizes in elements."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from statistics import median
@@ -171,11 +172,21 @@ def _steady_row(table: Table, kernel: str, shape: Shape, cell: Cell) -> list[str
 
 
 def ceiling_grid(results: Results) -> Grid | None:
-    """What the hardware was measured to do."""
-    own = {name: limit for name, limit in results.ceilings.items() if not name.endswith(PER_CLK)}
-    per_clk = {name: whole(results.ceilings[name + PER_CLK][0]) for name in own if name + PER_CLK in results.ceilings}
-    lines = [[name, *_ceiling(value, unit), per_clk.get(name, "")] for name, (value, unit) in own.items()]
-    return Grid(["ceiling", "measured", "unit", "FLOP/clk/SM"], lines) if lines else None
+    """What the hardware was measured to do: in all, and per clock and SM, memories at the SMs' highest clock."""
+    lines = [
+        [name, *_ceiling(value, unit), _per_clock_and_sm(results, name)]
+        for name, (value, unit) in results.ceilings.items()
+        if not name.endswith(PER_CLK)
+    ]
+    return Grid(["ceiling", "measured", "unit", "per clock and SM"], lines) if lines else None
+
+
+def _per_clock_and_sm(results: Results, name: str) -> str:
+    value, unit = results.ceilings[name]
+    sms, mhz = (float(results.environment.get(key) or math.nan) for key in ("sm_count", "max_sm_clock_mhz"))
+    if unit == "GB/s" and sms * mhz > 0:
+        return f"{digits(value * 1e3 / (sms * mhz))} bytes"
+    return f"{whole(results.ceilings[name + PER_CLK][0])} FLOP" if name + PER_CLK in results.ceilings else ""
 
 
 def _ceiling(value: float, unit: str) -> list[str]:
