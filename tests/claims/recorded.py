@@ -22,8 +22,9 @@ RECORDED = ROOT / "bench/recorded" / GPU
 
 
 def prose(chapter: str) -> str:
-    """A chapter, named by its number, without what is generated; line breaks are spaces."""
-    (path,) = (ROOT / "docs").glob(f"{chapter}_*.md") if chapter[:1].isdigit() else [ROOT / "docs" / f"{chapter}.md"]
+    """A chapter, named by its number or its stem, without what is generated; line breaks are spaces."""
+    named = ROOT / "docs" / f"{chapter}.md"
+    (path,) = [named] if named.exists() else (ROOT / "docs").glob(f"{chapter}_*.md")
     by_hand = re.sub(r"<!-- generated:.*?<!-- end generated -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     return " ".join(by_hand.split())
 

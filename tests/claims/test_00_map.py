@@ -1,0 +1,33 @@
+"""Numbers in the prose of the map against the recorded results."""
+
+import pytest
+from recorded import agrees, cell, metric, said
+
+
+@pytest.mark.parametrize("size", [512, 1024])
+def test_small_products(size):
+    ratios = said("00_map", rf"\| {size}³ \| [\d, ]+ \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+    for number, ratio in zip(("02", "07", "08"), ratios, strict=True):
+        assert agrees(ratio, cell("f32", number, size, "ratio_cublas"))
+
+
+def test_a_fifth_wave():
+    at_tail, at_4096 = said("00_map", r"it reaches (\d+) TFLOP/s, and (\d+) at 4096³")
+    assert agrees(at_tail, cell("f32", "08", (4097, 4100, 4100), "gflops"), 1e3)
+    assert agrees(at_4096, cell("f32", "08", 4096, "gflops"), 1e3)
+
+
+def test_within_a_part_each_numbered_rung_is_faster_than_the_one_before():
+    for type, rungs in (("f32", range(1, 9)), ("bf16", range(10, 17))):
+        rates = [cell(type, f"{rung:02}", 4096, "gflops") for rung in rungs]
+        assert rates == sorted(rates)
+
+
+def test_07_is_faster_than_08_at_3072():
+    assert cell("f32", "07", 3072, "gflops") > cell("f32", "08", 3072, "gflops")
+
+
+def test_what_the_blocks_ask_of_l2():
+    (counted,) = said("00_map", r"\| GB through L2, counted \| ([\d. |]+) \|")
+    for rung, gigabytes in enumerate(counted.split(" | "), 1):
+        assert agrees(gigabytes, metric("f32", f"{rung:02}", "memory", "L2 bytes"), 1e9)
