@@ -1,0 +1,49 @@
+"""Numbers in the prose of chapter 02 against the recorded results."""
+
+from recorded import agrees, cell, gain, metric, said
+
+PAIRS = {"01": 2**31 / 64, "02": 33.55e6}  # of a warp and 64 k
+
+
+def clocks(number: str) -> float:
+    """Of an SM, per warp and 64 k."""
+    return metric("f32", number, "time", "clocks") * 132 / PAIRS[number]
+
+
+def test_the_bounds_and_what_was_counted():
+    rows = {
+        "01": said("02", r"\| 01: 64 · clocks · 132 / 2³¹ \| (\d+) \| ([\d.]+) \| ([\d.]+) \|"),
+        "02": said("02", r"\| 02: clocks · 132 / 33\.55 million \| (\d+) \| ([\d.]+) \| ([\d.]+) \|"),
+    }
+    for number, (bound, counted, fraction) in rows.items():
+        assert agrees(counted, clocks(number)) and agrees(fraction, int(bound) / clocks(number))
+    (both,) = said("02", r"\| 01 / 02 \| 1\.23 \| ([\d.]+) \| \|")
+    assert agrees(both, clocks("01") / clocks("02"))
+
+
+def test_three_quarters_of_the_clocks_of_01_are_wavefronts():
+    (million,) = said("02", r"need 2 · 2³¹ / 132 = ([\d.]+) million clocks per SM, three quarters of those")
+    assert abs(float(million) * 1e6 / metric("f32", "01", "time", "clocks") - 3 / 4) < 0.03
+
+
+def test_wavefronts_per_pair():
+    million, per_pair = said("02", r"(\d+) million shared wavefronts are (\d+) per pair")
+    assert agrees(per_pair, metric("f32", "02", "shared", "wavefronts") / PAIRS["02"])
+    assert abs(int(million) * 1e6 / metric("f32", "02", "shared", "wavefronts") - 1) < 0.005
+
+
+def test_the_stall_reasons():
+    said("02", r"\*long scoreboard\*, here the wait for global memory, and \*barrier\* are about a sixth of it each")
+    throttle = metric("f32", "02", "stalls", "mio throttle")
+    for reason in ("long scoreboard", "barrier"):
+        assert abs(metric("f32", "02", "stalls", reason) / throttle - 1 / 6) < 0.02
+
+
+def test_the_gain_grows_with_the_size():
+    said("02", r"At 2048³ the gain is smaller and at 8192³ larger")
+    assert gain("f32", "02", "01", 2048) < gain("f32", "02", "01", 4096) < gain("f32", "02", "01", 8192)
+
+
+def test_the_row_of_02_among_the_depths():
+    (ratio,) = said("02", r"\| 64 \| 1\.625 \| 2 \| 16 KB \| ([\d.]+) \|")
+    assert agrees(ratio, cell("f32", "02", 4096, "ratio_cublas"))
