@@ -1,0 +1,127 @@
+"""Numbers in the prose of chapter 11 against the recorded results."""
+
+import pytest
+from recorded import agrees, cell, chosen, gain, metric, said
+
+WARPS = 1024 * 4  # at 4096 cubed
+K_TILES = {"bf16": 64, "f16": 64, "tf32": 128}
+
+
+def per_pair(type: str, number: str, name: str) -> float:
+    """Wavefronts of shared memory per warp and k tile."""
+    return metric(type, number, "shared", name) / (WARPS * K_TILES[type])
+
+
+def above_ideal(type: str, number: str) -> float:
+    return metric(type, number, "shared", "wavefronts") - metric(type, number, "shared", "ideal wavefronts")
+
+
+def steady(number: str, column: str) -> float:
+    return chosen(
+        "steady.csv", column, kernel={"10": "10_mma_ptx", "11": "11_cp_async", "12": "12_swizzle"}[number], type="bf16", m=8192
+    )
+
+
+def test_the_wait_is_shorter_and_the_clocks_are_few_percent_fewer():
+    before, after, fewer = said("11", r"falls from ([\d.]+) to ([\d.]+) stalled warps per issue\. The clocks fall by (\d) %")
+    assert agrees(before, metric("bf16", "10", "stalls", "long scoreboard"))
+    assert agrees(after, metric("bf16", "11", "stalls", "long scoreboard"))
+    assert abs(100 * (1 - metric("bf16", "11", "time", "clocks") / metric("bf16", "10", "time", "clocks")) - int(fewer)) < 1
+
+
+def test_long_scoreboard_is_the_largest_stall_of_10():
+    others = ("mio throttle", "short scoreboard", "barrier", "math pipe throttle", "wait", "lg throttle")
+    assert metric("bf16", "10", "stalls", "long scoreboard") > max(metric("bf16", "10", "stalls", name) for name in others)
+
+
+def test_wavefronts_per_warp_and_k_tile():
+    ideal, ideal_millions = said("11", r"\| ideal, counted by the profiler \| (\d+) \| ([\d.]+) \|")
+    counted, counted_millions = said("11", r"\| \*\*all, counted by the profiler\*\* \| \*\*(\d+)\*\* \| \*\*([\d.]+)\*\* \|")
+    excess, excess_millions = said("11", r"\| all less ideal \| (\d+) \| ([\d.]+) \|")
+    for text, millions, name in ((ideal, ideal_millions, "ideal wavefronts"), (counted, counted_millions, "wavefronts")):
+        assert int(text) == per_pair("bf16", "11", name)
+        assert agrees(millions, metric("bf16", "11", "shared", name), 1e6)
+    assert int(excess) == int(counted) - int(ideal)
+    assert agrees(excess_millions, above_ideal("bf16", "11"), 1e6)
+
+
+@pytest.mark.parametrize("type", K_TILES)
+def test_a_copy_takes_ten_and_a_half_wavefronts_in_each_type(type):
+    (text,) = said("11", r"takes \(64 \+ 104\) / 16 = \*\*([\d.]+) wavefronts\*\*")
+    assert float(text) == (64 + above_ideal(type, "11") / (WARPS * K_TILES[type])) / 16
+
+
+@pytest.mark.parametrize("type", K_TILES)
+def test_which_rungs_have_the_excess(type):
+    assert above_ideal(type, "10") == above_ideal(type, "12") == 0
+    assert above_ideal(type, "09c") == above_ideal(type, "11")
+
+
+@pytest.mark.parametrize("type", K_TILES)
+@pytest.mark.parametrize("number", ["11", "12", "13"])
+def test_ideal_wavefronts_are_64_per_warp_too_many(type, number):
+    assert metric(type, number, "shared", "ideal wavefronts") / WARPS - 192 * K_TILES[type] == 64
+
+
+def test_sectors_of_a_copy():
+    skewed, others = said("11", r"are (\d+) in 11 and (\d+) in 10 and 12")
+    for number, text in (("11", skewed), ("10", others), ("12", others)):
+        assert metric("bf16", number, "global", "load sectors") / metric("bf16", number, "global", "load requests") == int(text)
+
+
+def test_shared_memory_is_busy():
+    (text,) = said("11", r"Shared memory is busy in ([\d.]+) of the clocks")
+    assert agrees(text, metric("bf16", "11", "shared", "wavefronts") / 132 / metric("bf16", "11", "time", "clocks"))
+
+
+def test_bytes_of_l2():
+    of_11, ratio, of_12 = said("11", r"L2 moves ([\d.]+) GB, which is ([\d.]+) times the ([\d.]+) GB of 12")
+    moved = {number: metric("bf16", number, "memory", "L2 bytes") for number in ("10", "11", "12")}
+    assert agrees(of_11, moved["11"], 1e9) and agrees(of_12, moved["12"], 1e9) and agrees(ratio, moved["11"] / moved["12"])
+    (over_10,) = said("11", r"and ([\d.]+) times the bytes of 10 through L2")
+    assert agrees(over_10, moved["11"] / moved["10"])
+
+
+@pytest.mark.parametrize("type", ["bf16", "f16"])
+def test_at_8192_fewer_clocks_and_more_time(type):
+    said("11", r"(In BF16 and FP16 the measured tables show fewer TFLOP/s for 11 than for 10, and yet a gain per clock)")
+    assert gain(type, "11", "10", 8192) > 1
+    assert cell(type, "11", 8192, "gflops") < cell(type, "10", 8192, "gflops")
+    assert cell("tf32", "11", 8192, "gflops") > cell("tf32", "10", 8192, "gflops")
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "unit"),
+    [
+        ("FLOP/clk/SM", "flop_clk_sm", 1),
+        ("clock of the SMs, MHz", "clock_mhz", 1),
+        ("power, W", "power_w", 1),
+        ("TFLOP/s", "gflops", 1e3),
+    ],
+)
+def test_the_table_of_the_steady_protocol(row, column, unit):
+    cells = said("11", rf"\| {row} \| (\d+) \| (\d+) \| (\d+) \|")
+    for text, number in zip(cells, ("10", "11", "12"), strict=True):
+        assert agrees(text, steady(number, column), unit)
+
+
+def test_what_11_does_per_clock_and_at_which_clock():
+    more, lower = said("11", r"11 does (\d) % more per clock than 10, at a clock that is (\d) % lower")
+    assert agrees(more, 100 * (steady("11", "flop_clk_sm") / steady("10", "flop_clk_sm") - 1))
+    assert agrees(lower, 100 * (1 - steady("11", "clock_mhz") / steady("10", "clock_mhz")))
+
+
+def test_the_gain_of_which_an_exercise_asks():
+    (text,) = said("11", r"what becomes of the gain of ([\d.]+)\.")
+    assert agrees(text, gain("bf16", "11", "10", 4096))
+
+
+def test_the_table_of_09c():
+    types = ("bf16", "f16", "tf32")
+    for number in ("09c", "11"):
+        cells = said("11", rf"\| instructions of {number}, million \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+        for text, type in zip(cells, types, strict=True):
+            assert agrees(text, metric(type, number, "issue", "instructions"), 1e6)
+    cells = said("11", r"\| 11 over 09c, in FLOP/clk/SM \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+    for text, type in zip(cells, types, strict=True):
+        assert agrees(text, gain(type, "11", "09c", 4096))
