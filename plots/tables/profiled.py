@@ -86,7 +86,7 @@ def _cells(metrics: Metrics, shown: list[str]) -> dict[str, str]:
         "shared wavefronts / ideal, million": " / ".join(shared),
         "L2 hit rate, %": digits(value("memory", "L2 hit rate")),
         "DRAM read, GB": digits(value("memory", "DRAM read", 1e9)),
-        **{f"stalled warps per issue: {name}": _hundredths(value("stalls", name)) for name in STALLS if name in shown},
+        **{f"stalled, clocks per instruction: {name}": _hundredths(value("stalls", name)) for name in STALLS if name in shown},
     }
 
 

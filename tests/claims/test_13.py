@@ -14,7 +14,7 @@ def of_ceiling(type: str, number: str) -> float:
 def test_no_unit_of_12_is_full():
     tensor, issue, millions, shared = said(
         "13",
-        r"active for (\d+) % of the clocks\. .*? used for ([\d.]+) %\. .*? ([\d.]+) million on 132 SMs take (\d+) % of the clocks",
+        r"active for (\d+) % of the clocks\. .*? used for ([\d.]+) %\. .*? ([\d.]+) million on 132 SMs take (\d+) % of",
     )
     wavefronts = metric("bf16", "12", "shared", "wavefronts")
     assert agrees(tensor, metric("bf16", "12", "issue", "tensor pipe"))

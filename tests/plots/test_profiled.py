@@ -66,9 +66,9 @@ def test_a_column_a_rung_in_the_order_asked_for(root):
         ("shared wavefronts / ideal, million", "46.3 / 45.0"),
         ("L2 hit rate, %", "76.5"),
         ("DRAM read, GB", "0.174"),
-        ("stalled warps per issue: lg throttle", "0.12"),
-        ("stalled warps per issue: math pipe throttle", "2.47"),
-        ("stalled warps per issue: wait", "3.10"),
+        ("stalled, clocks per instruction: lg throttle", "0.12"),
+        ("stalled, clocks per instruction: math pipe throttle", "2.47"),
+        ("stalled, clocks per instruction: wait", "3.10"),
     ]
     assert f"*Nsight Compute on {synthetic.GPU}, " in text and f"`bench/recorded/{GPU}/profile_bf16.csv`.*" in text
 
