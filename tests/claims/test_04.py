@@ -33,12 +33,12 @@ def test_the_time_per_pair_and_its_part_that_the_bound_leaves_out():
 
 
 def test_waiting_between_k_tiles():
-    (waiting,) = said("04", r"and \*barrier\* are together (\d+\.\d+) stalled warps per issue")
+    (waiting,) = said("04", r"and \*barrier\* are together (\d+\.\d+) clocks per instruction")
     assert agrees(waiting, stalls("04", "long scoreboard", "barrier"))
 
 
 def test_dispatch_stall_in_04_and_05():
-    of_04, of_05 = said("04", r"\*dispatch stall\* is (\d+\.\d+) stalled warps per issue here and (\d+\.\d+) in")
+    of_04, of_05 = said("04", r"\*dispatch stall\* is (\d+\.\d+) clocks per instruction here and (\d+\.\d+) in")
     assert agrees(of_04, stalls("04", "dispatch stall")) and agrees(of_05, stalls("05", "dispatch stall"))
 
 

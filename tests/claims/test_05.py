@@ -35,19 +35,19 @@ def test_clocks_per_pair_beside_the_bound(number):
 
 
 def test_waits_for_global_memory_and_the_barrier_are_not_shorter():
-    of_04, of_05 = said("05", r"and \*barrier\* are together (\d+\.\d+) stalled warps per issue in 04, and (\d+\.\d+) in 05")
+    of_04, of_05 = said("05", r"and \*barrier\* are together (\d+\.\d+) clocks per instruction in 04, and (\d+\.\d+) in 05")
     waits = [stalls(number, "long scoreboard", "barrier") for number in ("04", "05")]
     assert agrees(of_04, waits[0]) and agrees(of_05, waits[1]) and waits[1] * 1125 > waits[0] * 1293
 
 
 def test_dispatch_stall_falls():
-    before, after = said("05", r"nearly gone\.\*\* It falls from (\d+\.\d+) stalled warps per issue to (\d+\.\d+)")
+    before, after = said("05", r"nearly gone\.\*\* It falls from (\d+\.\d+) clocks per instruction to (\d+\.\d+)")
     assert agrees(before, stalls("04", "dispatch stall")) and agrees(after, stalls("05", "dispatch stall"))
 
 
 def test_waiting_for_shared_memory_rises_to_the_first_place():
     before, after = said(
-        "05", r"\*short scoreboard\*, waiting for its data, rises from (\d+\.\d+) to (\d+\.\d+) stalled warps per issue"
+        "05", r"\*short scoreboard\*, waiting for its data, rises from (\d+\.\d+) to (\d+\.\d+) clocks per instruction"
     )
     assert agrees(before, stalls("04", "short scoreboard")) and agrees(after, stalls("05", "short scoreboard"))
     others = ("long scoreboard", "barrier", "mio throttle", "math pipe throttle", "dispatch stall", "wait", "lg throttle")

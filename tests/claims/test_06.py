@@ -25,7 +25,7 @@ def test_all_wavefronts_of_06_are_ideal():
 
 
 def test_waiting_for_shared_memory_falls():
-    before, after = said("06", r"\*short scoreboard\* falls from (\d+\.\d+) stalled warps per issue to (\d+\.\d+)")
+    before, after = said("06", r"\*short scoreboard\* falls from (\d+\.\d+) clocks per instruction to (\d+\.\d+)")
     assert agrees(before, stalls("05", "short scoreboard")) and agrees(after, stalls("06", "short scoreboard"))
 
 
@@ -42,7 +42,7 @@ def test_the_gain_over_05():
 
 
 def test_waits_between_k_tiles_are_not_longer():
-    before, after = said("06", r"are together (\d+\.\d+) stalled warps per issue in 05 and (\d+\.\d+) in 06")
+    before, after = said("06", r"are together (\d+\.\d+) clocks per instruction in 05 and (\d+\.\d+) in 06")
     waits = [stalls(number, "long scoreboard", "barrier") for number in ("05", "06")]
     assert agrees(before, waits[0]) and agrees(after, waits[1]) and waits[1] <= waits[0]
 

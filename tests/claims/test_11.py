@@ -23,7 +23,7 @@ def steady(number: str, column: str) -> float:
 
 
 def test_the_wait_is_shorter_and_the_clocks_are_few_percent_fewer():
-    before, after, fewer = said("11", r"falls from ([\d.]+) to ([\d.]+) stalled warps per issue\. The clocks fall by (\d) %")
+    before, after, fewer = said("11", r"falls from ([\d.]+) to ([\d.]+) clocks per instruction\. The clocks fall by (\d) %")
     assert agrees(before, metric("bf16", "10", "stalls", "long scoreboard"))
     assert agrees(after, metric("bf16", "11", "stalls", "long scoreboard"))
     assert abs(100 * (1 - metric("bf16", "11", "time", "clocks") / metric("bf16", "10", "time", "clocks")) - int(fewer)) < 1
