@@ -12,7 +12,7 @@
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_75 for f16, sm_80 for the others; any M, N, K; rows a
 //                   multiple of 16 bytes
 // Run               ./run_all.sh run 09b 4096 4096 4096 --type bf16
-// Read              docs/09_wmma.md
+// Read              docs/09b_wmma_smem.md
 #include <type_traits>
 
 #include "common/layout.h"

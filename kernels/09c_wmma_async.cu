@@ -12,7 +12,7 @@
 // New instructions  cp.async.cg, cp.async.commit_group, cp.async.wait_group, all through <cuda/pipeline>
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09c 4096 4096 4096 --type bf16
-// Read              docs/09_wmma.md
+// Read              docs/09b_wmma_smem.md
 #include <cuda/pipeline>
 #include <type_traits>
 
