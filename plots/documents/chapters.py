@@ -1,5 +1,6 @@
 """What the generated blocks of README.md and docs/*.md say, from bench/recorded and the sources."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -94,9 +95,12 @@ def _pictures(table: Table) -> str:
 
 
 def _chapter_link(root: Path, facts: Facts, kernel: str) -> str:
-    """A link to the chapter of a rung; a variant without one of its own is told in its rung's chapter."""
+    """A link to the chapter that the rung's header names; a rung without one has that of its number, if there is one."""
+    source = root / "kernels" / f"{kernel}.cu"
+    header = source.read_text(encoding="utf-8") if source.is_file() else ""
+    named = re.search(r"^// Read\s+docs/(\S+)\.md", header, re.MULTILINE)
     own = [stem for stem in facts.rungs if order(stem)[0] == order(kernel)[0]]
-    for stem in [kernel, *own]:
+    for stem in [named[1]] if named else [kernel, *own]:
         if (root / "docs" / f"{stem}.md").is_file():
             return f"[{number(stem)}](docs/{stem}.md)"
     return ""

@@ -56,7 +56,7 @@ def table(root: Path, facts: Facts, kinds: list[str], words: list[str], compiler
                     found.append((name, [kind], numbers))
     shown = [i for i, _ in enumerate(COLUMNS) if any(numbers[i] for _, _, numbers in found)]
     head = [
-        "per warp and pass of the main loop" if "f32" in kinds else "per warp and k tile",
+        "per warp and pass of the main loop",
         "type",
         *(list(COLUMNS)[i] for i in shown),
         "registers",

@@ -31,8 +31,8 @@ def test_the_gains(rung, before):
         ("tensor pipe active, %", "issue", "tensor pipe", 1),
         ("instructions, million", "issue", "instructions", 1e6),
         ("shared wavefronts, million", "shared", "wavefronts", 1e6),
-        ("stalled warps per issue: long scoreboard", "stalls", "long scoreboard", 1),
-        ("stalled warps per issue: barrier", "stalls", "barrier", 1),
+        ("stalled, clocks per instruction: long scoreboard", "stalls", "long scoreboard", 1),
+        ("stalled, clocks per instruction: barrier", "stalls", "barrier", 1),
     ],
 )
 def test_the_table_of_the_other_types(row, group, name, unit):

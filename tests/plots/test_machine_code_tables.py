@@ -62,7 +62,7 @@ def lines(root):
 def test_types_that_are_alike_share_a_row_and_empty_columns_are_left_out(root):
     assert run(root) == 0
     assert lines(root) == [
-        "| per warp and k tile | type | `HMMA` | `LDS` | `LOP3`, `IADD3` | all | registers |",
+        "| per warp and pass of the main loop | type | `HMMA` | `LDS` | `LOP3`, `IADD3` | all | registers |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
         "| 11_a | bf16, f16 | 2 | 2 | 1 | 6 | 200 |",
         "| 12_b | bf16 | 2 | 2 | 2 | 7 | 210 |",
