@@ -11,7 +11,7 @@ from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
 from plots.figures import style
 from plots.figures.kinds import drawable
-from plots.maps import fragments, index_maps, pictures, raster, rows
+from plots.maps import fragments, index_maps, pictures, raster, rows, timelines
 
 
 def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
@@ -48,7 +48,9 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
         raise InputError(f"{printed}: no such file")
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
-    drawings = pictures.figures() | index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read)
+    drawings = pictures.figures() | timelines.figures()
+    for module in (index_maps, fragments, rows, raster):
+        drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():
         file = f"docs/img/{name}.svg"

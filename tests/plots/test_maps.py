@@ -12,7 +12,7 @@ from matplotlib.textpath import TextPath
 
 from plots.__main__ import main
 from plots.errors import InputError
-from plots.maps import fragments, index_maps, pictures, raster, rows
+from plots.maps import fragments, index_maps, pictures, raster, rows, timelines
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,10 @@ def read(printed):
 
 @pytest.fixture(scope="module")
 def drawings(read):
-    return index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read) | pictures.figures()
+    drawn = pictures.figures() | timelines.figures()
+    for module in (index_maps, fragments, rows, raster):
+        drawn |= module.figures(read)
+    return drawn
 
 
 def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
