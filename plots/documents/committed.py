@@ -11,7 +11,7 @@ from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
 from plots.figures import style
 from plots.figures.kinds import drawable
-from plots.maps import fragments, index_maps, pictures, raster, rows, timelines
+from plots.maps import fragments, hierarchy, index_maps, pictures, raster, rows, timelines
 
 
 def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
@@ -49,7 +49,7 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
     drawings = pictures.figures() | timelines.figures()
-    for module in (index_maps, fragments, rows, raster):
+    for module in (index_maps, hierarchy, fragments, rows, raster):
         drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():

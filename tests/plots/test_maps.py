@@ -1,5 +1,6 @@
 """The index-map figures: drawn from what bench/maps.cpp prints, legible, and as committed."""
 
+import functools
 import itertools
 import re
 import shutil
@@ -12,7 +13,7 @@ from matplotlib.textpath import TextPath
 
 from plots.__main__ import main
 from plots.errors import InputError
-from plots.maps import fragments, index_maps, pictures, raster, rows, timelines
+from plots.maps import fragments, hierarchy, index_maps, pictures, raster, rows, timelines
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +36,7 @@ def read(printed):
 @pytest.fixture(scope="module")
 def drawings(read):
     drawn = pictures.figures() | timelines.figures()
-    for module in (index_maps, fragments, rows, raster):
+    for module in (index_maps, hierarchy, fragments, rows, raster):
         drawn |= module.figures(read)
     return drawn
 
@@ -59,10 +60,15 @@ def test_a_changed_map_makes_a_figure_stale(printed, tmp_path, capsys):
     assert "06_load_b.svg" in capsys.readouterr().out
 
 
+@functools.cache
+def width_of(text, size, bold):
+    font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
+    return TextPath((0, 0), text, size=size, prop=font).get_extents().width
+
+
 def boxes(drawing):
     for text in drawing.texts:
-        font = FontProperties(family="DejaVu Sans", weight="bold" if text.bold else "normal")
-        width = TextPath((0, 0), text.text, size=text.size, prop=font).get_extents().width
+        width = width_of(text.text, text.size, text.bold)
         left = text.x - {"start": 0, "middle": width / 2, "end": width}[text.anchor]
         yield text.text, left, left + width, text.y - text.size / 2, text.y + text.size / 2
 
