@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from test_maps import printed, read  # noqa: F401  (fixtures)
 
 from plots.maps import hierarchy
 
@@ -22,7 +21,7 @@ def constants(rung):
 
 
 @pytest.mark.parametrize("rung", STEMS)
-def test_sizes_are_the_kernels(read, rung):  # noqa: F811
+def test_sizes_are_the_kernels(read, rung):
     kernel, block = constants(rung), hierarchy.owner(read, rung)
     tile, warp, lane = hierarchy.size(list(block)), hierarchy.size(hierarchy.of_warp(block, 0)), hierarchy.of_lane(block, 0)
     assert tile == (kernel["BM"], kernel["BN"]) and len(block) == tile[0] * tile[1]
@@ -36,7 +35,7 @@ def test_sizes_are_the_kernels(read, rung):  # noqa: F811
 
 
 @pytest.mark.parametrize(("rung", "rows", "cols"), [("04", 1, 1), ("08", 4, 2), ("14", 8, 8)])
-def test_the_pieces_of_a_lane(read, rung, rows, cols):  # noqa: F811
+def test_the_pieces_of_a_lane(read, rung, rows, cols):
     """04 has one piece, 08 has pieces of 4 x 4 by spread(), 14 pairs of neighbours in every mma."""
     lane = hierarchy.of_lane(hierarchy.owner(read, rung), hierarchy.PICKED)
     assert len(hierarchy.runs([row for row, _ in lane])) == rows
@@ -44,7 +43,7 @@ def test_the_pieces_of_a_lane(read, rung, rows, cols):  # noqa: F811
 
 
 @pytest.mark.parametrize(("rung", "times"), [("04", 1), ("08", 8), ("14", 2)])
-def test_every_lane_is_written_as_often_as_it_has_pieces(read, rung, times):  # noqa: F811
+def test_every_lane_is_written_as_often_as_it_has_pieces(read, rung, times):
     cells = [text.text for text in hierarchy.hierarchy(read, rung).texts if text.text.isdecimal()]
     assert sorted(cells, key=int) == [str(lane) for lane in range(32) for _ in range(times)]
 
