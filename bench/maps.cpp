@@ -11,16 +11,22 @@
 //   row_place
 //            chunk of 16 bytes of the first eight rows, with the place where it lies; col is the chunk's number
 //   a, b, c  element of a fragment of mma.sync, with the lane that holds it
-//   raster   tile of C (Part II), with its place in the order of the tiles
+//   ldsm_a, ldsm_b
+//            row of 16 bytes that a lane names to ldmatrix (13): row is the row of A or the column of B, col the chunk along k
+//   permuted row of B's tile, with the column of B in it and the lane of a quad that holds its results
+//   raster, raster_4096
+//            tile of C (Part II) at 8192 and at 4096 cubed, with its place in the order of the tiles
 //
 // Columns:
 //
-//   rung     05, 06, 06b for shared memory; 03, 04, 06 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
-//            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32; for raster group_size_m
+//   rung     05, 06, 06b for shared memory; 03, 04, 06, 08, 14 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
+//            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32; for ldsm 13;
+//            for permuted the results in 16 bytes, 4 or 8, or 2 for the order of 15; for raster group_size_m
 //   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile
 //   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte
 //            word
-//   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register
+//   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register; of
+//            ldsm, the matrix: the register that receives it
 //   wavefront  number of the wavefront that serves the lane, from 0, by the model of common/banks.h; empty for the rest
 #include "common/banks.h"
 #include "common/layout.h"
@@ -76,6 +82,22 @@ void print_results(const char* rung, const Tile& tile) {
   }
 }
 
+/// The block's tile of C in 14 (its tile for 144 KB of shared memory): warps row by row, in a warp tile 16 x 8 results per
+/// mma, of which a lane holds those of mma_c().
+struct MmaTile {
+  int BM, BN, WM, WN, TM, TN;  // TM x TN: as many results as a thread has, those of two rows side by side
+
+  constexpr int threads() const { return BM / WM * (BN / WN) * 32; }
+
+  constexpr Coord result(int thread, int i, int j) const {
+    const auto [warp_row, warp_col] = row_major(thread / 32, BN / WN);
+    const auto [row, col] = mma_c(thread % 32, i % 2 * 2 + j % 2);
+    return {warp_row * WM + i / 2 * 16 + row, warp_col * WN + j / 2 * 8 + col};
+  }
+};
+
+constexpr MmaTile tile_14{.BM = 256, .BN = 128, .WM = 64, .WN = 64, .TM = 8, .TN = 16};
+
 /// Rows of 128 bytes along k, by `place(row, chunk)`: the byte at which a chunk of a row lies.
 template <class Place>
 void print_rows(const char* rung, Place place) {
@@ -126,12 +148,29 @@ void print_fragments(const char* type, int each) {
   }
 }
 
-/// The order of the tiles of C at 8192 cubed, 256 x 128 results each.
-void print_raster(const char* rung, int group_size_m) {
-  const int tiles_m = 8192 / 256, tiles_n = 8192 / 128;
+/// What the lanes name to ldmatrix in 13, from the first row of the warp's tile and k step 0.
+void print_ldmatrix() {
+  for (int lane = 0; lane < 32; ++lane) std::printf("ldsm_a,13,%d,%d,%d,%d,,\n", lane, lane % 16, lane / 16, lane / 8);
+  for (int lane = 0; lane < 32; ++lane)
+    std::printf("ldsm_b,13,%d,%d,%d,%d,,\n", lane, lane % 8 + lane / 16 * 8, lane / 8 % 2, lane / 8);
+}
+
+/// The columns of B in the rows of its tile, so that a lane has `size` neighbouring results; 2, those of one mma, as in 15.
+void print_permuted(int size) {
+  for (int row = 0; row < 32; ++row) {
+    const int col = permuted_column(row, size);
+    int lane = 0;
+    while (mma_c(lane, 0).col != row % 8 / 2 * 2) ++lane;
+    std::printf("permuted,%d,%d,%d,%d,,,\n", size, lane, row, col);
+  }
+}
+
+/// The order of the tiles of C at `size` cubed, 256 x 128 results each.
+void print_raster(const char* map, int size, const char* rung, int group_size_m) {
+  const int tiles_m = size / 256, tiles_n = size / 128;
   for (int i = 0; i < tiles_m * tiles_n; ++i) {
     const auto [row, col] = raster(i, tiles_m, tiles_n, group_size_m);
-    std::printf("raster,%s,%d,%d,%d,,,\n", rung, i, row, col);
+    std::printf("%s,%s,%d,%d,%d,,,\n", map, rung, i, row, col);
   }
 }
 
@@ -145,11 +184,17 @@ int main() {
   print_results("03", tile_03);
   print_results("04", tile_04);
   print_results("06", tile_06);
+  print_results("08", tile_08);
+  print_results("14", tile_14);
   print_rows("no skew", [](int row, int chunk) { return row * 128 + chunk * 16; });
   print_rows("11", [](int row, int chunk) { return pitch_linear(row, chunk * 16, 128 + SKEW_BYTES); });
   print_rows("12", [](int row, int chunk) { return swizzle_128b(row, chunk); });
   print_fragments("16bit", 2);
   print_fragments("tf32", 1);
-  print_raster("1", 1);
-  print_raster("8", 8);
+  print_ldmatrix();
+  for (int size = 2; size <= 8; size *= 2) print_permuted(size);
+  print_raster("raster", 8192, "1", 1);
+  print_raster("raster", 8192, "8", 8);
+  print_raster("raster_4096", 4096, "1", 1);
+  print_raster("raster_4096", 4096, "8", 8);
 }

@@ -1,17 +1,25 @@
 """Figures that are committed under docs/img: written where they are missing or stale, or only named."""
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from plots.data import rungs
-from plots.data.results import Results
+from plots.data.expectations import expected
+from plots.data.results import Results, read_rows
 from plots.data.rungs import Facts
 from plots.data.selection import tables
+from plots.data.units import Shape
 from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
-from plots.figures import style
+from plots.figures import predicted, stalls, style
 from plots.figures.kinds import drawable
-from plots.maps import fragments, index_maps, pictures, raster, rows
+from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, timelines
+from plots.tables import conditions, profiled
 
 
 def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
@@ -22,23 +30,65 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
     results = recorded(root, facts or rungs.of_checkout(root))
     if results is None:
         return []
-    source = _fingerprint(results)
     stale = []
-    for table in tables(results):
-        for name, kind in drawable(table).items():
-            file = f"{IMAGES}/{name}_{table.type}.svg"
-            if source not in _text(root / file):
-                stale.append(file)
-                _write(root / file, "" if check else style.svg(kind.draw(table), source))
+    for name, (source, draw) in {**_of_tables(results), **_of_profiles(results), **_of_headers(results, root)}.items():
+        file = f"{IMAGES}/{name}.svg"
+        if source not in _text(root / file):
+            stale.append(file)
+            _write(root / file, "" if check else style.svg(draw(), source))
     return stale
 
 
-def _fingerprint(results: Results) -> str:
-    """Of the recorded numbers, and of the facts that a figure shows beside them."""
-    files = [results.folder / "ladder.csv", results.folder / "ceilings.csv"]
+Drawn = dict[str, tuple[str, Callable[[], Figure]]]  # file stem -> what it is drawn from, and how
+
+
+def _of_tables(results: Results) -> Drawn:
+    source = _fingerprint(results, ["ladder.csv", "ceilings.csv"])
+    return {
+        f"{name}_{table.type}": (source, partial(kind.draw, table))
+        for table in tables(results)
+        for name, kind in drawable(table).items()
+    }
+
+
+def _of_profiles(results: Results) -> Drawn:
+    """The stall reasons of the types that have a part of the ladder each."""
+    found: Drawn = {}
+    for kind in predicted.HUES:
+        path = results.folder / profiled.file_name(kind, results.facts)
+        if path.is_file():
+            source = _fingerprint(results, [path.name])
+            found[f"stalls_{kind}"] = source, partial(stalls.draw, *_profile(path, kind))
+    return found
+
+
+def _profile(path: Path, kind: str) -> tuple[profiled.Profile, str, Shape]:
+    profile, shape = profiled.read(path)
+    return profile, kind, shape
+
+
+def _of_headers(results: Results, root: Path) -> Drawn:
+    """What the kernels' headers predict, against the recorded ladder and, for results of 16 bits, the recorded conditions."""
+    sources = {stem: root / rung.source for stem, rung in results.facts.rungs.items()}
+    read = {stem: expected(path.read_text(encoding="utf-8")) for stem, path in sources.items() if path.is_file()}
+    expectations = {stem: expectation for stem, expectation in read.items() if expectation}
+    other = results.folder / conditions.FILE
+    with_16_bits = []
+    if other.is_file():
+        rows = read_rows(other, [])
+        chosen = rows[(rows["out"] == "same") & (rows["beta"] == 0) & (rows["protocol"] == "rounds")]
+        with_16_bits = tables(replace(results, ladder=chosen))
+    found = predicted.outcomes(tables(results), with_16_bits, expectations)
+    source = _fingerprint(results, ["ladder.csv", conditions.FILE], repr(sorted(expectations.items())))
+    return {"predicted": (source, partial(predicted.draw, found))} if found else {}
+
+
+def _fingerprint(results: Results, files: list[str], more: str = "") -> str:
+    """Of the recorded numbers in some files, and of the facts that a figure shows beside them."""
     stated = repr([(rung.stem, rung.predecessor, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()])
-    read = b"".join(path.read_bytes() for path in files if path.is_file())
-    return "sha256:" + hashlib.sha256(read + stated.encode()).hexdigest()
+    paths = [results.folder / file for file in files]
+    read = b"".join(path.read_bytes() for path in paths if path.is_file())
+    return "sha256:" + hashlib.sha256(read + stated.encode() + more.encode()).hexdigest()
 
 
 def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
@@ -48,7 +98,9 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
         raise InputError(f"{printed}: no such file")
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
-    drawings = pictures.figures() | index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read)
+    drawings = pictures.figures() | timelines.figures()
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns):
+        drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():
         file = f"docs/img/{name}.svg"

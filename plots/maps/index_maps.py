@@ -103,9 +103,12 @@ def _scaled(place: tuple[int, int, int, int], left: float, top: float, scale: in
 
 def regions(owner: dict[tuple[int, int], int]) -> Iterable[tuple[int, tuple[int, int, int, int]]]:
     """Rectangles (row, col, height, width) of equal owner: runs along rows, equal runs below one another joined."""
+    lines: dict[int, dict[int, int]] = defaultdict(dict)  # row -> column -> owner
+    for (row, col), who in owner.items():
+        lines[row][col] = who
     open_runs: dict[tuple[int, int, int], int] = {}  # (owner, col, width) -> first row
-    for row in range(max(row for row, _ in owner) + 2):
-        runs = set(_runs({col: who for (r, col), who in owner.items() if r == row}))
+    for row in range(max(lines) + 2):
+        runs = set(_runs(lines[row]))
         for run in [run for run in open_runs if run not in runs]:
             first = open_runs.pop(run)
             yield run[0], (first, run[1], row - first, run[2])
@@ -180,7 +183,7 @@ def shade(lane: int) -> tuple[str, str]:
 
 def figures(maps: Maps) -> dict[str, Drawing]:
     """Every index-map figure by file stem."""
-    found = {f"{rung}_ownership": ownership(maps, rung) for name, rung in maps if name == "C"}
+    found = {f"{rung}_ownership": ownership(maps, rung) for rung in ("03", "04", "06")}
     tiles = ["05", "06", "06b"]
     shared = {
         "store_a": ("sA_store", "Storing A, transposed: the first of each lane's four elements, 4 bytes per lane"),

@@ -1,7 +1,7 @@
-"""Figures of tiles in rows of 128 bytes, for chapters 12 and 13: without a skew, with it (11) and swizzled (12)."""
+"""Figures of tiles in rows of 128 bytes, for chapters 11 to 13: without a skew, with it (11) and swizzled (12)."""
 
-from plots.maps.drawing import GRID, INK, ORANGE, Drawing
-from plots.maps.index_maps import BANKS, Maps, shade, wavefronts
+from plots.maps.drawing import GREEN, GRID, INK, ORANGE, Drawing
+from plots.maps.index_maps import BANKS, Maps, Touch, shade, wavefronts
 
 LAYOUTS = {"no skew": "no skew: rows of 128 bytes", "11": "11: rows of 128 + 16 bytes", "12": "12: an XOR within the row"}
 PICKED = 2  # the chunk that is picked out
@@ -71,10 +71,93 @@ def copies(maps: Maps) -> Drawing:
     return drawing
 
 
+SECTOR = 8  # words of 4 bytes in 32 bytes
+
+
+def chunks(maps: Maps, layout: str) -> dict[int, list[Touch]]:
+    """The chunks of each of eight rows, in the order of global memory."""
+    found: dict[int, list[Touch]] = {}
+    for touch in sorted(maps["row_place", layout], key=lambda touch: (touch.row, touch.col)):
+        found.setdefault(touch.row, []).append(touch)
+    return found
+
+
+def torn(pair: list[Touch]) -> bool:
+    """True where the two chunks of a sector of global memory come to lie in two sectors' places of shared memory."""
+    return pair[0].word // SECTOR != pair[1].word // SECTOR
+
+
+def pairs(row: list[Touch]) -> list[list[Touch]]:
+    """A row's chunks, two and two: the sectors of global memory that they come from."""
+    return [row[i : i + 2] for i in range(0, len(row), 2)]
+
+
+def row_pieces(row: list[Touch]) -> list[list[Touch]]:
+    """A row's chunks by the line of shared memory in which they lie."""
+    of_line: dict[int, list[Touch]] = {}
+    for touch in row:
+        of_line.setdefault(touch.word // BANKS, []).append(touch)
+    return list(of_line.values())
+
+
+def sectors(row: list[Touch]) -> int:
+    """How many sectors the pieces of a row want, each for itself."""
+    return sum(len({touch.col // 2 for touch in piece}) for piece in row_pieces(row))
+
+
+def torn_sectors(maps: Maps) -> Drawing:
+    """Lines of shared memory down, its bytes across; the sectors whose chunks lie in two sectors' places are marked."""
+    side, line, left, top = 62, 28, 62, 116
+    rows = chunks(maps, "11")
+    count = 1 + max(touch.word // BANKS for row in rows.values() for touch in row)
+    key = left + 8 * side + 24
+    drawing = Drawing(key + 330, top + count * line + 40, "Sectors of global memory in skewed rows of shared memory")
+    drawing.text(12, 18, "11: eight rows of 128 bytes, 144 bytes apart, in lines of shared memory", 14, "start", bold=True)
+    said = "A cell is a chunk of 16 bytes, row.chunk. In global memory chunks 2s and 2s + 1 of a row are one sector of 32 bytes."
+    drawing.text(12, 40, said, 12, "start")
+    for i, (text, fill) in enumerate(
+        (("sector in one place", "#cfe3f1"), ("torn sector", ORANGE), ("torn, across two lines", GREEN))
+    ):
+        drawing.rect(12 + 190 * i, 56, 14, 14, fill, INK)
+        drawing.text(34 + 190 * i, 63, text, 12, "start")
+    drawing.text(left - 8, top - 16, "byte", 11, "end")
+    for column in range(0, 9):
+        drawing.text(left + column * side, top - 16, str(column * 16), 11)
+    for y in range(count):
+        drawing.text(left - 8, top + (y + 0.5) * line, f"line {y}", 11, "end")
+        drawing.rect(left, top + y * line, 8 * side, line, "white", GRID)
+    for row in rows.values():
+        for pair in pairs(row):
+            across = pair[0].word // BANKS != pair[1].word // BANKS
+            fill = (GREEN if across else ORANGE) if torn(pair) else "#cfe3f1"
+            for touch in pair:
+                x, y = left + touch.bank // 4 * side, top + touch.word // BANKS * line
+                drawing.rect(x, y, side, line, fill, "white")
+                ink = "white" if fill == GREEN else INK
+                drawing.text(x + side / 2, y + line / 2, f"{touch.row}.{touch.col}", 11, colour=ink)
+    for column in range(0, 9, 2):
+        drawing.line(left + column * side, top - 6, left + column * side, top + count * line + 4, INK, 2)
+    drawing.text(left, top + count * line + 20, "Thick lines: places of 32 bytes.", 12, "start")
+    heads = {"row": 0, "chunks by line": 92, "torn": 178, "sectors wanted": 262}
+    for head, x in heads.items():
+        drawing.text(key + 20 + x, top - 16, head, 11, bold=True)
+    for number, row in rows.items():
+        lengths = ", ".join(str(len(piece)) for piece in row_pieces(row))
+        cells = [str(number), lengths, str(sum(torn(pair) for pair in pairs(row))), str(sectors(row))]
+        for cell, x in zip(cells, heads.values(), strict=True):
+            drawing.text(key + 20 + x, top + (number + 0.5) * line, cell, 11)
+    sums = [sum(len(row_pieces(row)) for row in rows.values()), sum(torn(pair) for row in rows.values() for pair in pairs(row))]
+    sums.append(sum(sectors(row) for row in rows.values()))
+    for cell, x in zip(("all", f"{sums[0]} pieces", str(sums[1]), str(sums[2])), heads.values(), strict=True):
+        drawing.text(key + 20 + x, top + (len(rows) + 0.5) * line, cell, 11, bold=True)
+    return drawing
+
+
 def figures(maps: Maps) -> dict[str, Drawing]:
     """These figures by file stem."""
     what = "Loading a[0] from chunk 2 of eight rows: 4 bytes per lane"
     return {
+        "11_torn_sectors": torn_sectors(maps),
         "12_places": places(maps),
         "12_load": wavefronts(maps, "row_load", list(LAYOUTS), what),
         "12_copy": copies(maps),

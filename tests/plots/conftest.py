@@ -1,3 +1,5 @@
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,9 @@ import synthetic
 
 from plots.data.results import load
 from plots.data.selection import tables
+from plots.maps import index_maps
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -23,3 +28,19 @@ def results(folder):
 @pytest.fixture
 def table(results):
     return tables(results)[0]
+
+
+@pytest.fixture(scope="session")
+def printed(tmp_path_factory):
+    """What bench/maps.cpp prints."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if not compiler:
+        pytest.skip("no C++ compiler for bench/maps.cpp")
+    program = tmp_path_factory.mktemp("maps") / "maps"
+    subprocess.run([compiler, "-std=c++20", f"-I{ROOT}", ROOT / "bench/maps.cpp", "-o", program], check=True)
+    return index_maps.run(program)
+
+
+@pytest.fixture(scope="session")
+def read(printed):
+    return index_maps.parse(printed, "maps")

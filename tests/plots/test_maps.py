@@ -1,9 +1,8 @@
 """The index-map figures: drawn from what bench/maps.cpp prints, legible, and as committed."""
 
+import functools
 import itertools
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,29 +11,17 @@ from matplotlib.textpath import TextPath
 
 from plots.__main__ import main
 from plots.errors import InputError
-from plots.maps import fragments, index_maps, pictures, raster, rows
+from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, timelines
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if not compiler:
-        pytest.skip("no C++ compiler for bench/maps.cpp")
-    program = tmp_path_factory.mktemp("maps") / "maps"
-    subprocess.run([compiler, "-std=c++20", f"-I{ROOT}", ROOT / "bench/maps.cpp", "-o", program], check=True)
-    return index_maps.run(program)
-
-
-@pytest.fixture(scope="module")
-def read(printed):
-    return index_maps.parse(printed, "maps")
-
-
-@pytest.fixture(scope="module")
 def drawings(read):
-    return index_maps.figures(read) | fragments.figures(read) | rows.figures(read) | raster.figures(read) | pictures.figures()
+    drawn = pictures.figures() | timelines.figures()
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns):
+        drawn |= module.figures(read)
+    return drawn
 
 
 def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
@@ -56,10 +43,15 @@ def test_a_changed_map_makes_a_figure_stale(printed, tmp_path, capsys):
     assert "06_load_b.svg" in capsys.readouterr().out
 
 
+@functools.cache
+def width_of(text, size, bold):
+    font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
+    return TextPath((0, 0), text, size=size, prop=font).get_extents().width
+
+
 def boxes(drawing):
     for text in drawing.texts:
-        font = FontProperties(family="DejaVu Sans", weight="bold" if text.bold else "normal")
-        width = TextPath((0, 0), text.text, size=text.size, prop=font).get_extents().width
+        width = width_of(text.text, text.size, text.bold)
         left = text.x - {"start": 0, "middle": width / 2, "end": width}[text.anchor]
         yield text.text, left, left + width, text.y - text.size / 2, text.y + text.size / 2
 
@@ -127,6 +119,72 @@ def test_the_order_of_tiles_is_as_chapter_15_says(read):
         assert {(tile.row, tile.col) for tile in read["raster", group]} == set(itertools.product(range(32), range(64)))
     assert raster.needed(read, "1") == (3, 64)
     assert raster.needed(read, "8") == (8, 17)
+
+
+def kernel(stem):
+    return (ROOT / f"kernels/{stem}.cu").read_text(encoding="utf-8")
+
+
+def test_waves_of_the_kernels_own_tiles(read, drawings):
+    """At 4096 cubed every tile once; the size of a tile and of a group are those of 15."""
+    assert "using Large = TileConfig<256, 64>" in kernel("15_block_raster") and "int BN = 128;" in kernel("15_block_raster")
+    assert re.search(r"int GROUP_SIZE_M = (\d+);", kernel("15_block_raster"))[1] == "8"
+    for group in raster.TITLES:
+        tiles = read[raster.AT_4096, group]
+        assert {(tile.row, tile.col) for tile in tiles} == set(itertools.product(range(4096 // 256), range(4096 // 128)))
+    assert raster.needed(read, "1", 0, raster.AT_4096) == (5, 32) and raster.needed(read, "8", 0, raster.AT_4096) == (8, 17)
+    shapes = drawings["15_waves"].shapes
+    cells = {colour: sum(f'width="14" height="28" fill="{colour}"' in shape for shape in shapes) for colour in raster.ALL_WAVES}
+    assert list(cells.values()) == [2 * count for count in (132, 132, 132, 116)], "in both orders"
+
+
+def test_torn_sectors_are_those_of_chapter_11(read, drawings):
+    """Rows with an odd number have four torn sectors, one of them across two lines; eight rows want 36 sectors."""
+    for number, row in rows.chunks(read, "11").items():
+        pairs = rows.pairs(row)
+        assert [touch.col for pair in pairs for touch in pair] == list(range(8))
+        assert [rows.torn(pair) for pair in pairs] == [number % 2 == 1] * 4
+        assert len(rows.row_pieces(row)) == (2 if number else 1) and rows.sectors(row) == 4 + number % 2
+    texts = [text.text for text in drawings["11_torn_sectors"].texts]
+    assert {"15 pieces", "16", "36"} <= set(texts)
+    assert {f"{row}.{chunk}" for row in range(8) for chunk in range(8)} <= set(texts)
+    for whole in ("no skew", "12"):
+        assert not any(rows.torn(pair) for row in rows.chunks(read, whole).values() for pair in rows.pairs(row)), whole
+
+
+def test_ldmatrix_delivers_what_mma_wants(read):
+    for matrix in "ab":
+        assert sorted(lane for lane, _ in ldmatrix.named(read, matrix).values()) == list(range(32))
+        assert ldmatrix.delivered(read, matrix) == ldmatrix.wanted(read, matrix)
+
+
+def test_rows_that_lanes_name_are_the_kernels(read, drawings):
+    """The expressions of bench/maps.cpp are those of 13, and every lane and word is drawn."""
+    printed = (ROOT / "bench/maps.cpp").read_text(encoding="utf-8")
+    a, b = re.findall(r"ldsm_[ab]_addr =\s[^;]*swizzle_128b\(warp_(?:row|col) \+ (.*)\);", kernel("13_ldmatrix"))
+    assert f"lane, {a}, lane / 8);" in printed and f"lane, {b}, lane / 8);" in printed
+    texts = [text.text for text in drawings["13_ldmatrix_rows"].texts]
+    assert all(texts.count(f"lane {lane}") == 2 for lane in range(32)), "one row of A and one column of B"
+    cells = [text.text for text in drawings["13_ldmatrix_rows"].texts if text.size == 10 and text.text.isdecimal()]
+    assert sorted(cells, key=int) == [str(lane) for lane in range(32) for _ in range(8)], "four words of A and four of B"
+
+
+@pytest.mark.parametrize("size", [columns.FP32, columns.SIXTEEN])
+def test_permuted_columns_give_each_lane_16_bytes(read, size):
+    rows_of_b = 4 * int(size)
+    permuted = [touch for touch in read["permuted", size] if touch.row < rows_of_b]
+    assert sorted(touch.col for touch in permuted) == list(range(rows_of_b)), "every column once"
+    assert all(touch.thread == touch.row % 8 // 2 for touch in permuted), "the lane is that of mma_c"
+    after, before = (columns.held(read, size, rows_of_b, before) for before in (False, True))
+    for lane in range(4):
+        assert columns.pieces(after, lane) == [(lane * int(size), (lane + 1) * int(size) - 1)]
+        assert len(columns.pieces(before, lane)) == int(size) // 2
+
+
+def test_the_picture_says_what_lane_0_holds(drawings):
+    said = [text.text for text in drawings["16_permuted_columns"].texts if text.text.startswith("lane 0 holds")]
+    one = "lane 0 holds one piece of 16 bytes: one store"
+    assert said == ["lane 0 holds 2 pieces of 8 bytes", one, "lane 0 holds 4 pieces of 4 bytes", one]
 
 
 def test_sectors_that_a_warp_touches():
