@@ -24,13 +24,13 @@ def test_no_unit_of_12_is_full():
 
 
 def test_the_prediction_starts_from_what_12_reaches():
-    reached, waiting = said("13", r"BF16, 12 reaches ([\d.]+) of the \[ceiling\].*? Count the other ([\d.]+) as waiting")
+    reached, waiting = said("13", r"FLOP/clk/SM, ([\d.]+) of the \[ceiling\].*? and for ([\d.]+) the tensor cores are idle")
     assert agrees(reached, of_ceiling("bf16", "12")) and agrees(waiting, 1 - of_ceiling("bf16", "12"))
 
 
 def test_two_fifths_of_the_waiting_are_gone():
     per_clock, time = said("13", r"gain per clock is ([\d.]+)\. So 13 takes ([\d.]+) of the clocks of 12")
-    work, rest = said("13", r"The tensor cores need ([\d.]+) of them\. So ([\d.]+) of the")
+    work, rest = said("13", r"still need ([\d.]+) of the clocks of 12\. So .*? = ([\d.]+) is left as idle time")
     measured = gain("bf16", "13", "12", 4096)
     assert agrees(per_clock, measured) and agrees(time, 1 / measured) and agrees(work, of_ceiling("bf16", "12"))
     left = 1 / measured - of_ceiling("bf16", "12")
