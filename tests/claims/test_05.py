@@ -56,7 +56,7 @@ def test_waiting_for_shared_memory_is_in_the_first_place():
 
 
 def test_how_busy_shared_memory_is():
-    of_05, of_04 = said("05", r"it serves 360 wavefronts in 445 clocks, (\d+) % of the time\. In 04 .*? in 549 clocks, (\d+) %")
+    of_05, of_04 = said("05", r"It serves 360 wavefronts in 445 clocks, (\d+) % of the time\. In 04 .*? in 549 clocks, (\d+) %")
     assert agrees(of_05, 100 * 360 / per_pair("05")) and agrees(of_04, 100 * 400 / per_pair("04"))
 
 
