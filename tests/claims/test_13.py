@@ -1,7 +1,7 @@
 """Numbers in the prose of chapter 13 against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, chosen, gain, metric, said
+from recorded import agrees, cell, chosen, gain, metric, profile, said, stem
 
 PAIRS = 1024 * 4 * 64  # of a warp and a k tile, at 4096 cubed
 TYPES = ("bf16", "f16", "tf32")
@@ -14,7 +14,7 @@ def of_ceiling(type: str, number: str) -> float:
 def test_no_unit_of_12_is_full():
     tensor, issue, millions, shared = said(
         "13",
-        r"active for (\d+) % of the clocks\. .*? used for ([\d.]+) %\. .*? ([\d.]+) million on 132 SMs take (\d+) % of",
+        r"active for (\d+) % of the clocks\. .*? used for ([\d.]+) %\. .*? ([\d.]+) million wavefronts on 132 SMs take (\d+) %",
     )
     wavefronts = metric("bf16", "12", "shared", "wavefronts")
     assert agrees(tensor, metric("bf16", "12", "issue", "tensor pipe"))
@@ -51,6 +51,16 @@ def test_the_clocks_of_a_warp_per_k_tile(row, stall):
     for number, clocks in zip(("12", "13"), said("13", rf"\| {row} \| (\d+) \| (\d+) \|"), strict=True):
         per_issue = metric("bf16", number, "stalls", stall) if stall else 1
         assert agrees(clocks, per_issue * metric("bf16", number, "issue", "instructions") / PAIRS)
+
+
+def test_the_clocks_of_a_warp_that_are_left():
+    rest = said("13", r"\| \*not selected\* [^|]* \| (\d+) \| (\d+) \|")
+    together = said("13", r"\| \*\*together\*\* \| \*\*(\d+)\*\* \| \*\*(\d+)\*\* \|")
+    for number, few, all_of_them in zip(("12", "13"), rest, together, strict=True):
+        per_pair = metric("bf16", number, "issue", "instructions") / PAIRS
+        stalls = {name: value for (group, name), value in profile("bf16")[stem(number)].items() if group == "stalls"}
+        assert abs(int(few) - per_pair * (stalls["not selected"] + stalls["dispatch stall"])) < 3
+        assert abs(int(all_of_them) - per_pair * (1 + sum(stalls.values()))) < 8
 
 
 def test_13_issues_half_of_what_12_issues():
