@@ -7,7 +7,7 @@
 //                   four different banks.
 // Changed from 05   split() places the thread's results, swizzled_column() the columns of sA; loop and loads are as
 //                   before
-// Expect            1.30 times 05, 0.97 of cuBLAS: per warp, 12 wavefronts per k (05: 20) and 16 to store a tile (05:
+// Expect            1.29 times 05, 0.97 of cuBLAS: per warp, 12 wavefronts per k (05: 20) and 16 to store a tile (05:
 //                   40), so shared memory is no longer the narrowest pipe
 // Limiter now       waiting: between the barriers only the SM's other block hides the latency of global memory
 // New instructions  none
