@@ -343,7 +343,7 @@ def test_c_is_read_and_written_as_the_chapters_say(number, operand, machine_code
 def instructions_per_multiply(part: str) -> dict[str, str]:
     """What the map's table of a part states, by rung."""
     text = (ROOT / "docs/00_map.md").read_text().split(f"## {part}:")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if re.match(r"\| \[?\d\d", line)]
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if re.match(r"\| \[?\d\d[a-z]? ", line)]
     return {re.match(r"\[?(\d\d[a-z]?)", row[1])[1]: row[4] for row in rows}
 
 

@@ -107,7 +107,7 @@ def test_the_recorded_ceilings_are_told(root):
     page = root / "docs/methodology.md"
     page.write_text("<!-- generated: ceilings -->\n<!-- end generated -->\n")
     run("docs", root)
-    assert "| fp32_fma | 65.0 | TFLOP/s | 249 |\n| dram | 3.97 | TB/s |  |" in page.read_text()
+    assert "| fp32_fma | 65.0 | TFLOP/s | 249 FLOP |\n| dram | 3.97 | TB/s | 15.2 bytes |" in page.read_text()
     (root / "bench/recorded" / GPU / "ceilings.csv").unlink()
     run("docs", root)
     assert "*No recorded results yet.*" in page.read_text()

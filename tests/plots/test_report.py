@@ -75,7 +75,7 @@ def test_each_type_has_its_own_ceiling(tmp_path):
     (cells,) = (cells for cells in Page(html).rows if len(cells) == 14 and cells[0] == "14_multistage")
     assert cells[7:9] == ["0.84", "1928 (0.84)"]
     assert "mma_bf16 600 TFLOP/s" in html, "the roofline's"
-    assert ["mma_bf16", "600", "TFLOP/s", "2296"] in Page(html).rows
+    assert ["mma_bf16", "600", "TFLOP/s", "2296 FLOP"] in Page(html).rows
 
 
 def test_clocks_that_were_not_counted_are_left_out(tmp_path):
