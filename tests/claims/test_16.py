@@ -29,7 +29,7 @@ def within(least: str, most: str, percents: list[float]) -> bool:
 
 
 def test_tensor_cores_of_15_rest():
-    (rest,) = said("16", r"rest for (\d+) % of the time")
+    (rest,) = said("16", r"rest for (\d+) % of the clocks")
     assert agrees(rest, 100 - metric("bf16", "15", "issue", "tensor pipe"))
 
 
@@ -66,6 +66,17 @@ def test_gains_with_fp32_results(pattern: str, size: int):
 def test_what_beta_costs():
     costs = [(rate("16", protocol, "0") / rate("16", protocol, "0.5") - 1) * 100 for protocol in ("rounds", "steady")]
     assert within(*said("16", r"more than predicted: (\d) to (\d) % more clocks"), costs)
+
+
+def test_what_beta_costs_15():
+    costs = [(rate("15", protocol, "0") / rate("15", protocol, "0.5") - 1) * 100 for protocol in ("rounds", "steady")]
+    assert within(*said("16", r"Recorded are (\d+) to (\d+) % more clocks"), costs)
+
+
+def test_bytes_from_dram_per_wave():
+    total, per_wave = said("16", r"([\d.]+) GB of A and B come from DRAM into L2, (\d+) MB per wave")
+    assert agrees(total, metric("bf16", "15", "memory", "DRAM read"), 1e9)
+    assert agrees(per_wave, metric("bf16", "15", "memory", "DRAM read") / 4, 1e6)
 
 
 def test_16b_against_16():
