@@ -212,6 +212,7 @@ def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> P
     environment = {"gpu": GPU, "sm": "90", "sm_count": SMS, "driver": "1.2.3", "cuda": "13.0", "cublas": "13.1"}
     environment |= {
         "gpu_id": "01234567",
+        "max_sm_clock_mhz": CLOCK,
         "commit": "abc1234",
         "utc": "2001-02-03T04:05:06Z",
         "command": "./run_all.sh",
