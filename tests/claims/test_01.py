@@ -53,14 +53,14 @@ def test_bytes():
             and agrees(rate, counted / seconds, 1e12)
             and agrees(part, counted / seconds / ceiling)
         )
-    (times,) = said("01", r"They are ([\d.]+) times as many as predicted")
+    (times,) = said("01", r"The bytes through L2 are ([\d.]+) times as many as predicted")
     assert agrees(times, metric("f32", "01", "memory", "L2 bytes") / 38.7e9)
     assert metric("f32", "01b", "memory", "L2 bytes") < metric("f32", "01", "memory", "L2 bytes")
 
 
 def test_sectors_per_request():
     for number, per_request in zip(
-        ("01", "01b"), said("01", r"sectors per request: ([\d.]+) on average in 01, ([\d.]+) in 01b"), strict=True
+        ("01", "01b"), said("01", r"mean over loads of A and B: ([\d.]+) in 01, ([\d.]+) in 01b"), strict=True
     ):
         sectors, requests = (metric("f32", number, "global", f"load {what}") for what in ("sectors", "requests"))
         assert agrees(per_request, sectors / requests)
