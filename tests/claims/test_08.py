@@ -67,7 +67,7 @@ def test_what_the_profile_does_not_explain():
 
 
 def test_l2_traffic():
-    (gigabytes,) = said("08", r"FLOP per byte, ([\d.]+) GB at 4096³")
+    (gigabytes,) = said("08", r"4096 · 1536 bytes = ([\d.]+) GB")
     assert abs(float(gigabytes) * 1e9 / metric("f32", "08", "memory", "L2 bytes") - 1) < 0.1  # L2 counts C, too
 
 

@@ -70,7 +70,7 @@ def test_what_beta_costs():
 
 def test_what_beta_costs_15():
     costs = [(rate("15", protocol, "0") / rate("15", protocol, "0.5") - 1) * 100 for protocol in ("rounds", "steady")]
-    assert within(*said("16", r"Recorded are (\d+) to (\d+) % more clocks"), costs)
+    assert within(*said("16", r"With beta, 15 takes (\d+) to (\d+) % more clocks"), costs)
 
 
 def test_bytes_from_dram_per_wave():
