@@ -77,6 +77,29 @@ def metric(what: str, number: str, group: str, name: str) -> float:
     return of_rung[0][group, name]
 
 
+def stalls(what: str, number: str, *names: str) -> float:
+    """Clocks per instruction that a warp waits, for these reasons together."""
+    return sum(metric(what, number, "stalls", name) for name in names)
+
+
+def clocks_of_a_warp(what: str, number: str, pairs: int, *named: str) -> dict[str, float]:
+    """Per k tile, of which all warps have `pairs`: what a warp issues, what it waits for the named reasons and for all others."""
+    instructions = metric(what, number, "issue", "instructions") / pairs
+    metrics = profile(what)[stem(number)]
+    waits = {name: value * instructions for (group, name), value in metrics.items() if group == "stalls"}
+    clocks = {
+        "issuing": instructions,
+        **{name: waits.pop(name) for name in named},
+        "all other stall reasons": sum(waits.values()),
+    }
+    return {**clocks, "together": sum(clocks.values())}
+
+
+def accuracy(what: str, data: str, k: int, column: str) -> float:
+    """A column of bench/recorded/accuracy.csv."""
+    return chosen("../accuracy.csv", column, what=what, data=data, k=k)
+
+
 @cache
 def rows(file: str) -> list[dict[str, str]]:
     """Any recorded CSV: steady.csv, conditions.csv, sweep_16.csv, counters_512.csv."""

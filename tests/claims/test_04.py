@@ -1,13 +1,9 @@
 """Numbers in the prose of chapter 04 against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, metric, said
+from recorded import agrees, cell, metric, said, stalls
 
 PAIRS = 1024 * 8 * 256  # of a warp and a k tile, at 4096 cubed
-
-
-def stalls(number: str, *names: str) -> float:
-    return sum(metric("f32", number, "stalls", name) for name in names)
 
 
 def test_most_of_the_waiting_of_03_is_for_shared_memory():
@@ -15,8 +11,8 @@ def test_most_of_the_waiting_of_03_is_for_shared_memory():
         "04", r"\*mio throttle\*\. Together they are (\d+\.\d+) of the (\d+\.\d+) clocks per instruction in the table"
     )
     others = ("long scoreboard", "barrier", "math pipe throttle", "dispatch stall", "wait")
-    of_shared = stalls("03", "short scoreboard", "mio throttle")
-    assert agrees(shared, of_shared) and agrees(all_stalls, of_shared + stalls("03", *others))
+    of_shared = stalls("f32", "03", "short scoreboard", "mio throttle")
+    assert agrees(shared, of_shared) and agrees(all_stalls, of_shared + stalls("f32", "03", *others))
 
 
 def test_the_profile_counts_the_wavefronts_of_the_table():
@@ -51,19 +47,19 @@ def test_the_time_per_pair_and_its_part_that_the_bound_leaves_out():
 )
 def test_for_what_a_warp_waits(row, names):
     per_instruction, per_tile = said("04", rf"\| {row} \| (\d+\.\d+) \| (\d+) \|")
-    assert agrees(per_instruction, stalls("04", *names))
-    assert abs(int(per_tile) - 1293 * stalls("04", *names)) <= 10
+    assert agrees(per_instruction, stalls("f32", "04", *names))
+    assert abs(int(per_tile) - 1293 * stalls("f32", "04", *names)) <= 10
 
 
 def test_short_scoreboard_is_the_largest_stall_reason():
     said("04", r"\*short scoreboard\*, the largest, is expected")
     others = ("long scoreboard", "mio throttle", "barrier", "math pipe throttle", "dispatch stall", "wait")
-    assert stalls("04", "short scoreboard") > max(stalls("04", name) for name in others)
+    assert stalls("f32", "04", "short scoreboard") > max(stalls("f32", "04", name) for name in others)
 
 
 def test_dispatch_stall_in_05():
     (of_05,) = said("04", r"\*dispatch stall\* is only (\d+\.\d+) clocks per instruction")
-    assert agrees(of_05, stalls("05", "dispatch stall"))
+    assert agrees(of_05, stalls("f32", "05", "dispatch stall"))
 
 
 def test_the_ratio_that_a_smaller_square_cannot_reach():

@@ -1,17 +1,13 @@
 """Numbers in the prose of chapter 05 against the recorded results."""
 
 import pytest
-from recorded import agrees, gain, metric, said
+from recorded import agrees, gain, metric, said, stalls
 
 PAIRS = 1024 * 8 * 256  # of a warp and a k tile, at 4096 cubed
 
 
 def per_pair(number: str) -> float:
     return metric("f32", number, "time", "clocks") * 132 / PAIRS
-
-
-def stalls(number: str, *names: str) -> float:
-    return sum(metric("f32", number, "stalls", name) for name in names)
 
 
 def test_the_profile_counts_the_wavefronts_of_the_table():
@@ -47,12 +43,12 @@ def test_clocks_per_pair_beside_the_bound(number):
 def test_clocks_of_a_warp_per_k_tile(row, names):
     said_of = said("05", rf"\| {row} \| (\d+) \| (\d+) \|")
     for number, instructions, clocks in zip(("04", "05"), (1293, 1125), said_of, strict=True):
-        assert abs(int(clocks) - instructions * (stalls(number, *names) if names else 1)) < 10
+        assert abs(int(clocks) - instructions * (stalls("f32", number, *names) if names else 1)) < 10
 
 
 def test_waiting_for_shared_memory_is_in_the_first_place():
     others = ("long scoreboard", "barrier", "mio throttle", "math pipe throttle", "dispatch stall", "wait", "lg throttle")
-    assert all(stalls("05", "short scoreboard") > 2 * stalls("05", name) for name in others)
+    assert all(stalls("f32", "05", "short scoreboard") > 2 * stalls("f32", "05", name) for name in others)
 
 
 def test_how_busy_shared_memory_is():

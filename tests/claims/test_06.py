@@ -1,13 +1,9 @@
 """Numbers in the prose of chapter 06 against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, gain, metric, said
+from recorded import agrees, cell, gain, metric, said, stalls
 
 PAIRS = 1024 * 8 * 256  # of a warp and a k tile, at 4096 cubed
-
-
-def stalls(number: str, *names: str) -> float:
-    return sum(metric("f32", number, "stalls", name) for name in names)
 
 
 def test_wavefronts_of_05_and_the_ideal():
@@ -27,7 +23,7 @@ def test_all_wavefronts_of_06_are_ideal():
 
 def test_waiting_for_shared_memory_falls():
     before, after = said("06", r"\*short scoreboard\* falls from (\d+\.\d+) clocks per instruction to (\d+\.\d+)")
-    assert agrees(before, stalls("05", "short scoreboard")) and agrees(after, stalls("06", "short scoreboard"))
+    assert agrees(before, stalls("f32", "05", "short scoreboard")) and agrees(after, stalls("f32", "06", "short scoreboard"))
 
 
 def test_the_ratio_of_05_from_which_that_of_06_is_predicted():
@@ -62,7 +58,7 @@ def test_waits_between_k_tiles_are_not_longer():
         r"\| clocks per instruction \| (\d+\.\d+) \| (\d+\.\d+) \| \| instructions per warp and k tile \| 1125 \| 1132 \|"
         r" \| product: [^|]+ \| (\d+) \| (\d+) \|",
     )
-    waits = [stalls(number, "long scoreboard", "barrier") for number in ("05", "06")]
+    waits = [stalls("f32", number, "long scoreboard", "barrier") for number in ("05", "06")]
     assert agrees(before, waits[0]) and agrees(after, waits[1]) and waits[1] <= waits[0]
     assert abs(int(wait_before) - waits[0] * 1125) <= 10
     assert abs(int(wait_after) - waits[1] * 1132) <= 10
@@ -70,8 +66,8 @@ def test_waits_between_k_tiles_are_not_longer():
 
 def test_the_largest_stall_reasons_of_06():
     said("06", r"The largest stall reasons of 06 are \*long scoreboard\* \([^)]+\) and \*barrier\*")
-    others = ("short scoreboard", "mio throttle", "dispatch stall", "wait")
-    assert min(stalls("06", name) for name in ("long scoreboard", "barrier")) > max(stalls("06", name) for name in others)
+    largest = min(stalls("f32", "06", name) for name in ("long scoreboard", "barrier"))
+    assert largest > max(stalls("f32", "06", name) for name in ("short scoreboard", "mio throttle", "dispatch stall", "wait"))
 
 
 def test_a_fifth_of_the_issue_slots_is_empty():

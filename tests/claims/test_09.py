@@ -1,13 +1,9 @@
 """Numbers in the prose of chapter 09 against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, chosen, metric, said
+from recorded import accuracy, agrees, cell, chosen, metric, said
 
 TYPES = {"tf32": "TF32", "bf16": "BF16", "f16": "FP16"}
-
-
-def accuracy(what: str, data: str, k: int, column: str) -> float:
-    return chosen("../accuracy.csv", column, what=what, data=data, k=k)
 
 
 @pytest.mark.parametrize("type", TYPES)

@@ -1,7 +1,7 @@
 """Numbers in the prose of chapter 09b, which is also of 09c, against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, gain, metric, profile, said, stem
+from recorded import agrees, cell, clocks_of_a_warp, gain, metric, said
 
 TYPES = ("bf16", "f16", "tf32")
 TILES = {"bf16": 262144, "f16": 262144, "tf32": 524288}  # pairs of a warp and a k tile at 4096 cubed
@@ -46,14 +46,7 @@ def test_the_small_hmma_of_tf32_cost_time():
     assert agrees(part, cell("tf32", "09b", 4096, "ceiling_fraction"))
 
 
-def clocks_of_a_warp(type: str, rung: str) -> dict[str, float]:
-    """Per k tile: what it issues, and what it waits for by reason."""
-    instructions = metric(type, rung, "issue", "instructions") / TILES[type]
-    (metrics,) = (metrics for kernel, metrics in profile(type).items() if kernel.rpartition("/")[2] == stem(rung))
-    waits = {name: value * instructions for (group, name), value in metrics.items() if group == "stalls"}
-    named = {name: waits.pop(name) for name in ("wait", "long scoreboard", "barrier")}
-    clocks = {"issuing": instructions, **named, "all other stall reasons": sum(waits.values())}
-    return {**clocks, "together": sum(clocks.values())}
+NAMED = ("wait", "long scoreboard", "barrier")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +64,7 @@ def test_where_the_clocks_of_a_warp_go(row, name):
     cells = said("09b", rf"\| {row} " + r"\| (\d+) " * 6 + r"\|")
     columns = [(type, rung) for type in TYPES for rung in ("09b", "09c")]
     for text, (type, rung) in zip(cells, columns, strict=True):
-        assert agrees(text, clocks_of_a_warp(type, rung)[name])
+        assert agrees(text, clocks_of_a_warp(type, rung, TILES[type], *NAMED)[name])
 
 
 def test_the_issue_slots_of_09b_are_far_from_full():
@@ -82,7 +75,10 @@ def test_the_issue_slots_of_09b_are_far_from_full():
 def test_09c_waits_less_for_global_memory():
     said("09b", r"\*long scoreboard\* falls in all three types")
     for type in TYPES:
-        assert clocks_of_a_warp(type, "09c")["long scoreboard"] < 0.7 * clocks_of_a_warp(type, "09b")["long scoreboard"]
+        assert (
+            clocks_of_a_warp(type, "09c", TILES[type], *NAMED)["long scoreboard"]
+            < 0.7 * clocks_of_a_warp(type, "09b", TILES[type], *NAMED)["long scoreboard"]
+        )
 
 
 def test_the_copies_take_more_wavefronts_than_stores():
@@ -100,11 +96,11 @@ def test_the_copies_take_more_wavefronts_than_stores():
 
 def test_the_barrier_of_09c_in_bf16_alone():
     less, more = said("09b", r"In BF16, warps wait (\d+) clocks less for global memory and (\d+) clocks more at the \*barrier\*")
-    before, now = (clocks_of_a_warp("bf16", rung) for rung in ("09b", "09c"))
+    before, now = (clocks_of_a_warp("bf16", rung, TILES["bf16"], *NAMED) for rung in ("09b", "09c"))
     assert agrees(less, before["long scoreboard"] - now["long scoreboard"]) and agrees(more, now["barrier"] - before["barrier"])
     said("09b", r"In the other types \*barrier\* changes little, but the other reasons together rise")
     for type in ("f16", "tf32"):
-        before, now = (clocks_of_a_warp(type, rung) for rung in ("09b", "09c"))
+        before, now = (clocks_of_a_warp(type, rung, TILES[type], *NAMED) for rung in ("09b", "09c"))
         assert (
             abs(now["barrier"] - before["barrier"]) < 100 and now["all other stall reasons"] > before["all other stall reasons"]
         )

@@ -1,13 +1,9 @@
 """Numbers in the prose of chapter 10 against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, chosen, gain, metric, profile, rows, said, stem
+from recorded import accuracy, agrees, cell, clocks_of_a_warp, gain, metric, rows, said
 
 TILES = 262144  # pairs of a warp and a k tile at 4096 cubed, 16-bit types
-
-
-def accuracy(what: str, data: str, k: int, column: str) -> float:
-    return chosen("../accuracy.csv", column, what=what, data=data, k=k)
 
 
 def test_nothing_is_full_in_09b():
@@ -40,14 +36,7 @@ def test_both_are_below_the_bound():
         assert agrees(text, cell("bf16", rung, 4096, "ceiling_fraction"))
 
 
-def clocks_of_a_warp(rung: str) -> dict[str, float]:
-    """In BF16, per k tile: what it issues, and what it waits for by reason."""
-    instructions = metric("bf16", rung, "issue", "instructions") / TILES
-    (metrics,) = (metrics for kernel, metrics in profile("bf16").items() if kernel.rpartition("/")[2] == stem(rung))
-    waits = {name: value * instructions for (group, name), value in metrics.items() if group == "stalls"}
-    named = {name: waits.pop(name) for name in ("wait", "long scoreboard", "lg throttle", "mio throttle", "barrier")}
-    clocks = {"issuing": instructions, **named, "all other stall reasons": sum(waits.values())}
-    return {**clocks, "together": sum(clocks.values())}
+NAMED = ("wait", "long scoreboard", "lg throttle", "mio throttle", "barrier")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +46,7 @@ def clocks_of_a_warp(rung: str) -> dict[str, float]:
 def test_where_the_clocks_of_a_warp_go(name):
     cells = said("10", rf"\| \*?{name}\*?(?::[^|]*)? \| (\d+) \| (\d+) \| (\d+) \|")
     for text, rung in zip(cells, ("09b", "10", "10b"), strict=True):
-        assert agrees(text, clocks_of_a_warp(rung)[name])
+        assert agrees(text, clocks_of_a_warp("bf16", rung, TILES, *NAMED)[name])
 
 
 def test_f16_is_a_draw():

@@ -1,7 +1,7 @@
 """Numbers in the prose of chapter 11 against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, chosen, gain, metric, said
+from recorded import agrees, cell, chosen, gain, metric, said, stem
 
 WARPS = 1024 * 4  # at 4096 cubed
 K_TILES = {"bf16": 64, "f16": 64, "tf32": 128}
@@ -17,9 +17,7 @@ def above_ideal(type: str, number: str) -> float:
 
 
 def steady(number: str, column: str) -> float:
-    return chosen(
-        "steady.csv", column, kernel={"10": "10_mma_ptx", "11": "11_cp_async", "12": "12_swizzle"}[number], type="bf16", m=8192
-    )
+    return chosen("steady.csv", column, kernel=stem(number), type="bf16", m=8192)
 
 
 def test_the_wait_is_shorter_and_the_clocks_are_few_percent_fewer():

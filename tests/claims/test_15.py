@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from recorded import RECORDED, agrees, cell, chosen, gain, metric, prose, rows, said
+from recorded import RECORDED, agrees, cell, chosen, gain, metric, prose, rows, said, stem
 
 LARGE = {"m": 16384, "n": 16384, "k": 4096}
 SHAPES = {"16384 × 16384 × 4096": ("conditions.csv", LARGE)} | {
@@ -12,8 +12,7 @@ SHAPES = {"16384 × 16384 × 4096": ("conditions.csv", LARGE)} | {
 
 
 def steady(file: str, column: str, number: str, shape: dict[str, int]) -> float:
-    kernel = {"14": "14_multistage", "15": "15_block_raster"}[number]
-    return chosen(file, column, kernel=kernel, type="bf16", out="f32", protocol="steady", **shape)
+    return chosen(file, column, kernel=stem(number), type="bf16", out="f32", protocol="steady", **shape)
 
 
 def test_14_is_held_by_the_power_limit():
