@@ -29,7 +29,11 @@ class Touch(NamedTuple):
     wavefront: int
 
 
-Maps = dict[tuple[str, str], list[Touch]]  # (map, rung) -> its lines
+class Maps(dict[tuple[str, str], list[Touch]]):
+    """(map, rung) -> its lines."""
+
+    def __missing__(self, key: tuple[str, str]) -> list[Touch]:
+        raise InputError(f"the program maps does not print '{key[0]}' of rung {key[1]}: build it anew")
 
 
 def run(program: Path) -> str:
@@ -44,14 +48,14 @@ def parse(text: str, where: str) -> Maps:
     records = list(csv.reader(io.StringIO(text)))
     if not records or records[0] != HEADER:
         raise InputError(f"{where}:1: expected the header {','.join(HEADER)}")
-    maps: Maps = defaultdict(list)
+    maps: dict[tuple[str, str], list[Touch]] = defaultdict(list)
     for line, record in enumerate(records[1:], 2):
         try:
             name, rung, *numbers = record
             maps[name, rung].append(Touch(*(int(number or -1) for number in numbers)))
         except (TypeError, ValueError):
             raise InputError(f"{where}:{line}: expected {len(HEADER)} fields, numbers from the third on") from None
-    return maps
+    return Maps(maps)
 
 
 def ownership(maps: Maps, rung: str) -> Drawing:

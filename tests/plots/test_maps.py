@@ -208,3 +208,9 @@ def test_a_wrong_line_is_named():
         index_maps.parse(",".join(index_maps.HEADER) + "\nC,03,0,0\n", "maps")
     with pytest.raises(InputError, match="maps:1: expected the header"):
         index_maps.parse("a,b\n", "maps")
+
+
+def test_a_map_that_an_older_program_does_not_print_is_named():
+    printed = index_maps.parse(",".join(index_maps.HEADER) + "\nC,03,0,0,0,,,\n", "maps")
+    with pytest.raises(InputError, match="does not print 'ldsm_a' of rung 13: build it anew"):
+        printed["ldsm_a", "13"]
