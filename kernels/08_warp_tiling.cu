@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
   const int block_row = blockIdx.x / tiles_n * BM;
   const int block_col = blockIdx.x % tiles_n * BN;
   // [lane-map]
-  // Lanes go down the columns: four neighbours load the same columns of B, so a load of B takes 2 wavefronts, one of A
-  // 4.
+  // Lanes go down the columns: four neighbours load the same columns of B. So a load of B takes 2 wavefronts, and one of
+  // A takes 4.
   const auto [warp_row, warp_col] = row_major(threadIdx.x / 32, BN / WN);
   const auto [lane_col, lane_row] = row_major(threadIdx.x % 32, LANE_ROWS);
   const int row = warp_row * WM + lane_row * 4, col = warp_col * WN + lane_col * 4;  // my first result in the tile of C

@@ -37,7 +37,7 @@ def test_clocks_per_warp_and_k_tile(place, rung, slots):
     measured = clocks_per_pair(rung)
     assert agrees(said("07", r"\| measured \| ([\d.]+) \| ([\d.]+) \|")[place], measured)
     assert float(said("07", r"\| instructions, four per clock \| ([\d.]+) \| ([\d.]+) \|")[place]) == slots
-    assert agrees(said("07", r"\| final wave, 3\.0 % .*? \| ([\d.]+) \| ([\d.]+) \|")[place], measured * FINAL_WAVE)
+    assert agrees(said("07", r"\| last wave, 3\.0 % .*? \| ([\d.]+) \| ([\d.]+) \|")[place], measured * FINAL_WAVE)
     rest = measured * (1 - FINAL_WAVE) - slots
     assert agrees(said("07", r"\| the rest: .*? \| ([\d.]+) \| ([\d.]+) \|")[place], rest)
 

@@ -21,13 +21,13 @@ def test_clocks_per_warp_and_k_tile(place, rung, slots):
     measured = metric("f32", rung, "time", "clocks") * 132 / PAIRS
     assert agrees(said("08", r"\| measured \| ([\d.]+) \| ([\d.]+) \|")[place], measured)
     assert agrees(said("08", r"\| instructions, four per clock \| ([\d.]+) \| ([\d.]+) \|")[place], slots)
-    assert agrees(said("08", r"\| final wave, 3\.0 % .*? \| ([\d.]+) \| ([\d.]+) \|")[place], measured * FINAL_WAVE)
+    assert agrees(said("08", r"\| last wave, 3\.0 % .*? \| ([\d.]+) \| ([\d.]+) \|")[place], measured * FINAL_WAVE)
     rest = measured * (1 - FINAL_WAVE) - slots
     assert agrees(said("08", r"\| the rest: .*? \| ([\d.]+) \| ([\d.]+) \|")[place], rest)
 
 
 def test_the_difference_of_each_row_of_clocks():
-    for row in ("measured", "instructions, four per clock", "final wave, 3\\.0 % .*?", "the rest: waiting"):
+    for row in ("measured", "instructions, four per clock", "last wave, 3\\.0 % .*?", "the rest: waiting"):
         before, now, difference = (float(number) for number in said("08", rf"\| {row} \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|"))
         assert round(before - now, 1) == difference
 

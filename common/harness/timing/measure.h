@@ -13,7 +13,7 @@
 namespace ladder {
 
 enum class Protocol {
-  rounds,  ///< each contender once per round, in shuffled order: all meet the same clocks
+  rounds,  ///< each contender once per round, in shuffled order: all meet much the same clocks
   steady,  ///< a third of a second of one contender back to back, in turn: each at the clock its own power allows
 };
 
