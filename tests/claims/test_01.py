@@ -24,13 +24,35 @@ def test_work_and_clocks_per_warp_and_k():
     ):
         _, of_01, _, of_01b = row(name)
         assert agrees(of_01, counted("01")) and agrees(of_01b, counted("01b"))
+    of, wavefronts = said("01", r"Of its ([\d.]+) clocks, the wavefronts explain (\d+)\.")
+    assert agrees(of, clocks("01b")) and wavefronts == "33"
     (times,) = said("01", r"So 01b takes (\d+) times as long")
     assert agrees(times, clocks("01b") / clocks("01"))
 
 
+def test_rates_below_the_bounds():
+    for number, wavefronts in (("01", 2), ("01b", 33)):
+        bound, measured = row(number)
+        assert agrees(bound, 64 / wavefronts)
+        assert agrees(measured, cell("f32", number, 4096, "flop_clk_sm"))
+        assert cell("f32", number, 4096, "flop_clk_sm") < 64 / wavefronts
+    in_teraflops = row("TFLOP/s on 132 SMs at 1.98 GHz, the highest clock")
+    for number, wavefronts, bound in zip(("01", "01b"), (2, 33), in_teraflops, strict=True):
+        assert agrees(bound, 64 / wavefronts * 132 * 1.98e9, 1e12)
+        assert cell("f32", number, 4096, "gflops") * 1e9 < 64 / wavefronts * 132 * 1.98e9
+
+
+def test_01b_where_a_row_is_not_a_multiple_of_all_banks():
+    rate, same_rate, clocks_of_it = said("01", r"Measured are ([\d.]+) FLOP per clock and SM, so 64 / ([\d.]+) = (\d+) clocks")
+    (faster,) = said("01", r"01b is ([\d.]+) times as fast as at 4096³")
+    uneven = cell("f32", "01b", (4097, 4100, 4100), "flop_clk_sm")
+    assert rate == same_rate and agrees(rate, uneven) and agrees(clocks_of_it, 64 / uneven)
+    assert agrees(faster, uneven / cell("f32", "01b", 4096, "flop_clk_sm"))
+    assert 64 / uneven > 8 + 1  # the clocks in which L1 looks up the lines
+
+
 def test_how_busy_l1_and_the_issue_slots_of_01_are():
-    of, l1 = said("01", r"Of its ([\d.]+) clocks, L1 is busy for 2, or (\d+) %")
-    (slots,) = said("01", r"The issue slots are busy for (\d+) %")
+    of, l1, slots = said("01", r"L1 is busy for 2 / ([\d.]+) = (\d+) % of the clocks, and the issue slots for (\d+) %")
     assert agrees(of, clocks("01")) and agrees(l1, 200 / clocks("01"))
     assert agrees(slots, metric("f32", "01", "issue", "issue active"))
 
@@ -53,17 +75,18 @@ def test_bytes():
             and agrees(rate, counted / seconds, 1e12)
             and agrees(part, counted / seconds / ceiling)
         )
-    (times,) = said("01", r"The bytes through L2 are ([\d.]+) times as many as predicted")
-    assert agrees(times, metric("f32", "01", "memory", "L2 bytes") / 38.7e9)
-    assert metric("f32", "01b", "memory", "L2 bytes") < metric("f32", "01", "memory", "L2 bytes")
+    (predicted,) = said("01", r"More bytes pass through L2 than the ([\d.]+) GB predicted")
+    assert float(predicted) * 1e9 < metric("f32", "01", "memory", "L2 bytes")
+    of_01b, of_01 = said("01", r"([\d.]+) GB pass through L2, and ([\d.]+) GB in 01")
+    for number, gigabytes in (("01b", of_01b), ("01", of_01)):
+        assert agrees(gigabytes, metric("f32", number, "memory", "L2 bytes"), 1e9)
+    assert float(of_01b) < float(of_01)
 
 
-def test_sectors_per_request():
-    for number, per_request in zip(
-        ("01", "01b"), said("01", r"mean over loads of A and B: ([\d.]+) in 01, ([\d.]+) in 01b"), strict=True
-    ):
-        sectors, requests = (metric("f32", number, "global", f"load {what}") for what in ("sectors", "requests"))
-        assert agrees(per_request, sectors / requests)
+def test_01_is_faster_where_its_matrices_fit_into_l2():
+    (megabytes,) = said("01", r"At 2048³, A, B and C together \((\d+) MB\) fit into L2, and 01 is faster than at 4096³")
+    assert agrees(megabytes, 3 * 2048**2 * 4, 1e6)
+    assert cell("f32", "01", 2048, "flop_clk_sm") > cell("f32", "01", 4096, "flop_clk_sm")
 
 
 def test_the_row_of_01_among_the_blocks():
