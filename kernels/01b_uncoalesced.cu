@@ -4,8 +4,8 @@
 //                   A, and write C, in 32 different rows: they move 32 sectors of 32 bytes and use 4 bytes of each.
 //                   Each thread does exactly what it did in 01.
 // Changed from 01   the thread map: row and column are swapped, and so are BM and BN
-// Expect            0.06 times 01: a warp's load of A touches 32 cache lines where 01 touches one
-// Limiter now       sectors: a warp's load of A passes through L1 one row at a time
+// Expect            0.06 times 01: the 32 words of a warp's load of A lie in one bank of L1, where 01 wants one word
+// Limiter now       L1: a warp's load of A takes a wavefront for each of its 32 rows
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K and leading dimensions
 // Run               ./run_all.sh run 01b 4096 4096 4096
