@@ -26,8 +26,8 @@ def test_work_and_clocks_per_warp_and_k():
         assert agrees(of_01, counted("01")) and agrees(of_01b, counted("01b"))
     of, wavefronts = said("01", r"Of its ([\d.]+) clocks, the wavefronts explain (\d+)\.")
     assert agrees(of, clocks("01b")) and wavefronts == "33"
-    (times,) = said("01", r"So 01b takes (\d+) times as long")
-    assert agrees(times, clocks("01b") / clocks("01"))
+    of_01b, of_01, times = said("01", r"So 01b takes ([\d.]+) / ([\d.]+) = (\d+) times as long")
+    assert agrees(of_01b, clocks("01b")) and agrees(of_01, clocks("01")) and agrees(times, clocks("01b") / clocks("01"))
 
 
 def test_rates_below_the_bounds():
@@ -84,7 +84,9 @@ def test_bytes():
 
 
 def test_01_is_faster_where_its_matrices_fit_into_l2():
-    (megabytes,) = said("01", r"At 2048³, A, B and C together \((\d+) MB\) fit into L2, and 01 is faster than at 4096³")
+    (megabytes,) = said(
+        "01", r"At 2048³, A, B and C together \((\d+) MB\) fit into L2\. So fewer loads wait for DRAM, and 01 is faster"
+    )
     assert agrees(megabytes, 3 * 2048**2 * 4, 1e6)
     assert cell("f32", "01", 2048, "flop_clk_sm") > cell("f32", "01", 4096, "flop_clk_sm")
 
