@@ -22,9 +22,22 @@ def test_the_gain_over_04():
 
 
 def test_clocks_per_pair_of_05():
-    clocks, pairs, each = said("05", r"For 05 they are ([\d,]+) · 132 / ([\d,]+) = (\d+)")
-    assert agrees(clocks, metric("f32", "05", "time", "clocks")) and int(pairs.replace(",", "")) == PAIRS
+    runs, clocks, pairs, each = said(
+        "05", r"132 SMs runs for ([\d,]+) clocks\. Per pair these are ([\d,]+) · 132 / ([\d,]+) = (\d+) clocks of an SM"
+    )
+    assert runs == clocks and agrees(clocks, metric("f32", "05", "time", "clocks")) and int(pairs.replace(",", "")) == PAIRS
     assert agrees(each, per_pair("05"))
+
+
+def test_clocks_of_a_launch_above_the_bound_of_04():
+    (bound,) = said("05", r"\[L1\]\(\S+\) \| (\d+) \|")
+    clocks, above = said("05", r"These (\d+) clocks are (\d+) more than the bound")
+    assert agrees(clocks, per_pair("04")) and int(above) == int(clocks) - int(bound)
+
+
+def test_how_long_a_k_tile_of_a_warp_lasts():
+    each, clocks = said("05", r"a k tile of one warp lasts 16 · (\d+) = (\d+) clocks")
+    assert agrees(each, per_pair("05")) and int(clocks) == 16 * int(each)
 
 
 @pytest.mark.parametrize("number", ["04", "05"])
