@@ -1,7 +1,7 @@
 """Numbers in the prose of chapter 11 against the recorded results."""
 
 import pytest
-from recorded import agrees, cell, chosen, gain, metric, said, stem
+from recorded import agrees, cell, chosen, gain, metric, rows, said, stem
 
 WARPS = 1024 * 4  # at 4096 cubed
 K_TILES = {"bf16": 64, "f16": 64, "tf32": 128}
@@ -77,7 +77,7 @@ def test_the_bound_has_the_wavefronts_that_were_counted():
     copy, wavefronts, clocks, of, bound = said(
         "11", r"128 \+ 16 · ([\d.]+) = (\d+) wavefronts, so its bound is (\d+) / (\d+) = ([\d.]+)\."
     )
-    counted, expected = said("11", r"Why (\d+) and not (\d+) is not known")
+    counted, expected = said("11", r"Why the ideal is (\d+) and not (\d+) is not known")
     assert int(wavefronts) == int(of) == 128 + 16 * float(copy)
     assert int(wavefronts) == per_pair("bf16", "11", "wavefronts") - (int(counted) - int(expected))
     assert agrees(bound, int(clocks) / int(of))
@@ -126,6 +126,20 @@ def test_12_spends_less_energy():
 def test_the_gain_of_which_an_exercise_asks():
     (text,) = said("11", r"what becomes of the gain of ([\d.]+)\.")
     assert agrees(text, gain("bf16", "11", "10", 4096))
+
+
+@pytest.mark.parametrize(("row", "number"), [("10, rounded", "10"), ("11, truncated", "11")])
+def test_the_largest_errors_of_tf32(row, number):
+    cells = said("11", rf"\| {row} \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+    for text, size in zip(cells, (512, 1024, 4096), strict=True):
+        checked = next(
+            of
+            for of in rows("ladder.csv")
+            if (of["kernel"], of["type"], of["init"]) == (stem(number), "tf32", "normal")
+            and of["m"] == of["n"] == of["k"] == str(size)
+            and of["max_error"]
+        )
+        assert agrees(text, float(checked["max_error"]) / float(checked["bound"]))
 
 
 def test_the_table_of_09c():
