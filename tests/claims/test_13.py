@@ -31,7 +31,8 @@ def test_the_prediction_starts_from_what_12_reaches():
     )
     assert guessed_work == reached and agrees(guessed_loss, float(lost) / 2)
     assert agrees(guessed_time, float(guessed_work) + float(guessed_loss))
-    assert f"1 / {guessed_time} makes 13 **{1 / float(guessed_time):.1f} times 12**" in prose("13")
+    divisor, factor, bold = said("13", r"factor 1 / ([\d.]+) = ([\d.]+)\. The prediction for 13 is \*\*([\d.]+) times 12\*\*")
+    assert divisor == guessed_time and agrees(factor, 1 / float(divisor)) and agrees(bold, 1 / float(divisor))
 
 
 def test_two_fifths_of_the_lost_time_are_gone():
