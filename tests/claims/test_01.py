@@ -61,12 +61,12 @@ def test_the_longest_waits():
     for number, longest in (("01", "long scoreboard"), ("01b", "lg throttle")):
         stalls = {name: value for (group, name), value in profile("f32")[stem(number)].items() if group == "stalls"}
         assert max(stalls, key=stalls.get) == longest
-    assert stalls["lg throttle"] > 0.8 * sum(stalls.values())  # of 01b: "almost only"
+    assert stalls["lg throttle"] > 0.8 * sum(stalls.values())  # of 01b: "mostly"
 
 
 def test_bytes():
     seconds = metric("f32", "01", "time", "duration") * 1e-9
-    rows_of = {"L2 bytes": (r"through L2 \(`L2 bytes`\)", 9.4e12), "DRAM read": ("from DRAM", 3.91e12)}
+    rows_of = {"L2 bytes": ("through L2", 9.4e12), "DRAM read": ("from DRAM", 3.91e12)}
     for name, (named, ceiling) in rows_of.items():
         gigabytes, rate, part = row(named)
         counted = metric("f32", "01", "memory", name)
