@@ -78,9 +78,12 @@ def test_sums_lose_most_of_what_rounded_results_lack():
     assert agrees(percent, rounded, 0.01) and accuracy("f32", "positive", 4096, "shrink") > rounded / 2
 
 
-def test_the_answer_on_errors_as_a_part_of_the_bound():
-    rounded = said("09", r"\| rounded \| ([\d.]+) \| ([\d.]+) \|")
-    cut = said("09", r"\| cut off \| ([\d.]+) \| ([\d.]+) \|")
-    for what, texts in (("tf32_rounded", rounded), ("tf32_cut", cut)):
-        for text, k in zip(texts, (512, 4096), strict=True):
-            assert agrees(text, accuracy(what, "positive", k, "largest") / accuracy(what, "positive", k, "bound"))
+@pytest.mark.parametrize(
+    ("row", "what", "named", "number"),
+    [("rounded", "tf32_rounded", "09", "09"), ("cut off", "tf32_cut", r"\[11\]\(11_cp_async\.md\)", "11")],
+)
+def test_the_answer_on_errors_as_a_part_of_the_bound(row, what, named, number):
+    *neighbours, at_1024 = said("09", rf"\| {row} \| ([\d.]+) \| ([\d.]+) \| {named}: ([\d.]+) \|")
+    for text, k in zip(neighbours, (512, 4096), strict=True):
+        assert agrees(text, accuracy(what, "normal", k, "largest") / accuracy(what, "normal", k, "bound"))
+    assert agrees(at_1024, cell("tf32", number, 1024, "max_error") / cell("tf32", number, 1024, "bound"))

@@ -125,3 +125,11 @@ def test_fp32_sums_are_too_small():
         strict=True,
     ):
         assert agrees(text, accuracy("f32", data, 4096, "shrink"), 1e-6)
+
+
+def test_the_answer_on_errors_with_rounding_and_without():
+    errors = said("10", r"With rounding, ([\d.]+) is recorded\. Rung \[11\]\([^)]*\) does not round TF32, and ([\d.]+) is")
+    (expected,) = said("10", r"So expect about ([\d.]+) without rounding")
+    assert expected == errors[1]
+    for text, number in zip(errors, ("10", "11"), strict=True):
+        assert agrees(text, cell("tf32", number, 1024, "max_error") / cell("tf32", number, 1024, "bound"))

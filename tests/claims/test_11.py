@@ -94,6 +94,16 @@ def test_at_8192_fewer_clocks_and_more_time(type):
     assert gain(type, "11", "10", 8192) > 1
     assert cell(type, "11", 8192, "gflops") < cell(type, "10", 8192, "gflops")
     assert cell("tf32", "11", 8192, "gflops") > cell("tf32", "10", 8192, "gflops")
+    said("11", r"(cuBLAS, which runs in turns with 11, then has a lower clock, too\. So 11 still has the better ratio\.)")
+    of = {"type": type, "out": "f32", "m": 8192, "n": 8192, "k": 8192, "protocol": "rounds", "l2": "cold"}
+    beside = {number: chosen("ladder.csv", "cublas_clock_mhz", kernel=stem(number), **of) for number in ("10", "11")}
+    assert beside["11"] < beside["10"]
+    assert cell(type, "11", 8192, "ratio_cublas") > cell(type, "10", 8192, "ratio_cublas")
+
+
+def test_the_pairs_of_a_warp_and_a_k_tile():
+    (pairs,) = said("11", r"k tiles = ([\d,]+) pairs of a warp and a k tile")
+    assert int(pairs.replace(",", "")) == WARPS * K_TILES["bf16"]
 
 
 @pytest.mark.parametrize(
