@@ -17,7 +17,7 @@ def test_the_profile_counts_the_wavefronts_of_the_table():
 
 
 def test_the_gain_over_04():
-    (times,) = said("05", r"The gain is (\d+\.\d+), more than either limit explains")
+    (times,) = said("05", r"The gain is (\d+\.\d+), more than either bound explains")
     assert agrees(times, gain("f32", "05", "04", 4096))
 
 
