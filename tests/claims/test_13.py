@@ -26,6 +26,9 @@ def test_no_unit_of_12_is_full():
 def test_the_prediction_starts_from_what_12_reaches():
     reached, work, lost = said("13", r"reaches ([\d.]+) of the \[ceiling\].*? So ([\d.]+) of its time .*? and ([\d.]+) is lost")
     assert agrees(reached, of_ceiling("bf16", "12")) and work == reached and agrees(lost, 1 - of_ceiling("bf16", "12"))
+    rate, ceiling = said("13", r"of `mma\.sync`: (\d+) of (\d+) FLOP per clock and SM")
+    assert agrees(rate, cell("bf16", "12", 4096, "flop_clk_sm"))
+    assert agrees(ceiling, chosen("ceilings.csv", "value", name="mma_bf16_per_clk"))
     guessed_work, guessed_loss, guessed_time = said(
         "13", r"\| 13, a guess \| ([\d.]+) \| [^|]* = ([\d.]+) \| [^|]* = ([\d.]+) \|"
     )
