@@ -70,7 +70,7 @@ def test_what_beta_costs_in_the_exercise():
 
 
 def test_bytes_from_dram_per_wave():
-    total, per_wave = said("16", r"DRAM: ([\d.]+) GB, from the profile of 15, / 4 waves \| (\d+) \|")
+    total, per_wave = said("16", r"read ([\d.]+) GB of A and B from DRAM, so one wave reads (\d+) MB")
     assert agrees(total, metric("bf16", "15", "memory", "DRAM read"), 1e9)
     assert agrees(per_wave, metric("bf16", "15", "memory", "DRAM read") / 4, 1e6)
 
