@@ -79,7 +79,7 @@ def test_the_clocks_of_a_warp_that_are_left():
 
 
 def test_the_example_of_12():
-    pairs = said("13", r"1024 · 4 · 64 = ([\d,]+)")[0]
+    pairs = said("13", r"1024 blocks · 4 warps · 64 k tiles = ([\d,]+)")[0]
     millions, divisor, issued = said("13", r"([\d.]+) million / ([\d,]+) = (\d+) -")
     again, stall, clocks = said("13", r"per pair: (\d+) · ([\d.]+) clocks, about (\d+)")
     instructions, wait = metric("bf16", "12", "issue", "instructions"), metric("bf16", "12", "stalls", "wait")
