@@ -69,12 +69,6 @@ def test_what_beta_costs_in_the_exercise():
     assert within(*said("16", r"four times the (\d) to (\d) % that beta costs"), costs)
 
 
-def test_bytes_from_dram_per_wave():
-    total, per_wave = said("16", r"read ([\d.]+) GB of A and B from DRAM, so one wave reads (\d+) MB")
-    assert agrees(total, metric("bf16", "15", "memory", "DRAM read"), 1e9)
-    assert agrees(per_wave, metric("bf16", "15", "memory", "DRAM read") / 4, 1e6)
-
-
 def test_16b_against_16():
     (more,) = said("16", r"Without beta 16b\*\* needs at most (\d) % more clocks than 16,")
     without = [(rate("16", protocol, "0") / rate("16b", protocol, "0") - 1) * 100 for protocol in ("rounds", "steady")]
