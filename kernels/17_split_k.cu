@@ -349,8 +349,8 @@ constexpr Cost cost = Tile::BM == 256 ? Cost{1790, 4400} : Cost{1040, 1500};
 /// Expected clocks of a launch: of its start and its waves of units, then of the addition. The constants are those of an H200,
 /// fitted to bench/recorded/nvidia-h200/sweep_17.csv.
 template <class Tile>
-double expected_clocks(const Problem& p, int k_tiles, int slices, bool in_turn) {
-  const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), sms = device_limits().sms;
+double expected_clocks(const Problem& p, int sms, int k_tiles, int slices, bool in_turn) {
+  const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
   const int waves = ceil_div(c_tiles * slices, sms);
   const double units = 14400 + waves * (ceil_div(k_tiles, slices) * cost<Tile>.k_tile + cost<Tile>.unit);
   if (slices == 1) return units;
@@ -361,13 +361,13 @@ double expected_clocks(const Problem& p, int k_tiles, int slices, bool in_turn) 
 
 /// The best plan with this tile.
 template <class Tile>
-Plan plan(const Problem& p, int k_tiles) {
+Plan plan(const Problem& p, int sms, int k_tiles) {
   constexpr int MOST_SLICES = 128;
-  const Plan whole = {1, false, expected_clocks<Tile>(p, k_tiles, 1, false)};
+  const Plan whole = {1, false, expected_clocks<Tile>(p, sms, k_tiles, 1, false)};
   Plan best = whole;
   for (int slices = 2; slices <= min(k_tiles, MOST_SLICES); ++slices)
     for (const bool in_turn : {false, true}) {
-      const double clocks = expected_clocks<Tile>(p, k_tiles, slices, in_turn);
+      const double clocks = expected_clocks<Tile>(p, sms, k_tiles, slices, in_turn);
       if (clocks < best.clocks) best = {slices, in_turn, clocks};
     }
   return best.clocks < 0.95 * whole.clocks ? best : whole;  // less than that, and the model may be wrong
@@ -382,12 +382,12 @@ template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
     const int k_tiles = ceil_div(p.k, Small::BK_BYTES / Operand<type>::BYTES);
-    const int smem_bytes = device_limits().smem_block_bytes;
-    const Plan large = plan<Large>(p, k_tiles), small = plan<Small>(p, k_tiles);
-    if (smem_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
+    const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
+    const Plan large = plan<Large>(p, gpu.sms, k_tiles), small = plan<Small>(p, gpu.sms, k_tiles);
+    if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
       return f.template operator()<Large, type, TC>(large);
-    return smem_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
-                                          : f.template operator()<Small, type, TC>(small);
+    return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
+                                                    : f.template operator()<Small, type, TC>(small);
   });
 }
 
@@ -425,7 +425,8 @@ std::string explain(const Problem& p) {
                                                 : std::to_string(plan.slices) + " slices, added " +
                                                       (plan.in_turn ? "in turn" : "by a second kernel");
     return slices + ": " + text(plan.clocks) +
-           " clocks expected; 1 slice: " + text(expected_clocks<Tile>(p, k_tiles, 1, false)) + "\n";
+           " clocks expected; 1 slice: " + text(expected_clocks<Tile>(p, device_limits().sms, k_tiles, 1, false)) +
+           "\n";
   });
 }
 

@@ -227,9 +227,9 @@ __global__ void __launch_bounds__(ADD_THREADS)
 // [model]
 /// Expected clocks of a launch: of its start and its waves of blocks, then of the addition. The constants are those of an H200,
 /// fitted to bench/recorded/nvidia-h200/sweep_17.csv.
-double expected_clocks(const Problem& p, int slices) {
+double expected_clocks(const Problem& p, int sms, int slices) {
   const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), k_tiles = ceil_div(p.k, Tile::BK);
-  const int sms = device_limits().sms, waves = ceil_div(c_tiles * slices, sms);
+  const int waves = ceil_div(c_tiles * slices, sms);
   const double blocks = 6300 + waves * (ceil_div(k_tiles, slices) * 2505.0 + 6700);
   if (slices == 1) return blocks;
   const double bytes = 4.0 * slices * p.m * p.n;
@@ -238,11 +238,13 @@ double expected_clocks(const Problem& p, int slices) {
 
 int best_slices(const Problem& p) {
   constexpr int MOST_SLICES = 128;
+  const int sms = device_limits().sms;  // once per launch: it asks the driver
   int best = 1;
   for (int slices = 2; slices <= min(ceil_div(p.k, Tile::BK), MOST_SLICES); ++slices)
-    if (expected_clocks(p, slices) < expected_clocks(p, best)) best = slices;
-  return expected_clocks(p, best) < 0.95 * expected_clocks(p, 1) ? best
-                                                                 : 1;  // less than that, and the model may be wrong
+    if (expected_clocks(p, sms, slices) < expected_clocks(p, sms, best)) best = slices;
+  const bool worth_it =
+      expected_clocks(p, sms, best) < 0.95 * expected_clocks(p, sms, 1);  // else the model may be wrong
+  return worth_it ? best : 1;
 }
 // [/model]
 
@@ -270,7 +272,9 @@ void launch(const Problem& p) {
 
 std::string explain(const Problem& p) {
   const int slices = best_slices(p);
-  const auto clocks = [&](int count) { return std::to_string(static_cast<long long>(expected_clocks(p, count))); };
+  const auto clocks = [&](int count) {
+    return std::to_string(static_cast<long long>(expected_clocks(p, device_limits().sms, count)));
+  };
   return std::to_string(slices) + (slices == 1 ? " slice: " : " slices, added by a second kernel: ") + clocks(slices) +
          " clocks expected; 1 slice: " + clocks(1) + "\n";
 }
