@@ -85,12 +85,14 @@ def rows(rung: Rung, shape: str) -> list[dict[str, str]]:
                 table.unlink(missing_ok=True)
                 command = [rung.sweep.folder / "ladder", "--shapes", shape, "--type", rung.type, "--out", "same", "--csv", table]
                 command += ["--ceilings", ROOT / "bench/recorded/nvidia-h200/ceilings.csv"]
-                subprocess.run(command, env=os.environ | {"SWEEP_PLAN": f"{number},{slices},{in_turn}"}, stdout=subprocess.DEVNULL)
+                plan = {"SWEEP_PLAN": f"{number},{slices},{in_turn}"}
+                subprocess.run(command, env=os.environ | plan, stdout=subprocess.DEVNULL)
                 with table.open(newline="") as file:
                     for row in csv.DictReader(file):
                         row["kernel"] = rung.stem
                         found.append({"slices": str(slices), "way": way if slices > 1 else "none"} | row)
-                        print(shape, tile, slices, way, row["status"], row["median_ms"], row["ratio_best"], row["reason"], flush=True)
+                        said = (row[column] for column in ("status", "median_ms", "ratio_best", "reason"))
+                        print(shape, tile, slices, way, *said, flush=True)
     return found
 
 
