@@ -16,13 +16,17 @@
 //   permuted row of B's tile, with the column of B in it and the lane of a quad that holds its results
 //   raster, raster_4096
 //            tile of C (Part II) at 8192 and at 4096 cubed, with its place in the order of the tiles
+//   slices   unit of work (17) at 128 x 4096 x 4096, 128 x 128 results per tile: row is the tile of C, col the first k tile of the
+//            slice, word the number of its k tiles
 //
 // Columns:
 //
 //   rung     05, 06, 06b for shared memory; 03, 04, 06, 08, 14 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
 //            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32; for ldsm 13;
-//            for permuted the results in 16 bytes, 4 or 8, or 2 for the order of 15; for raster group_size_m
-//   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile
+//            for permuted the results in 16 bytes, 4 or 8, or 2 for the order of 15; for raster group_size_m;
+//            for slices their number
+//   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile, for slices
+//            that of the unit
 //   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte
 //            word
 //   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register; of
@@ -174,6 +178,15 @@ void print_raster(const char* map, int size, const char* rung, int group_size_m)
   }
 }
 
+/// Units of work at 128 x 4096 x 4096, for tiles of 128 x 128 results and k tiles of 64.
+void print_slices(int slices) {
+  const int c_tiles = 4096 / 128;
+  for (int unit = 0; unit < c_tiles * slices; ++unit) {
+    const Slice slice = slice_of(unit / c_tiles, slices, 4096 / 64);
+    std::printf("slices,%d,%d,%d,%d,%d,,\n", slices, unit, unit % c_tiles, slice.first, slice.k_tiles);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -197,4 +210,6 @@ int main() {
   print_raster("raster", 8192, "8", 8);
   print_raster("raster_4096", 4096, "1", 1);
   print_raster("raster_4096", 4096, "8", 8);
+  print_slices(1);
+  print_slices(4);
 }

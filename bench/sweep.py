@@ -75,7 +75,7 @@ class Sweep:
         noted = self.folder / "built.json"  # bytes spilled by the variants that are timed, in their order
         if not options.built:
             self.folder.mkdir(exist_ok=True)
-            noted.write_text(json.dumps(self._build(options)), encoding="utf-8")
+            noted.write_text(json.dumps(self.build(options)), encoding="utf-8")
         if options.build_only:
             return 0
         if not has_gpu():
@@ -92,7 +92,7 @@ class Sweep:
         print_table(add_spills(table, json.loads(noted.read_text(encoding="utf-8"))))
         return status
 
-    def _build(self, options: argparse.Namespace) -> dict[str, int]:
+    def build(self, options: argparse.Namespace) -> dict[str, int]:
         """Compiles and links the variants; the bytes that each spills, of those that can be timed."""
         names = options.names or list(self.variants)
         nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"

@@ -103,6 +103,19 @@ constexpr LADDER_HOST_DEVICE Coord raster(int i, int tiles_m, int tiles_n, int g
   return {first_row + i_in_group % rows, i_in_group / rows};
 }
 
+/// A slice of K (17): its first k tile and how many it has.
+struct Slice {
+  int first, k_tiles;
+  constexpr bool operator==(const Slice&) const = default;
+};
+
+/// Slice number `i` of `slices`, which differ by one k tile at most; the longer ones come first. Each has at least one where
+/// slices <= k_tiles.
+constexpr LADDER_HOST_DEVICE Slice slice_of(int i, int slices, int k_tiles) {
+  const int least = k_tiles / slices, longer = k_tiles % slices;  // so many have one more
+  return {i * least + (i < longer ? i : longer), least + (i < longer)};
+}
+
 // --- FP32 tiles in shared memory
 
 /// XOR swizzle of sA (06 to 08): the column of sA[k][...] that holds row m of A. One warp stores BK / 4 groups of four

@@ -34,6 +34,8 @@ struct Resources {
   int threads;                 ///< per block
   int dynamic_smem_bytes = 0;  ///< per block
   TileShape tile;
+  size_t workspace_bytes = 0;  ///< scratch memory that the launch finds in Problem::workspace
+  int flags = 0;               ///< how many it finds in Problem::flags
 };
 
 /// Rung::refuses of a rung that takes every problem.
@@ -56,6 +58,9 @@ struct Rung {
   std::string (*refuses)(const Problem&) = accepts_all;
   Resources (*resources)(const Problem&);
   void (*launch)(const Problem&);  ///< enqueues on Problem::stream; returns at once; throws CudaError
+  /// How the launch goes about this problem, and what else it weighed, for a reader; a line or more, each ended. None where
+  /// it has no choice. The pointers of the problem are not set.
+  std::string (*explain)(const Problem&) = nullptr;
   const char* source = nullptr;    ///< the file of the registration; Registration fills it in
 
   std::string stem() const { return std::string(number) + "_" + name; }

@@ -51,6 +51,12 @@ int run_all(const Options& options) {
   if (!options.environment.empty()) write_environment(options.environment, device, options.command);
 
   std::vector<Cell> cells = plan(options);
+  if (options.explain) {
+    const Runner runner(conditions);
+    for (const Cell& cell : cells)
+      print(stdout, "{} {} {}: {}", cell.rung->stem(), name(cell.type), cell.shape.str(), runner.explain(cell));
+    return exit_ok;
+  }
   const size_t asked = cells.size();
   if (options.resume) std::erase_if(cells, [&](const Cell& cell) { return csv->holds(conditions, cell); });
   if (cells.size() < asked)

@@ -73,9 +73,11 @@ std::string Runner::reason_to_waive(const Cell& cell) const {
 bool Runner::checks(const Cell& cell) const { return options_.check != CheckMode::off && cell.sitting == 1; }
 
 /// Throws where the operands, those of the check and one set to time, and what the check needs beside them do not fit.
-void Runner::require_memory(const OperandSpec& spec) const {
+void Runner::require_memory(const Cell& cell) const {
+  const OperandSpec spec = operand_spec(cell);
   const size_t sets = (options_.check != CheckMode::off || options_.check_only) + !options_.check_only;
-  const size_t need = Operands::bytes(spec, static_cast<int>(sets)) + Checker::bytes(spec, options_.check);
+  const size_t need = Operands::bytes(spec, static_cast<int>(sets)) + Checker::bytes(spec, options_.check) +
+                      Workspace::bytes(cell.rung->resources(spec.problem(options_.alpha, options_.beta)));
   const size_t free = free_memory();
   if (need <= free) return;
   const std::string message =
@@ -90,7 +92,7 @@ void Runner::prepare(const Cell& cell) {
   const OperandSpec spec = operand_spec(cell);
   if (!group_ || group_->spec != spec) {
     group_.reset();
-    require_memory(spec);
+    require_memory(cell);
     group_ = std::make_unique<Group>();
     group_->spec = spec;
   }
@@ -157,14 +159,16 @@ void Runner::check(const Cell& cell, Result& result) {
     else
       cell.rung->launch(p);
   };
+  const Problem p = group_->spec.problem(options_.alpha, options_.beta);
+  const Workspace workspace(cell.rung->resources(p));
   if (checks(cell)) {
-    const CheckResult found = group_->checker->check(launch);
+    const CheckResult found = group_->checker->check(launch, workspace);
     result.checked = Checked{found.max_error, found.bound};
     if (found.passed) return;
     result.status = Status::wrong;
     result.reason = found.message;
   } else if (device_.simulated) {
-    launch(group_->check_operands->problem(0, options_.alpha, options_.beta, nullptr));  // counted, not checked
+    launch(workspace.lend(group_->check_operands->problem(0, options_.alpha, options_.beta, nullptr)));  // only counted
   }
 }
 
@@ -190,8 +194,22 @@ Footprint Runner::footprint(const Cell& cell) const {
   return found;
 }
 
+std::string Runner::explain(const Cell& cell) const {
+  const std::string reason = reason_to_waive(cell);
+  if (!reason.empty()) return formatted("waived: {}\n", reason);
+  const Problem p = operand_spec(cell).problem(options_.alpha, options_.beta);
+  const Resources resources = cell.rung->resources(p);
+  const auto [m, n, k] = resources.tile;
+  std::string text = formatted("{} x {} tiles of {} x {}, k tiles of {}; {} of workspace\n", ceil_div(p.m, m),
+                               ceil_div(p.n, n), m, n, k, size_text(resources.workspace_bytes));
+  if (cell.rung->explain) text += cell.rung->explain(p);
+  return text;
+}
+
 Timing Runner::time(const Cell& cell) {
-  std::vector<Contender> contenders = {{"kernel", cell.rung->launch},
+  const Problem p = group_->spec.problem(options_.alpha, options_.beta);
+  const Workspace workspace(cell.rung->resources(p));
+  std::vector<Contender> contenders = {{"kernel", [&](const Problem& q) { cell.rung->launch(workspace.lend(q)); }},
                                        {"cublas", [this](const Problem& p) { blas_->gemm(p); }}};
   if (group_->blas_lt->available())
     contenders.push_back({"cublaslt", [this](const Problem& p) { group_->blas_lt->gemm(p); }});
@@ -199,7 +217,6 @@ Timing Runner::time(const Cell& cell) {
   const Measurement measured =
       measure(contenders, *group_->operands, options_.alpha, options_.beta, pace, nvml_, nullptr);
 
-  const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const double flop = 2.0 * p.m * p.n * p.k;
   const auto gflops = [&](double ms) { return flop / ms * 1e-6; };
   const auto mhz = [&](size_t i) {

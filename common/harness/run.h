@@ -26,6 +26,9 @@ class Runner {
   /// Runs one cell. What goes wrong with it is in the result; throws Interrupted, and UsageError where nothing can be run so.
   Result run(const Cell& cell);
 
+  /// How the rung of this cell goes about its problem, in lines.
+  std::string explain(const Cell& cell) const;
+
   /// The GPU can run nothing more in this process.
   bool context_lost() const { return context_lost_; }
 
@@ -34,7 +37,7 @@ class Runner {
 
   OperandSpec operand_spec(const Cell& cell) const;
   std::string reason_to_waive(const Cell& cell) const;
-  void require_memory(const OperandSpec& spec) const;
+  void require_memory(const Cell& cell) const;
   void prepare(const Cell& cell);
   void run(const Cell& cell, Result& result);
   void check(const Cell& cell, Result& result);

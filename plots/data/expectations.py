@@ -4,8 +4,11 @@ import re
 from dataclasses import dataclass
 from itertools import takewhile
 
+from plots.data.units import Shape
+
 PREDICTION = re.compile(r"\b(\d+(?:\.\d+)?) (?:times (\d\d[a-z]?)\b|of cuBLAS\b)( at most)?")
 SIXTEEN_BIT = "16-bit results"
+SHAPE = re.compile(r"\b(\d+) x (\d+) x (\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Expectation:
     of: str  # the other rung's number; empty for cuBLAS
     at_most: bool
     out: str  # the results that it is made for: "f32", or "same" for those of 16 bits
+    shape: Shape | None = None  # that it is made for; None: 4096 cubed
 
     @property
     def low(self) -> float:
@@ -53,4 +57,5 @@ def expected(source: str) -> Expectation | None:
     numbers = tuple(sorted((match[1] for match in chosen), key=float))
     sentences = re.split(r"(?<=[.;]) ", text[: chosen[0].start()])
     out = "same" if SIXTEEN_BIT in sentences[-1] else "f32"
-    return Expectation(numbers, chosen[0][2] or "", bool(chosen[0][3]), out)
+    shape = SHAPE.search(sentences[-1])
+    return Expectation(numbers, chosen[0][2] or "", bool(chosen[0][3]), out, Shape(*map(int, shape.groups())) if shape else None)

@@ -18,7 +18,7 @@ from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
 from plots.figures import predicted, stalls, style
 from plots.figures.kinds import drawable
-from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, timelines
+from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
 from plots.tables import conditions, profiled
 
 
@@ -99,7 +99,7 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
     drawings = pictures.figures() | timelines.figures()
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns):
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices):
         drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():

@@ -31,7 +31,7 @@ class Outcome:
 
 
 def outcomes(tables: list[Table], other: list[Table], expectations: dict[str, Expectation]) -> list[Outcome]:
-    """Every rung with a prediction and a number at 4096 cubed, in ladder order. `other` has the results of 16 bits."""
+    """Every rung with a prediction and a number at its shape, in ladder order. `other` has the results of 16 bits."""
     found = []
     for table in tables:
         for kernel in table.kernels if table.type in HUES else []:
@@ -46,17 +46,19 @@ def outcomes(tables: list[Table], other: list[Table], expectations: dict[str, Ex
 
 def _measured(table: Table, kernel: str, expected: Expectation) -> float:
     """The gain in FLOP/clk/SM over the rung that is named, or the ratio to cuBLAS."""
+    shape = expected.shape or HEADLINE
     if not expected.of:
-        return table.value(kernel, HEADLINE, "ratio_cublas")
+        return table.value(kernel, shape, "ratio_cublas")
     named = next((stem for stem, rung in table.facts.rungs.items() if rung.number == expected.of), "")
-    return quotient(*(table.value(stem, HEADLINE, table.gain_column) for stem in (kernel, named)))
+    return quotient(*(table.value(stem, shape, table.gain_column) for stem in (kernel, named)))
 
 
 def draw(found: list[Outcome]) -> Figure:
     """A line per rung: a dot at measured over predicted, the numbers at the right; 1 is as predicted."""
-    fig = style.figure(1.35 + 0.3 * len(found))
+    below = 1.02 if any(outcome.expected.shape for outcome in found) else 0.82  # inches: the axis, and one or two notes
+    fig = style.figure(0.53 + below + 0.3 * len(found))
     height = fig.get_figheight()
-    ax = fig.add_axes((0.19, 0.82 / height, 0.49, 1 - 1.22 / height))
+    ax = fig.add_axes((0.19, below / height, 0.49, 1 - (below + 0.4) / height))
     ax.axvline(1, color=style.INK, linewidth=1.2)
     for place, outcome in enumerate(found):
         low, high = outcome.reached
@@ -72,7 +74,7 @@ def draw(found: list[Outcome]) -> Figure:
         ax.plot([low, high], [place, place], color=colour, linewidth=5, solid_capstyle="butt", zorder=1.6)
         face = "white" if outcome.expected.at_most else colour
         ax.plot([low], [place], "o", color=colour, markerfacecolor=face, markersize=8, markeredgewidth=1.8)
-        starred = " *" if outcome.expected.out == "same" else ""
+        starred = " *" * (outcome.expected.out == "same") + " †" * (outcome.expected.shape is not None)
         for text, edge in zip((str(outcome.expected), digits(outcome.measured) + starred), COLUMNS.values(), strict=True):
             ax.text(edge, place, text, transform=ax.get_yaxis_transform(), ha="right", va="center")
     for head, edge in COLUMNS.items():
@@ -94,11 +96,14 @@ def _axes(ax, found: list[Outcome]) -> None:
 
 
 def _key(fig: Figure, found: list[Outcome]) -> None:
-    """The types, and the two kinds of dots, on one line below the axis."""
+    """The types, and the two kinds of dots, below the axis; above them the shapes that differ."""
     inch = 1 / fig.get_figheight()
     for i, (kind, colour) in enumerate((kind, HUES[kind]) for kind in HUES if any(o.type == kind for o in found)):
         fig.text(0.02 + 0.075 * i, 0.16 * inch, f"● {kind}", color=colour, va="center")
     note = "○ the prediction is an upper bound (≤)"
     if any(outcome.expected.out == "same" for outcome in found):
         note += "     * with 16-bit results; the others with FP32 results"
+    if other := [outcome for outcome in found if outcome.expected.shape]:  # a line of their own
+        said = ", ".join(f"{outcome.expected.shape} ({outcome.kernel.partition('_')[0]})" for outcome in other)
+        fig.text(0.19, 0.34 * inch, f"† not at {HEADLINE} but at {said}", va="center")
     fig.text(0.19, 0.16 * inch, note, va="center")

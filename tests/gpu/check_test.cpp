@@ -18,7 +18,10 @@ class Check : public GpuTest {
     const OperandSpec spec{{203, 211, 1031}, Type::f32, Out::f32, LayoutB::row_major, 4, Init::normal, 7};
     Operands operands(spec, 1);
     Checker checker(operands, 1.25F, beta, mode, blas_.get(), nullptr);
-    return checker.check([fault](const Problem& p) { broken::launch(fault, p); });
+    Resources resources{};
+    resources.workspace_bytes = 1024;
+    resources.flags = 3;
+    return checker.check([fault](const Problem& p) { broken::launch(fault, p); }, Workspace(resources));
   }
   void expect_found(Fault fault, const char* words, float beta = 0.0F) {
     const CheckResult result = check(fault, beta);
@@ -59,6 +62,13 @@ TEST_F(Check, FindsWriteIntoPadding) { expect_found(Fault::writes_padding, "wrot
 TEST_F(Check, FindsWriteBeforeC) { expect_found(Fault::writes_before, "wrote outside C: 1 elements"); }
 TEST_F(Check, FindsSwappedElements) {
   expect_found(Fault::swapped_result, "2 of 42833 elements wrong; first at row 0, column 0");
+}
+
+TEST_F(Check, FindsFlagThatIsLeft) {
+  expect_found(Fault::leaves_flag, "left 1 of 3 flags set: the next launch would not wait");
+}
+TEST_F(Check, FindsWritePastTheWorkspace) {
+  expect_found(Fault::writes_workspace, "wrote outside its workspace: 4 bytes of the guard bands changed");
 }
 
 TEST_F(Check, SampleModeFindsNanAnywhere) {

@@ -68,13 +68,41 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
         if (!aligned || !rung.refuses(spec.problem(c.alpha, c.beta)).empty()) continue;
         Operands operands(spec, 1);
         Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
-        const CheckResult result = checker.check(rung.launch);
+        const Workspace workspace(rung.resources(spec.problem(c.alpha, c.beta)));
+        const CheckResult result = checker.check(rung.launch, workspace);
         EXPECT_TRUE(result.passed) << formatted("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
                                                 name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta,
                                                 name(c.init), result.message);
         ++checked;
       }
   EXPECT_GE(checked, device_->simulated ? shapes.size() : 40 * 6) << "too few cases were within the rung's alignment";
+}
+
+/// C after each of `launches` launches.
+std::vector<std::vector<char>> results(const Rung& rung, const OperandSpec& spec, int launches) {
+  Operands operands(spec, 1);
+  const Workspace workspace(rung.resources(spec.problem(1.0F, 0.0F)));
+  const Problem p = workspace.lend(operands.problem(0, 1.0F, 0.0F, nullptr));
+  std::vector<std::vector<char>> found;
+  for (int i = 0; i < launches; ++i) {
+    operands.fill_c(0, true, nullptr);
+    rung.launch(p);
+    found.emplace_back(static_cast<size_t>(p.m) * p.ldc * sizeof(float));
+    cuda_check(cudaMemcpy(found.back().data(), p.c, found.back().size(), cudaMemcpyDeviceToHost));
+  }
+  return found;
+}
+
+TEST_P(EveryRung, GivesTheSameBitsEveryTime) {
+  const Rung& rung = rungs()[GetParam()];
+  if (const std::string reason = why_not_on(rung.arch, device_->sm); !reason.empty()) GTEST_SKIP() << reason;
+  // Few tiles and a long K, which is where blocks share a tile; and more tiles, where they may wait for one another.
+  for (const Shape& shape : {Shape{136, 264, 2056}, Shape{900, 1016, 712}}) {
+    const OperandSpec spec{shape, rung.types.front(), Out::f32, rung.layout_b, ld_align, Init::normal, 5};
+    if (shape.m == 900 && rung.resources(spec.problem(1.0F, 0.0F)).flags == 0) continue;
+    const std::vector<std::vector<char>> all = results(rung, spec, device_->simulated ? 2 : 20);
+    for (size_t i = 1; i < all.size(); ++i) EXPECT_TRUE(all[i] == all[0]) << shape.str() << ", launch " << i + 1;
+  }
 }
 
 TEST_P(EveryRung, StatesWhatItTakes) {

@@ -4,7 +4,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 ladder=${1:-build/bin/ladder}
-shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9,34000x8x72
+shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9,34000x8x72,130x259x1050  # the last one is cut along K by 17
+in_turn=900x1016x712  # a shape for which blocks of 17 wait for one another
 if ! command -v compute-sanitizer >/dev/null; then
   echo "sanitize.sh: compute-sanitizer is not on the PATH; it comes with the CUDA Toolkit" >&2
   exit 77
@@ -41,6 +42,8 @@ for tool in memcheck racecheck initcheck synccheck; do
     sanitize "$tool" $options &
     running+=($!)
   done
+  shapes=$in_turn sanitize "$tool" --kernels 17 --type bf16 &
+  running+=($!)
   for job in "${running[@]}"; do wait "$job" || failures=$((failures + 1)); done
   running=()
 done

@@ -340,6 +340,22 @@ TEST(Raster, GoesDownAGroupThenOneToTheRight) {
   for (int i = 0; i < M * N; ++i) EXPECT_EQ(raster(i, M, N, 1), row_major(i, N)) << "groups of one row: row by row";
 }
 
+// 17: slices of K.
+TEST(SliceOf, SlicesHaveEachKTileOnceAndAreEquallyLong) {
+  for (const int k_tiles : {1, 2, 7, 64, 513})
+    for (int slices = 1; slices <= std::min(k_tiles, 130); ++slices) {
+      int next = 0;
+      for (int i = 0; i < slices; ++i) {
+        const Slice slice = slice_of(i, slices, k_tiles);
+        EXPECT_EQ(slice.first, next) << i << " of " << slices << " over " << k_tiles;
+        EXPECT_GE(slice.k_tiles, k_tiles / slices);
+        EXPECT_LE(slice.k_tiles, ceil_div(k_tiles, slices));
+        next += slice.k_tiles;
+      }
+      EXPECT_EQ(next, k_tiles);
+    }
+}
+
 // 16: 16 rows of a warp's results as FP32.
 class ScratchOffset : public testing::TestWithParam<int> {
  protected:

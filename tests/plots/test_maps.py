@@ -11,7 +11,7 @@ from matplotlib.textpath import TextPath
 
 from plots.__main__ import main
 from plots.errors import InputError
-from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, timelines
+from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def drawings(read):
     drawn = pictures.figures() | timelines.figures()
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns):
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices):
         drawn |= module.figures(read)
     return drawn
 
@@ -136,6 +136,38 @@ def test_waves_of_the_kernels_own_tiles(read, drawings):
     shapes = drawings["15_waves"].shapes
     cells = {colour: sum(f'width="14" height="28" fill="{colour}"' in shape for shape in shapes) for colour in raster.ALL_WAVES}
     assert list(cells.values()) == [2 * count for count in (132, 132, 132, 116)], "in both orders"
+
+
+def test_slices_cover_k_once(read, drawings):
+    """Each tile of C has every k tile once; the units are those of 17, and each has a bar."""
+    text = kernel("17_split_k")
+    assert "const int c_tile = unit % c_tiles, slice = unit / c_tiles;" in text and "BLOCK_M, int WARP_N" in text
+    assert "using Deep = TileConfig<128, 32, 7>;" in text and "int BN = 128; " in text
+    for count in slices.TITLES:
+        of = read["slices", count]
+        assert [unit.row for unit in sorted(of)] == list(range(4096 // 128)) * int(count)
+        covered = sorted((unit.row, k_tile) for unit in of for k_tile in range(unit.col, unit.col + unit.word))
+        assert covered == list(itertools.product(range(4096 // 128), range(slices.K_TILES)))
+    shapes = drawings["17_slices"].shapes
+    bars = {
+        colour: sum(f'width="6" height="{height}" fill="{colour}"' in shape for shape in shapes for height in (128, 32))
+        for colour in slices.COLOURS
+    }
+    assert list(bars.values()) == [2 * 32, 32, 32, 32]
+
+
+@pytest.mark.parametrize("way", [slices.by_second_kernel, slices.in_turn])
+def test_slices_are_added_after_they_are_stored(way):
+    """No line does two things at once, and nothing is added before the sums that it needs are stored."""
+    bars = way(4)
+    for one, other in itertools.combinations(bars, 2):
+        assert one.line != other.line or one.end <= other.start or other.end <= one.start
+    stored = {bar.line: bar.end for bar in bars if bar.what == "stores sums"}
+    for bar in bars:
+        if bar.what == "adds sums":
+            needed = [bar.line - 1] if way is slices.in_turn else list(stored)
+            assert all(stored[line] <= bar.start for line in needed)
+    assert [bar.what for bar in bars].count("stores C") == 1
 
 
 def test_torn_sectors_are_those_of_chapter_11(read, drawings):

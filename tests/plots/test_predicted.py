@@ -11,6 +11,7 @@ from plots.__main__ import main
 from plots.data.expectations import Expectation, expected, field
 from plots.data.results import load
 from plots.data.selection import tables
+from plots.data.units import Shape
 from plots.documents.chapters import GPU
 from plots.figures import predicted, style
 
@@ -50,6 +51,11 @@ def header(text):
             Expectation(("1.02",), "15", False, "same"),
         ),
         ("16-bit results gain nothing. 2 times 15", Expectation(("2",), "15", False, "f32")),
+        (
+            "128 x 4096 x 4096 in BF16: 3.2 times 16. 64 x 64 x 64 too",
+            Expectation(("3.2",), "16", False, "f32", Shape(128, 4096, 4096)),
+        ),
+        ("64 x 64 x 64 stands still. 1.1 times 06", Expectation(("1.1",), "06", False, "f32")),
         ("a little more than before", None),
     ],
 )
@@ -101,6 +107,23 @@ def test_a_prediction_for_16_bit_results_is_held_to_them(tmp_path):
     assert outcome.measured == pytest.approx(2)
     (outcome,) = predicted.outcomes(ladder, [], expectation)
     assert outcome.measured == pytest.approx(0.82 / 0.8), "where none were recorded, the ladder's"
+
+
+def test_a_prediction_for_another_shape_is_held_to_it(tmp_path, monkeypatch):
+    shape = Shape(128, 4096, 4096)
+    factors = {"15_block_raster": 0.2, "16_epilogue": 0.7}
+    rows = [synthetic.tensor_row(kernel, 0.8, predicted.HEADLINE) for kernel in factors]
+    rows += [synthetic.tensor_row(kernel, factor, shape) for kernel, factor in factors.items()]
+    expectations = {
+        "15_block_raster": Expectation(("0.8",), "", False, "f32"),
+        "16_epilogue": Expectation(("3.2",), "15", False, "f32", shape),
+    }
+    found = predicted.outcomes(tables(load(write_folder(tmp_path, rows))), [], expectations)
+    assert [outcome.measured for outcome in found] == pytest.approx([0.8 / 1.2, 3.5])
+    fig = predicted.draw(found)
+    assert_legible(fig, monkeypatch)
+    svg = style.svg(fig)
+    assert ">3.50 †<" in svg and f">† not at {predicted.HEADLINE} but at {shape} (16)<" in svg
 
 
 def test_the_figure_shows_every_prediction(found, monkeypatch):

@@ -98,17 +98,20 @@ void Checker::make_reference(const Blas& blas) {
   }
 }
 
-CheckResult Checker::check(const std::function<void(const Problem&)>& launch) {
+CheckResult Checker::check(const std::function<void(const Problem&)>& launch, const Workspace& workspace) {
   operands_.fill_c(0, problem_.beta == 0.0F, problem_.stream);
-  launch(problem_);
+  workspace.fill(problem_.stream);
+  launch(workspace.lend(problem_));
   cuda_check(cudaStreamSynchronize(problem_.stream));
   CheckResult result = mode_ == CheckMode::full ? judge_all() : judge_samples();
   result.bound = bound_.gamma;
-  if (const size_t changed = operands_.guard_violations(0, problem_.stream)) {
+  const auto also = [&](const std::string& violation) {
     result.passed = false;
-    result.message = formatted("wrote outside C: {} elements of its padding or guard bands changed{}{}", changed,
-                               result.message.empty() ? "" : "; ", result.message);
-  }
+    result.message = violation + (result.message.empty() ? "" : "; ") + result.message;
+  };
+  if (const size_t changed = operands_.guard_violations(0, problem_.stream))
+    also(formatted("wrote outside C: {} elements of its padding or guard bands changed", changed));
+  if (const std::string violation = workspace.violation(problem_.stream); !violation.empty()) also(violation);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "common/harness/check/bound.h"
 #include "common/harness/check/check_device.h"
 #include "common/harness/operands.h"
+#include "common/harness/workspace.h"
 
 namespace ladder {
 
@@ -35,8 +36,8 @@ class Checker {
   /// Bytes of device memory that a Checker holds at its peak, beyond the operands.
   static size_t bytes(const OperandSpec& spec, CheckMode mode);
 
-  /// Prepares C, runs the kernel, judges what it left. Throws CudaError where the launch or the kernel fails.
-  CheckResult check(const std::function<void(const Problem&)>& launch);
+  /// Prepares C and the workspace, runs the kernel, judges what it left. Throws CudaError where the launch or the kernel fails.
+  CheckResult check(const std::function<void(const Problem&)>& launch, const Workspace& workspace = Workspace());
 
  private:
   Samples take_samples(int count) const;

@@ -128,6 +128,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
       ->type_name("M N K");
   app.add_flag("--list", options.list, "Every rung: number, name, idea, types, unit, architecture");
   app.add_flag("--json", options.json, "With --list: all that the rungs state about themselves, for scripts");
+  app.add_flag("--explain", options.explain, "How each rung would go about each problem; runs nothing");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
   app.add_option("--type", type, formatted("{}; each rung's first without", joined(words(types()), ", ")));
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");

@@ -15,7 +15,7 @@
 namespace ladder {
 
 struct Options {
-  bool list = false, json = false;
+  bool list = false, json = false, explain = false;
   std::vector<const Rung*>
       rungs;                 ///< chosen by --kernels; without it those that compute `type`, and all where none does
   std::optional<Type> type;  ///< only this one; without it every rung runs its first type

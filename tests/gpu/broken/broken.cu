@@ -77,6 +77,14 @@ void launch(Fault fault, const Problem& p) {
     case Fault::swapped_result:
       run(sgemm<Fault::swapped_result>);
       break;
+    case Fault::leaves_flag:
+      run(sgemm<Fault::none>);
+      cuda_check(cudaMemsetAsync(p.flags + 2, 1, sizeof(unsigned), p.stream));
+      return;
+    case Fault::writes_workspace:
+      run(sgemm<Fault::none>);
+      cuda_check(cudaMemsetAsync(static_cast<char*>(p.workspace) + 1024, 0, sizeof(float), p.stream));
+      return;
   }
   cuda_check(cudaGetLastError());
 }

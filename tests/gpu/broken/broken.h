@@ -17,6 +17,8 @@ enum class Fault {
   writes_padding,    // one element past the end of a row of C
   writes_before,     // one element before C
   swapped_result,    // two elements of C change places
+  leaves_flag,       // one flag of the workspace is not zero at the end
+  writes_workspace,  // one float past the end of the workspace
 };
 
 /// A shared-memory kernel on FP32, B row-major, that contains `fault`.

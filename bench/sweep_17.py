@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Every way to cut K, timed: what the models of 17 and 17f choose among, and what their constants are fitted to.
+
+usage: python3 bench/sweep_17.py [--build-only] [--built] [--arch sm_90a] [17] [17f]      (after ./run_all.sh list, which builds)
+
+Of each rung a copy is built whose plan is not the model's but the one that SWEEP_PLAN names. It runs once for every shape, tile,
+number of slices and way of adding them. The rows go to build/sweep_17/ladder.csv: the harness's columns after those of the plan.
+"""
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
+
+from bench.sweep import ROOT, Change, Sweep, has_gpu
+
+SHAPES = ["128x4096x4096", "256x4096x4096", "512x512x16384", "256x256x65536", "1024x1024x1024", "1536x1536x1536"]
+SHAPES += ["2048x2048x2048", "3072x3072x3072"]
+BUILT = ROOT / "build/sweep_17/built.json"  # what record.sh looks for
+SMS = 132  # of the GPU that the slices are chosen for
+READ = 'int tile = 0, slices = 0, in_turn = 0;\n  std::sscanf(std::getenv("SWEEP_PLAN"), "%d,%d,%d", &tile, &slices, &in_turn);\n'
+INCLUDES: Change = ('#include "common/layout.h"', '#include <cstdio>\n#include <cstdlib>\n\n#include "common/layout.h"')
+
+
+@dataclass(frozen=True)
+class Rung:
+    stem: str
+    forced: Change  # the line of the model that is replaced
+    tiles: dict[str, tuple[int, int]]  # rows and columns, in the order that SWEEP_PLAN numbers
+    ways: tuple[str, ...]
+    k_tile: int
+    type: str
+
+    @property
+    def sweep(self) -> Sweep:
+        return Sweep(self.stem, {"forced": [INCLUDES, self.forced]}, "", "rounds")
+
+
+RUNGS = {
+    "17": Rung(
+        "17_split_k",
+        (
+            "  constexpr int MOST_SLICES = 128;\n",
+            f"{READ}  const int mine = std::is_same_v<Tile, Large> ? 0 : 1;\n"
+            "  if (slices) return {min(slices, k_tiles), in_turn == 1, mine == tile ? 0.0 : 1.0};\n"
+            "  constexpr int MOST_SLICES = 128;\n",
+        ),
+        {"large": (256, 128), "deep": (128, 128)},
+        ("second_kernel", "in_turn"),
+        64,
+        "bf16",
+    ),
+    "17f": Rung(
+        "17f_split_k_fp32",
+        ("  constexpr int MOST_SLICES = 128;\n", f"  {READ}  if (slices) return slices;\n  constexpr int MOST_SLICES = 128;\n"),
+        {"128x256": (128, 256)},
+        ("second_kernel",),
+        8,
+        "f32",
+    ),
+}
+
+
+def slice_counts(tiles: int, k_tiles: int) -> list[int]:
+    """Those that fill one to three waves as well as they can, and the smallest ones."""
+    filling = [waves * SMS // tiles for waves in (1, 2, 3)]
+    return sorted({n for n in [1, 2, 3, 4, 6, 8, *filling] if 1 <= n <= k_tiles and (n == 1 or tiles * n <= 6 * SMS)})
+
+
+def rows(rung: Rung, shape: str) -> list[dict[str, str]]:
+    """One for each plan; the program times it beside cuBLAS."""
+    m, n, k = (int(size) for size in shape.split("x"))
+    found = []
+    for number, (tile, (tile_m, tile_n)) in enumerate(rung.tiles.items()):
+        for slices in slice_counts(-(-m // tile_m) * -(-n // tile_n), -(-k // rung.k_tile)):
+            for in_turn, way in enumerate(rung.ways):
+                if slices == 1 and in_turn:
+                    continue
+                table = rung.sweep.folder / "one.csv"
+                table.unlink(missing_ok=True)
+                command = [rung.sweep.folder / "ladder", "--shapes", shape, "--type", rung.type, "--out", "same", "--csv", table]
+                command += ["--ceilings", ROOT / "bench/recorded/nvidia-h200/ceilings.csv"]
+                plan = {"SWEEP_PLAN": f"{number},{slices},{in_turn}"}
+                subprocess.run(command, env=os.environ | plan, stdout=subprocess.DEVNULL)
+                with table.open(newline="") as file:
+                    for row in csv.DictReader(file):
+                        row["kernel"] = rung.stem
+                        found.append({"slices": str(slices), "way": way if slices > 1 else "none"} | row)
+                        said = (row[column] for column in ("status", "median_ms", "ratio_best", "reason"))
+                        print(shape, tile, slices, way, *said, flush=True)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("rungs", nargs="*", metavar="RUNG", help="17, 17f; both without")
+    parser.add_argument("--arch", default="native", help="as nvcc has it, such as sm_90a")
+    parser.add_argument("--build-only", action="store_true", help="needs no GPU, but then --arch")
+    parser.add_argument("--built", action="store_true", help="time what --build-only built, on whichever machine")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="as the harness has them")
+    options = parser.parse_args()
+    if unknown := set(options.rungs) - set(RUNGS):
+        parser.error(f"no such rung: {' '.join(sorted(unknown))}; there are {' '.join(RUNGS)}")
+    chosen = [RUNGS[name] for name in options.rungs or RUNGS]
+    if not options.built:
+        for rung in chosen:
+            rung.sweep.folder.mkdir(exist_ok=True)
+            rung.sweep.build(argparse.Namespace(names=[], arch=options.arch, type=rung.type, build_only=True))
+        BUILT.touch()
+    if options.build_only:
+        return 0
+    if not has_gpu():
+        print("sweep_17.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
+        return 77
+    found = [row for rung in chosen for shape in options.shapes.split(",") for row in rows(rung, shape)]
+    with (ROOT / "build/sweep_17/ladder.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, found[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

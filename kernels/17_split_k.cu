@@ -1,0 +1,465 @@
+// 17_split_k · where the tiles of C are too few for the SMs, several blocks share one, each with a slice of K
+//
+// Idea              128 x 4096 x 4096 has 32 tiles of C, and the GPU 132 SMs. So K is cut into slices: a unit of work is a tile of
+//                   C and a slice of K. Each slice has sums of its own. A second kernel adds them, from a workspace; or they
+//                   are added in turn: a warp waits until the slice before has left its sums, and adds its own.
+// Changed from 16   the loop runs over units; a unit has its own k tiles; its sums go to the workspace; the second kernel; a
+//                   smaller tile with more stages; the host chooses tile, slices and way of adding by a model of the clocks
+// Expect            128 x 4096 x 4096 in BF16: 3.2 times 16. 128 units of 16 k tiles take the place of 32 tiles of 64; starting
+//                   and adding take as long as the multiplication that is left
+// Limiter now       what is not multiplication: the launch, the first copies, storing and adding the slices; in the main loop
+//                   shared memory, of which a tile of 128 x 128 takes more per mma
+// New instructions  ld.acquire.gpu, st.release.gpu
+// Limits            as 16
+// Run               ./run_all.sh run 17 128 4096 4096 --type bf16
+// Read              docs/17_split_k.md
+#include <limits>
+#include <string>
+
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/cp_async.h"
+#include "common/ptx/flag.h"
+#include "common/ptx/keep_in_register.h"
+#include "common/ptx/ldmatrix.h"
+#include "common/ptx/prefetch.h"
+#include "common/ptx/shared_address.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+template <int BLOCK_M, int WARP_N, int DEPTH>
+struct TileConfig {
+  static constexpr int BM = BLOCK_M;      // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = WARP_N;       // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
+  static constexpr int STAGES = DEPTH;    // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
+  static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr int THREADS = BM / WM * (BN / WN) * 32;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int COPIES = (BM + BN) / COPY_ROWS;         // per thread and k tile
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
+  static_assert(BM % COPY_ROWS == 0 && BN % COPY_ROWS == 0, "one copy is of A or of B");
+  static_assert(COPY_ROWS % 8 == 0, "all rows that a thread copies have the same row % 8");
+  static_assert(COPY_ROWS % 32 == 0 && WN % 32 == 0, "a thread's columns of B are COPY_ROWS apart, permuted or not");
+  static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
+  static_assert(COPY_STEPS < K_STEPS, "all copies of a k tile are committed before the wait for the next one");
+};
+using Large = TileConfig<256, 64, 3>;  // 144 KB of shared memory: A100, H100, H200
+using Deep = TileConfig<128, 32, 7>;   // 224 KB: H100, H200; more copies on their way, for few tiles of C
+using Small = TileConfig<128, 32, 3>;  // 96 KB: RTX 30, 40 and 50
+
+// [slice]
+/// The k tiles of slice number `i`, counted from the end of K. The slices differ by one k tile at most.
+constexpr LADDER_HOST_DEVICE Slice slice_of(int i, int slices, int k_tiles) {
+  const int least = k_tiles / slices, longer = k_tiles % slices;  // so many slices have one more
+  return {i * least + (i < longer ? i : longer), least + (i < longer)};
+}
+// [/slice]
+
+// The tests and 17f take it from common/layout.h: it is the same function.
+static_assert([] {
+  for (int slices = 1; slices < 20; ++slices)
+    for (int i = 0; i < slices; ++i)
+      if (slice_of(i, slices, 67) != ladder::slice_of(i, slices, 67)) return false;
+  return true;
+}());
+
+/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
+template <class Tile, Type type, class TC, bool RAGGED>
+__global__ void __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
+         const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc,
+         int slices, size_t slice_stride, float4* partial_sums, unsigned* flags) {
+  using T = typename Operand<type>::Element;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, SIZE = Vector<TC>::SIZE;
+  extern __shared__ __align__(128) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
+  const int units = c_tiles * slices;  // unit u is slice u / c_tiles of tile u % c_tiles
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
+
+  // 2. set up
+  const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
+  // The copies run ahead of the mma: they have their own unit, and their own count of k tiles.
+  int copy_unit = blockIdx.x, copy_k_tiles_left;
+  const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
+  int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
+  const auto start_unit = [&] {
+    // Past the last row or column, read the last one: its results are not stored. After the last unit, copy it once
+    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
+    const int unit = min(copy_unit, units - 1);
+    const auto [tile_row, tile_col] = raster(unit % c_tiles, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const Slice slice = slice_of(unit / c_tiles, slices, k_tiles);
+    copy_k_tiles_left = slice.k_tiles;
+    const int block_row = tile_row * BM, block_col = tile_col * BN, copy_col = permuted_column(copy_row, SIZE);
+    const int k_offset_bytes = (k_tiles - 1 - slice.first) * BK_BYTES;
+#pragma unroll
+    for (int i = 0; i < COPIES; ++i) {
+      const T* const start = i < BM / COPY_ROWS
+                                 ? A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda
+                                 : B + static_cast<size_t>(min(block_col + copy_col + i * COPY_ROWS - BM, N - 1)) * ldb;
+      cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
+    }
+    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
+  };
+  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
+#pragma unroll 1
+    for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
+      const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
+      if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
+    }
+  };
+  const auto next_k_tile = [&] {
+    if (--copy_k_tiles_left > 0) {
+#pragma unroll
+      for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
+      if (RAGGED) copy_bytes = 16;
+    } else {
+      if (beta != 0.0F && copy_unit >= units - c_tiles) prefetch_c(copy_unit % c_tiles);
+      copy_unit += gridDim.x;
+      start_unit();
+    }
+  };
+
+  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
+  // further down, the chunk has the same place in its row.
+  const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
+  const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
+#pragma unroll
+    for (int i = first; i < last; ++i) {
+      const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
+      if (RAGGED)
+        cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
+      else
+        cp_async_cg_16(dst, cp_async_src[i]);
+    }
+  };
+
+  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
+  // of A two down and two along k, of B two along k and two across.
+  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
+#pragma unroll
+  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
+    ldsm_b_addr[k_step] = shared_address(smem) + BM * BK_BYTES +
+                          swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
+    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
+  }
+  uint32_t rA[2][WM / 16][4];  // [k step % 2][16 rows][words of this lane: mma_a]
+  uint32_t rB[2][WN / 16][4];  // [k step % 2][16 columns][words of this lane: mma_b of the first 8, then of the others]
+  const auto load_fragments = [&](uint32_t stage_bytes, int k_step) {
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+      ldmatrix_x4(rA[k_step % 2][i], ldsm_a_addr[k_step] + stage_bytes + i * 16 * BK_BYTES);
+#pragma unroll
+    for (int j = 0; j < WN / 16; ++j)
+      ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
+  };
+
+  start_unit();
+#pragma unroll 1
+  for (int stage = 0; stage < STAGES - 1; ++stage) {
+    if (stage > 0) next_k_tile();
+    copy(stage * Tile::STAGE_BYTES, 0, COPIES);
+    cp_async_commit_group();
+  }
+  cp_async_wait_group<STAGES - 2>();
+  __syncthreads();
+  load_fragments(0, 0);
+
+  // [main-loop]
+  // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
+  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
+    const uint32_t next_stage_bytes =
+        read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
+    const uint32_t write_stage_bytes =
+        (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      if (k_step == K_STEPS - 1) {          // the next stage is needed
+        cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
+        __syncthreads();                    // everyone's have, and everyone is done with this stage
+      }
+      load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
+      if (k_step == 0) next_k_tile();
+      if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+        copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
+      if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
+#pragma unroll
+      for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i) {
+          const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
+          Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
+        }
+    }
+    return next_stage_bytes;
+  };
+  // [/main-loop]
+
+  uint32_t read_stage_bytes = 0;
+  for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
+    const int c_tile = unit % c_tiles, slice = unit / c_tiles;
+    float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
+#pragma unroll 1
+    for (int k_tiles_left = slice_of(slice, slices, k_tiles).k_tiles; k_tiles_left > 0; --k_tiles_left)
+      read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
+
+    // [in-turn]
+    if (flags != nullptr) {  // in turn: each warp adds to the sums that its like of the slice before has left
+      float4* const sums = partial_sums + c_tile * (BM * BN / 4) + threadIdx.x;  // of this thread, THREADS apart
+      unsigned* const flag = flags + c_tile * (Tile::THREADS / 32) + warp;       // how many slices have added theirs
+      if (slice > 0) {
+        while (ld_acquire_gpu(flag) != slice) {
+        }
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+          for (int j = 0; j < WN / 8; ++j) {
+            const float4 sum = sums[(i * (WN / 8) + j) * Tile::THREADS];
+            acc[i][j][0] += sum.x, acc[i][j][1] += sum.y, acc[i][j][2] += sum.z, acc[i][j][3] += sum.w;
+          }
+      }
+      if (slice < slices - 1) {
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+          for (int j = 0; j < WN / 8; ++j)
+            sums[(i * (WN / 8) + j) * Tile::THREADS] = {acc[i][j][0], acc[i][j][1], acc[i][j][2], acc[i][j][3]};
+      }
+      __syncwarp();                                               // all lanes have read and written
+      if (lane == 0) st_release_gpu(flag, (slice + 1) % slices);  // the last one leaves 0, for the next launch
+      if (slice < slices - 1) continue;
+    }
+    // [/in-turn]
+
+    // [epilogue]
+    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
+    const int first_col = tile_col * BN + warp_col + lane % 4 * SIZE;
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i) {
+      const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
+      const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
+      const auto gC = [&](int v) { return C + slice * slice_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
+      const auto columns_left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // of C, from here on
+#pragma unroll
+      for (int first = 0; first < VECTORS; first += TOGETHER) {
+        Vector<TC> c[TOGETHER] = {};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+#pragma unroll
+          for (int v = first; v < first + TOGETHER; ++v)
+            if (columns_left(v) > 0) c[v - first].bits = *reinterpret_cast<const uint4*>(gC(v));
+        }
+#pragma unroll
+        for (int v = first; v < first + TOGETHER; ++v) {
+          Vector<TC> d;
+#pragma unroll
+          for (int e = 0; e < SIZE; ++e) {
+            const float x = alpha * acc[i][v / 2 * SIZE / 2 + e / 2][v % 2 * 2 + e % 2];
+            d.element[e] = from_float<TC>(beta == 0.0F ? x : x + beta * to_float(c[v - first].element[e]));
+          }
+          if (columns_left(v) >= SIZE) *reinterpret_cast<uint4*>(gC(v)) = d.bits;
+          if (N % SIZE != 0) {  // then the last ones go one by one: the padding of C must stay as it is
+#pragma unroll
+            for (int e = 0; e < SIZE; ++e)
+              if (e < columns_left(v) && columns_left(v) < SIZE) gC(v)[e] = d.element[e];
+          }
+        }
+      }
+    }
+    // [/epilogue]
+  }
+}
+
+// [add-slices]
+constexpr int ADD_THREADS = 128;
+
+/// Four neighbouring elements of C, and four floats.
+template <class TC>
+struct alignas(4 * sizeof(TC)) Four {
+  TC element[4];
+};
+
+/// C = alpha * (the sums of all slices, added in order) + beta * C. `sums` holds a matrix of M rows, `ld` apart, per slice.
+/// Each thread has four neighbouring elements of C.
+template <class TC>
+__global__ void __launch_bounds__(ADD_THREADS) add_slices(int M, int N, float alpha, const float* __restrict__ sums,
+                                                          int ld, int slices, float beta, TC* __restrict__ C, int ldc) {
+  const int row_blocks = ceil_div(N, 4 * ADD_THREADS);  // per row of C
+  const int m = blockIdx.x / row_blocks, n = (blockIdx.x % row_blocks * ADD_THREADS + threadIdx.x) * 4;
+  if (n >= N) return;
+  Four<float> sum = {};
+#pragma unroll 8
+  for (int slice = 0; slice < slices; ++slice) {
+    const float* const part = sums + (static_cast<size_t>(slice) * M + m) * ld + n;
+    const Four<float> x = *reinterpret_cast<const Four<float>*>(part);
+    for (int e = 0; e < 4; ++e) sum.element[e] += x.element[e];
+  }
+  TC* const gC = C + static_cast<size_t>(m) * ldc + n;
+  Four<TC> c = {}, d;
+  if (beta != 0.0F) c = *reinterpret_cast<const Four<TC>*>(gC);  // beta = 0 must not read C: it may hold NaN
+  for (int e = 0; e < 4; ++e) {
+    const float x = alpha * sum.element[e];
+    d.element[e] = from_float<TC>(beta == 0.0F ? x : x + beta * to_float(c.element[e]));
+  }
+  if (n + 4 <= N) {
+    *reinterpret_cast<Four<TC>*>(gC) = d;
+  } else {  // the padding of C must stay as it is
+    for (int e = 0; e < 3; ++e)
+      if (n + e < N) gC[e] = d.element[e];
+  }
+}
+// [/add-slices]
+
+/// How a problem is cut, and how long that is expected to take.
+struct Plan {
+  int slices;
+  bool in_turn;  ///< else by the second kernel
+  double clocks;
+};
+
+// [model]
+/// Clocks of an SM per k tile, and per unit beside its k tiles.
+struct Cost {
+  double k_tile, unit;
+};
+template <class Tile>
+constexpr Cost cost = Tile::BM == 256 ? Cost{1790, 4400} : Cost{1040, 1500};
+
+/// Expected clocks of a launch: of its start and its waves of units, then of the addition. The constants are those of an H200,
+/// fitted to bench/recorded/nvidia-h200/sweep_17.csv.
+template <class Tile>
+double expected_clocks(const Problem& p, int sms, int k_tiles, int slices, bool in_turn) {
+  const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
+  const int waves = ceil_div(c_tiles * slices, sms);
+  const double units = 14400 + waves * (ceil_div(k_tiles, slices) * cost<Tile>.k_tile + cost<Tile>.unit);
+  if (slices == 1) return units;
+  if (in_turn && waves > 1) return std::numeric_limits<double>::max();  // a slice would wait for another wave
+  const double tile_bytes = 4.0 * Tile::BM * Tile::BN, bytes = 4.0 * slices * p.m * p.n;
+  return units + (in_turn ? (slices - 1) * (1850 + tile_bytes / 35) : 3600 + 140 * slices + bytes / sms / 14);
+}
+
+/// The best plan with this tile.
+template <class Tile>
+Plan plan(const Problem& p, int sms, int k_tiles) {
+  constexpr int MOST_SLICES = 128;
+  const Plan whole = {1, false, expected_clocks<Tile>(p, sms, k_tiles, 1, false)};
+  Plan best = whole;
+  for (int slices = 2; slices <= min(k_tiles, MOST_SLICES); ++slices)
+    for (const bool in_turn : {false, true}) {
+      const double clocks = expected_clocks<Tile>(p, sms, k_tiles, slices, in_turn);
+      if (clocks < best.clocks) best = {slices, in_turn, clocks};
+    }
+  return best.clocks < 0.95 * whole.clocks ? best : whole;  // less than that, and the model may be wrong
+}
+// [/model]
+
+/// Floats from row to row of a slice in the workspace.
+int slice_ld(const Problem& p) { return ceil_div(p.n, 8) * 8; }
+
+/// Calls `f` with the tile and the types, and its plan: of the tiles that the GPU has the shared memory for, the fastest.
+template <class F>
+auto for_kernel(const Problem& p, F&& f) {
+  return for_types(p, [&]<Type type, class TC>() {
+    const int k_tiles = ceil_div(p.k, Small::BK_BYTES / Operand<type>::BYTES);
+    const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
+    const Plan large = plan<Large>(p, gpu.sms, k_tiles), small = plan<Small>(p, gpu.sms, k_tiles);
+    if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
+      return f.template operator()<Large, type, TC>(large);
+    return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
+                                                    : f.template operator()<Small, type, TC>(small);
+  });
+}
+
+void launch(const Problem& p) {
+  for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
+    using T = typename Operand<type>::Element;
+    const auto run = [&]<class Sum>(float alpha, float beta, Sum* C, int ldc, size_t slice_stride) {
+      const bool ragged = p.k % (Tile::BK_BYTES / Operand<type>::BYTES) != 0;
+      const auto kernel = ragged ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
+      cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+      const int units = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * plan.slices;
+      kernel<<<min(units, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+          p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.slices, slice_stride,
+          static_cast<float4*>(p.workspace), plan.in_turn ? p.flags : nullptr);
+      cuda_check(cudaGetLastError());
+    };
+    if (plan.slices == 1 || plan.in_turn) {
+      run(p.alpha, p.beta, p.C<TC>(), p.ldc, 0);
+      return;
+    }
+    float* const sums = static_cast<float*>(p.workspace);
+    const int ld = slice_ld(p);
+    run(1.0F, 0.0F, sums, ld, static_cast<size_t>(p.m) * ld);
+    add_slices<TC><<<p.m * ceil_div(p.n, 4 * ADD_THREADS), ADD_THREADS, 0, p.stream>>>(
+        p.m, p.n, p.alpha, sums, ld, plan.slices, p.beta, p.C<TC>(), p.ldc);
+    cuda_check(cudaGetLastError());
+  });
+}
+
+std::string explain(const Problem& p) {
+  return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
+    const int k_tiles = ceil_div(p.k, Tile::BK_BYTES / Operand<type>::BYTES);
+    const auto text = [](double clocks) { return std::to_string(static_cast<long long>(clocks)); };
+    const std::string slices = plan.slices == 1 ? "1 slice"
+                                                : std::to_string(plan.slices) + " slices, added " +
+                                                      (plan.in_turn ? "in turn" : "by a second kernel");
+    return slices + ": " + text(plan.clocks) +
+           " clocks expected; 1 slice: " + text(expected_clocks<Tile>(p, device_limits().sms, k_tiles, 1, false)) +
+           "\n";
+  });
+}
+
+const Registration registration{{
+    .number = "17",
+    .name = "split_k",
+    .idea = "K in slices where the tiles of C are too few for the SMs; their sums are added in order",
+    .predecessor = "16",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_80",
+    .unit = Unit::mma_sync,
+    .layout_b = LayoutB::col_major,
+    .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
+    .resources =
+        [](const Problem& p) {
+          return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
+            Resources found{(const void*)gemm<Tile, type, TC, false>,
+                            Tile::THREADS,
+                            Tile::SMEM_BYTES,
+                            {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+            const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
+            if (plan.slices > 1 && plan.in_turn) {
+              found.workspace_bytes = static_cast<size_t>(c_tiles) * Tile::BM * Tile::BN * 4;
+              found.flags = c_tiles * Tile::THREADS / 32;
+            } else if (plan.slices > 1) {
+              found.workspace_bytes = static_cast<size_t>(plan.slices) * p.m * slice_ld(p) * 4;
+            }
+            return found;
+          });
+        },
+    .launch = launch,
+    .explain = explain,
+}};
+
+}  // namespace

@@ -1,0 +1,94 @@
+"""The recorded sweep of slices is complete and right, and the models of 17 and 17f choose its fastest plans."""
+
+import csv
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from bench.sweep_17 import RUNGS, SHAPES, slice_counts
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "bench/recorded/nvidia-h200/sweep_17.csv"
+CHAPTER = ROOT / "docs/17_split_k.md"
+CELLS = [(number, shape) for number in RUNGS for shape in SHAPES]
+NOT_IN_THE_SWEEP = {("17", "256x256x65536"): 33, ("17f", "3072x3072x3072"): 2}  # and the number of slices that is fastest in it
+WITHIN = 1.005  # of the fastest
+Plan = tuple[str, int, str]  # tile, slices, way
+
+
+@pytest.fixture(scope="module")
+def times() -> dict[tuple[str, str], dict[Plan, float]]:
+    """Rung and shape -> plan -> ms."""
+    found: dict[tuple[str, str], dict[Plan, float]] = defaultdict(dict)
+    with RECORDED.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            assert row["status"] == "ok", row
+            number = row["kernel"].partition("_")[0]
+            plan = row["tile"].rpartition("x")[0], int(row["slices"]), row["way"]
+            of = found[number, f"{row['m']}x{row['n']}x{row['k']}"]
+            assert plan not in of, "one row per plan"
+            of[plan] = float(row["median_ms"])
+    return found
+
+
+@pytest.mark.parametrize(("number", "shape"), CELLS)
+def test_the_sweep_is_complete(number, shape, times):
+    rung, (m, n, k) = RUNGS[number], map(int, shape.split("x"))
+    wanted = set()
+    for tile_m, tile_n in rung.tiles.values():
+        for slices in slice_counts(-(-m // tile_m) * -(-n // tile_n), -(-k // rung.k_tile)):
+            wanted |= {(f"{tile_m}x{tile_n}", slices, way) for way in (rung.ways if slices > 1 else ("none",))}
+    assert set(times[number, shape]) == wanted
+
+
+def planned(number: str, shape: str) -> Plan:
+    """What the rung's program says that it would do on an H200."""
+    rung = RUNGS[number]
+    program = ROOT / "build/bin" / rung.stem
+    if not program.exists():
+        pytest.skip(f"{program} is not built here")
+    command = [program, "--shapes", shape, "--type", rung.type, "--explain", "--sim", "--sim-gpu", "h200"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    tile = re.search(r"tiles of (\d+) x (\d+),", said)
+    slices, turn = re.search(r"^(\d+) slices?(, added in turn)?", said, re.MULTILINE).groups()
+    way = "none" if slices == "1" else "in_turn" if turn else "second_kernel"
+    return f"{tile[1]}x{tile[2]}", int(slices), way
+
+
+@pytest.mark.parametrize(("number", "shape"), CELLS)
+def test_the_model_chooses_the_fastest_plan(number, shape, times):
+    chosen, of = planned(number, shape), times[number, shape]
+    fastest = min(of, key=of.get)
+    if (number, shape) in NOT_IN_THE_SWEEP:
+        assert chosen not in of and fastest[::2] == chosen[::2]
+        assert fastest[1] == NOT_IN_THE_SWEEP[number, shape]
+    else:
+        assert of[chosen] <= WITHIN * of[fastest], f"{chosen} takes {of[chosen]} ms, {fastest} {of[fastest]} ms"
+
+
+def test_the_chapter_says_how_often_and_how_near():
+    text = " ".join(CHAPTER.read_text(encoding="utf-8").split())
+    held, cells = re.search(r"For (\d+) of the (\d+) pairs of shape and rung it has the plan", text).groups()
+    assert (int(held), int(cells)) == (len(CELLS) - len(NOT_IN_THE_SWEEP), len(CELLS))
+    assert "the fastest or within 0.5 % of it" in text
+    for (number, _), slices in NOT_IN_THE_SWEEP.items():
+        assert re.search(rf"\| [\d×³]+, {number} \| \d+ slices \| {slices} slices, the fastest \|", text)
+
+
+@pytest.mark.parametrize(("number", "shape"), [("17", "256x256x65536"), ("17f", "3072x3072x3072")])
+def test_the_chapter_says_what_the_model_chooses_there(number, shape):
+    text = CHAPTER.read_text(encoding="utf-8")
+    m, n, k = shape.split("x")
+    product = f"{m}³" if m == n == k else f"{m}×{n}×{k}"
+    assert int(re.search(rf"\| {product}, {number} \| (\d+) slices \|", text)[1]) == planned(number, shape)[1]
+
+
+def test_slices_in_the_chapters_table():
+    rows = re.findall(r"^\| (\d+)×(\d+)×(\d+) \| (17f?), \w+ \| (\d+)(, in turn)? \|", CHAPTER.read_text(encoding="utf-8"), re.M)
+    assert len(rows) == 12
+    for *sizes, number, slices, turn in rows:
+        _, chosen, way = planned(number, "x".join(sizes))
+        assert (chosen, way == "in_turn") == (int(slices), bool(turn)), sizes
