@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint32_t no_limit = 0xffffffff;
 constexpr uint64_t quantum = 1 << 20;  ///< backward branches; then other warps run: it may wait for them
+/// What a backward branch counts after a load that looks for what others store: it soon lets them run.
+constexpr uint64_t poll = quantum / 16;
 
 template <class T>
 T* at(std::byte* registers, uint32_t offset) {
@@ -48,6 +50,7 @@ struct Block::Turn {
   uint32_t limit = no_limit;  ///< lanes that are not active wait at this operation
   Mask active = 0;            ///< the lanes that run
   uint64_t branches_left = quantum;
+  bool looked = false;  ///< since the last backward branch it has loaded what others may store at any time
 };
 
 /// What comes after an instruction.
@@ -98,6 +101,7 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
     case Kind::load:
     case Kind::store:
     case Kind::atomic:
+      turn.looked = turn.looked || (op.strong && op.kind != Kind::store);
       memory_operation(warp, op, pc, mask);
       return Then::next;
     case Kind::branch:
@@ -200,10 +204,14 @@ inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask
     set_pc(warp, mask, op.target);
     return Then::regroup;
   }
-  if (op.target <= turn.pc && --turn.branches_left == 0) {
-    set_pc(warp, turn.active, op.target);
-    warp.spun = true;
-    return Then::yield;
+  if (op.target <= turn.pc) {
+    turn.branches_left -= std::min(turn.branches_left, turn.looked ? poll : 1);
+    turn.looked = false;
+    if (turn.branches_left == 0) {
+      set_pc(warp, turn.active, op.target);
+      warp.spun = true;
+      return Then::yield;
+    }
   }
   turn.pc = op.target;
   return Then::jump;

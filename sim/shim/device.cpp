@@ -69,7 +69,7 @@ std::vector<Figure> figures_of(const Gpu& gpu) {
       {cudaDevAttrConcurrentKernels, 0, &Properties::concurrentKernels},
       {cudaDevAttrAsyncEngineCount, 0, &Properties::asyncEngineCount},
       {cudaDevAttrGpuOverlap, 0},
-      {cudaDevAttrCooperativeLaunch, 0, &Properties::cooperativeLaunch},
+      {cudaDevAttrCooperativeLaunch, 1, &Properties::cooperativeLaunch},
       {cudaDevAttrMemoryPoolsSupported, 0, &Properties::memoryPoolsSupported},
       {cudaDevAttrComputeMode, 0},
       {cudaDevAttrKernelExecTimeout, 0},

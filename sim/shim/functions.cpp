@@ -29,6 +29,11 @@ int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
 }
 
 }  // namespace
+
+int resident_blocks(const Kernel& kernel, int threads, size_t dynamic_smem) {
+  return blocks_per_sm(kernel, threads, dynamic_smem) * described_gpu().sms;
+}
+
 }  // namespace sim
 
 using namespace sim;

@@ -67,9 +67,18 @@ struct Printed {
   }
 };
 
+/// All blocks of a cooperative launch run at the same time, so that they may wait for one another.
+void check_residency(const Kernel& kernel, const Configuration& launch) {
+  const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  const int threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
+  require(blocks <= uint64_t(resident_blocks(kernel, threads, launch.dynamic_smem)),
+          cudaErrorCooperativeLaunchTooLarge);
+}
+
 void launch(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments, bool cooperative = false) {
   const Configuration configuration{launched.gridDim, launched.blockDim, launched.dynamicSmemBytes, launched.stream};
   check_configuration(kernel, configuration);
+  if (cooperative) check_residency(kernel, configuration);
   LaunchParams params;
   params.cluster = cluster_of(kernel, launched);
   params.explicit_cluster = kernel.function->reqnctapercluster[0] || params.cluster.count() > 1;
@@ -98,9 +107,10 @@ cudaLaunchConfig_t plain(dim3 grid, dim3 block, size_t dynamic_smem, cudaStream_
   return configuration;
 }
 
-/// The attributes that change what a kernel computes; those that only change its speed or its order among others need
-/// nothing where one kernel runs at a time.
-void check_attributes(const cudaLaunchConfig_t& configuration) {
+/// Looks at the attributes that change what a kernel computes; those that only change its speed or its order among others
+/// need nothing where one kernel runs at a time. True for a cooperative launch.
+bool is_cooperative(const cudaLaunchConfig_t& configuration) {
+  bool cooperative = false;
   for (unsigned i = 0; i < configuration.numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = configuration.attrs[i];
     switch (attribute.id) {
@@ -114,7 +124,7 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
       case cudaLaunchAttributeMemSyncDomain:
         break;
       case cudaLaunchAttributeCooperative:
-        if (attribute.val.cooperative) not_supported("a cooperative launch");
+        cooperative = attribute.val.cooperative != 0;
         break;
       case cudaLaunchAttributeClusterDimension:  // cluster_of reads it
         break;
@@ -122,6 +132,7 @@ void check_attributes(const cudaLaunchConfig_t& configuration) {
         not_supported(ladder::formatted("launch attribute {}", static_cast<int>(attribute.id)).c_str());
     }
   }
+  return cooperative;
 }
 
 }  // namespace
@@ -184,11 +195,11 @@ CUDA_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration
                                          void** arguments) {
   return call([&] {
     require(configuration);
-    check_attributes(*configuration);
-    launch(find_kernel(function), *configuration, arguments);
+    launch(find_kernel(function), *configuration, arguments, is_cooperative(*configuration));
   });
 }
 
-CUDA_API cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t) {
-  return call([] { not_supported("a cooperative launch"); });
+CUDA_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                                 size_t dynamic_smem, cudaStream_t stream) {
+  return call([&] { launch(find_kernel(function), plain(grid, block, dynamic_smem, stream), arguments, true); });
 }
