@@ -61,7 +61,7 @@ struct Rung {
   /// How the launch goes about this problem, and what else it weighed, for a reader; a line or more, each ended. None where
   /// it has no choice. The pointers of the problem are not set.
   std::string (*explain)(const Problem&) = nullptr;
-  const char* source = nullptr;    ///< the file of the registration; Registration fills it in
+  const char* source = nullptr;  ///< the file of the registration; Registration fills it in
 
   std::string stem() const { return std::string(number) + "_" + name; }
 };

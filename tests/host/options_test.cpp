@@ -1,7 +1,9 @@
 #include "common/harness/cli/options.h"
 
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "common/harness/error.h"
 
@@ -110,8 +112,11 @@ TEST(Options, TellSpelledOutSizesFromFamilies) {
 }
 
 TEST(Options, TypeAloneChoosesTheRungsThatComputeIt) {
-  EXPECT_THAT(numbers(parse({"--type", "f32"}).rungs),
-              ElementsAre("01", "01b", "02", "03", "04", "05", "06", "06b", "07", "08"));
+  std::vector<std::string> computing;
+  for (const Rung& rung : rungs())
+    if (std::count(rung.types.begin(), rung.types.end(), Type::f32)) computing.emplace_back(rung.number);
+  EXPECT_GE(computing.size(), 10U);
+  EXPECT_EQ(numbers(parse({"--type", "f32"}).rungs), computing);
   EXPECT_EQ(numbers(parse({"--type", "bf16"}).rungs).front(), "09");
   EXPECT_THAT(numbers(parse({"--type", "bf16", "--kernels", "01"}).rungs), ElementsAre("01"));
 }
