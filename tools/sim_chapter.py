@@ -31,7 +31,7 @@ def simulated(command: list[str], **environment: str) -> str:
     """Output and reports of a program on the simulator; files are named from the root of the project."""
     variables = {**os.environ, "LD_LIBRARY_PATH": str(LIBRARY), "GEMM_LADDER_SIM_SEED": "0", **environment}
     done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return done.stdout.replace(f"{Path.cwd()}/", "")
+    return done.stdout.replace(f"{Path.cwd()}/", "").replace("build/../", "")  # which ccache puts before them
 
 
 def counted(rung: str, size: str = SIZE) -> Kernel:

@@ -109,4 +109,5 @@ def test_every_type_is_sanitized(checkout):
     done, calls = run(checkout, "tests/gpu/sanitize.sh")
     assert done.returncode == 0, done.stdout + done.stderr
     sanitized = [call for call in calls if call.startswith("sanitizer")]
-    assert len(sanitized) == 4 * 2 * 2 and sum("--type f8 " in call for call in sanitized) == 8
+    assert len(sanitized) == 4 * (2 * 2 + 1) and sum("--type f8 " in call for call in sanitized) == 8
+    assert sum("--kernels 17 " in call for call in sanitized) == 4  # blocks that wait for one another
