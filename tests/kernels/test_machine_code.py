@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from plots.data import rungs
 from tools.cubin import Kernel, kernels
 
 ROOT = Path(__file__).parents[2]
@@ -133,7 +134,7 @@ def by_stem(path: Path) -> str:
 
 
 def in_fp32(source: Path) -> bool:
-    return "Unit::cuda_cores" in source.read_text()
+    return rungs.of_checkout().rungs[source.stem].unit == "CUDA cores"
 
 
 def claimed(source: Path) -> Claim:
