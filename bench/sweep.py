@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plots.data import rungs
+from tools.gpu import has_gpu
 
 ROOT = Path(__file__).resolve().parents[1]
 SPILLS = "spill_bytes"  # the column that a sweep adds to the harness's: what a thread stores, as ptxas counts it
@@ -140,10 +141,6 @@ class Sweep:
         libraries = ["-cudart=shared", "-lcublas", "-lcublasLt", "-ldl", rpath]
         sources = [ROOT / "bench/main.cpp", *objects, ROOT / "build/libharness.a"]
         subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", *sources, *libraries, "-o", self.folder / program], check=True)
-
-
-def has_gpu() -> bool:
-    return bool(shutil.which("nvidia-smi")) and not subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True).returncode
 
 
 def built(said: str) -> Built:

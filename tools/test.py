@@ -1,15 +1,22 @@
 """Runs every test that can run here, and adds up over the runners.   usage: python3 -m tools.test
 
-The last line is "N passed, N failed, N skipped"; exit status 1 where anything failed.
+Without a GPU two suites run at a time: most of them leave one of two cores idle. With one they run one by one, since some of
+them measure times. The last line is "N passed, N failed, N skipped"; exit status 1 where anything failed.
 """
 
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as xml
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
+
+from tools.gpu import has_gpu
 
 BUILD = Path("build")
 
@@ -27,18 +34,23 @@ class Count:
         return self
 
 
-def title(text: str) -> None:
-    print(f"== {text}", flush=True)
+@dataclass
+class Log:
+    """Where a suite's text goes: to the console at once, or to a file that is shown when the suite has ended."""
+
+    file: TextIO = field(default_factory=lambda: sys.stdout)
+
+    def say(self, text: str) -> None:
+        print(text, file=self.file, flush=True)
+
+    def run(self, command: list[str]) -> int:
+        return subprocess.run(command, stdout=self.file, stderr=subprocess.STDOUT).returncode
 
 
-def run(command: list[str]) -> bool:
-    return subprocess.run(command).returncode == 0
-
-
-def with_results(command: list[str], file: Path) -> Count:
+def with_results(command: list[str], file: Path, log: Log) -> Count:
     """Runs a command that writes its cases to `file` as JUnit XML; one that writes none has failed."""
     file.unlink(missing_ok=True)
-    fine = run(command)
+    fine = log.run(command) == 0
     count = Count()
     if file.exists():
         for case in xml.parse(file).iter("testcase"):
@@ -49,18 +61,17 @@ def with_results(command: list[str], file: Path) -> Count:
             else:
                 count.passed += 1
     if not count.failed and (not fine or count == Count()):
-        print(f"failed: {' '.join(command)}")
+        log.say(f"failed: {' '.join(command)}")
         count.failed += 1
     return count
 
 
-def check(name: str, command: list[str]) -> Count:
+def check(log: Log, command: list[str]) -> Count:
     """A command that is one test: it passes with exit status 0."""
-    title(name)
     if not shutil.which(command[0]):
-        print(f"skipped: no {command[0]} here")
+        log.say(f"skipped: no {command[0]} here")
         return Count(skipped=1)
-    return Count(passed=1) if run(command) else Count(failed=1)
+    return Count(failed=1) if log.run(command) else Count(passed=1)
 
 
 def not_configured(name: str) -> str:
@@ -72,28 +83,25 @@ def not_configured(name: str) -> str:
     return "the simulator is not built here; cmake --preset default says why" if known else "there is no GoogleTest here"
 
 
-def python_tests() -> Count:
+def python_tests(log: Log) -> Count:
     """Those of modules whose packages are here (tests/conftest.py); what is missing is named."""
-    title("pytest")
     asked = [sys.executable, "tools/missing.py", "requirements/test.txt"]
     missing = subprocess.run(asked, capture_output=True, text=True).stdout.split()
     if missing:
-        print(f"left out: tests that need {', '.join(missing)}, which could not be set up")
+        log.say(f"left out: tests that need {', '.join(missing)}, which could not be set up")
     if not shutil.which("pytest"):
         return Count(skipped=1)
-    return with_results(["pytest", "tests", "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml")
+    return with_results(["pytest", "tests", "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml", log)
 
 
-def google_tests(name: str) -> Count:
-    title(name)
+def google_tests(log: Log, name: str) -> Count:
     if missing := not_configured(name):
-        print(f"skipped: {missing}")
+        log.say(f"skipped: {missing}")
         return Count(skipped=1)
-    count = with_results(
-        ["ctest", "--test-dir", str(BUILD), "--tests-regex", f"^{name}$", "--output-on-failure"], BUILD / f"{name}.xml"
-    )
+    ctest = ["ctest", "--test-dir", str(BUILD), "--tests-regex", f"^{name}$", "--output-on-failure"]
+    count = with_results(ctest, BUILD / f"{name}.xml", log)
     for reason in sorted(reasons_to_skip(BUILD / f"{name}.xml")):
-        print(f"skipped: {reason}")
+        log.say(f"skipped: {reason}")
     return count
 
 
@@ -104,10 +112,9 @@ def reasons_to_skip(file: Path) -> set[str]:
     return {re.sub(r"^\S+:\d+\s+", "", message).strip() for message in messages}
 
 
-def sanitizers() -> Count:
+def sanitizers(log: Log) -> Count:
     """compute-sanitizer over every rung, where there are both it and a GPU (exit status 77 says that there are not)."""
-    title("compute-sanitizer")
-    status = subprocess.run(["tests/gpu/sanitize.sh"]).returncode
+    status = log.run(["tests/gpu/sanitize.sh"])
     return Count(skipped=1) if status == 77 else Count(failed=1) if status else Count(passed=1)
 
 
@@ -121,18 +128,42 @@ def tracked(*patterns: str) -> list[str]:
     return sorted(map(str, found))
 
 
+SUITES: dict[str, Callable[[Log], Count]] = {
+    "host_tests": lambda log: google_tests(log, "host_tests"),
+    "gpu_tests": lambda log: google_tests(log, "gpu_tests"),
+    "compute-sanitizer": sanitizers,
+    "pytest": python_tests,  # the two longest begin first
+    "sim_gpu_tests": lambda log: google_tests(log, "sim_gpu_tests"),
+    "sim_tests": lambda log: google_tests(log, "sim_tests"),
+    "clang-format": lambda log: check(log, ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")]),
+    "ruff": lambda log: check(log, ["ruff", "check", "--quiet"]),
+    "shellcheck": lambda log: check(log, ["shellcheck", "-x", "run_all.sh", ".ci/run", *tracked("*.sh")]),
+    "documentation site": lambda log: check(log, ["mkdocs", "build", "-q", "--strict", "--site-dir", f"{BUILD}/site"]),
+}
+
+
+def run_suite(name: str) -> Count:
+    print(f"== {name}", flush=True)
+    return SUITES[name](Log())
+
+
+def run_suite_beside_others(name: str) -> Count:
+    with tempfile.TemporaryFile("w+") as file:
+        count = SUITES[name](Log(file))
+        file.seek(0)
+        print(f"== {name}\n{file.read()}", end="", flush=True)
+    return count
+
+
 def main() -> int:
     total = Count()
-    total += google_tests("host_tests")
-    total += google_tests("gpu_tests")
-    total += google_tests("sim_gpu_tests")
-    total += google_tests("sim_tests")
-    total += sanitizers()
-    total += python_tests()
-    total += check("clang-format", ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")])
-    total += check("ruff", ["ruff", "check", "--quiet"])
-    total += check("shellcheck", ["shellcheck", "-x", "run_all.sh", ".ci/run", *tracked("*.sh")])
-    total += check("documentation site", ["mkdocs", "build", "--quiet", "--strict", "--site-dir", f"{BUILD}/site"])
+    if has_gpu():
+        counts = map(run_suite, SUITES)
+    else:
+        with ThreadPoolExecutor(2) as pool:
+            counts = list(pool.map(run_suite_beside_others, SUITES))
+    for count in counts:
+        total += count
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tools import profile
+from tools import test as suites
 from tools.cubin import blocks_per_sm
-from tools.test import Count, with_results
+from tools.test import Count, Log, with_results
 
 ROOT = Path(__file__).parents[2]
 
@@ -123,4 +124,18 @@ CASES = """<testsuite>
 def test_counts_add_up_and_a_crash_is_a_failure(tmp_path, script, expected):
     file = tmp_path / "cases.xml"
     file.write_text("left by an earlier run")
-    assert with_results(["bash", "-c", script.format(cases=CASES, file=file)], file) == expected
+    assert with_results(["bash", "-c", script.format(cases=CASES, file=file)], file, Log()) == expected
+
+
+def test_suites_that_run_beside_each_other_show_their_text_whole(monkeypatch, capfd):
+    def suite(word: str):
+        script = f"for i in 1 2 3; do echo {word}; sleep 0.05; done"
+        return lambda log: Count(passed=1, failed=log.run(["bash", "-c", script]))
+
+    three = {"first": suite("first"), "second": suite("second"), "third": lambda _: Count(failed=1)}
+    monkeypatch.setattr(suites, "SUITES", three)
+    monkeypatch.setattr(suites, "has_gpu", lambda: False)
+    assert suites.main() == 1
+    said = capfd.readouterr().out
+    assert "== first\nfirst\nfirst\nfirst\n" in said and "== second\nsecond\nsecond\nsecond\n" in said
+    assert said.endswith("\n2 passed, 1 failed, 0 skipped\n")
