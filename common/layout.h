@@ -160,7 +160,7 @@ inline constexpr SharedTile tile_05{.BK = 16, .padding = 0, .swizzled = false, .
 inline constexpr SharedTile tile_06{.BK = 16, .padding = 0, .swizzled = true, .halves = true};
 inline constexpr SharedTile tile_06b{.BK = 16, .padding = 4, .swizzled = false, .halves = true};
 
-// --- tiles in rows of 128 bytes along k (09b to 16)
+// --- tiles in rows of 128 bytes along k (09a to 16)
 //
 // A chunk is 16 bytes along k, 8 of them per row: what one thread copies, and what one lane names to ldmatrix.
 

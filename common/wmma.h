@@ -1,4 +1,4 @@
-// <mma.h>, with stand-ins for what it lacks before sm_80: fragments of BF16 and TF32. Rungs 09 and 09b are compiled for
+// <mma.h>, with stand-ins for what it lacks before sm_80: fragments of BF16 and TF32. Rungs 09, 09a and 09b are compiled for
 // sm_75, too, where the tensor cores multiply FP16 alone. Their refuses() keeps the other types away from such a GPU, so
 // a stand-in is never executed; if it were, it would trap.
 #pragma once

@@ -1,11 +1,11 @@
-// 09b_wmma_smem · the same fragments from tiles in shared memory
+// 09b_wmma_smem · larger tiles per warp, and a skew against bank conflicts
 //
-// Idea              Data that several warps need is copied once, into shared memory. A warp computes 64 x 64 of C
-//                   rather than 16 x 16: each fragment of A is multiplied by four of B, each of B by four of A.
-// Changed from 09   128 x 128 tiles, 128 bytes deep, copied in 16-byte chunks with zeros past K, so only the epilogue
-//                   treats edges; a skew of 16 bytes per row; C goes to global memory through shared memory
-// Expect            16 times 09: one load per HMMA rather than four, and one wavefront per load rather than 8. With the
-//                   copies that is 2 wavefronts per HMMA where 09 has 32. The waiting is not counted
+// Idea              A warp computes 64 x 64 of C rather than 16 x 16: each fragment of A is multiplied by four of B, each
+//                   of B by four of A. 16 unused bytes after each row let 8 rows begin in different banks.
+// Changed from 09a  128 x 128 tiles, and four warps; the skew; a warp's C goes to global memory through shared memory, 16
+//                   rows at a time
+// Expect            17 times 09a: one load per HMMA rather than four, and one wavefront per load rather than 8. With the
+//                   copies that is 2 wavefronts per HMMA where 09a has 34. The waiting is not counted
 // Limiter now       shared memory and L1: 256 wavefronts per warp and k tile, a third more clocks than its 128 HMMA
 //                   take; and no warp multiplies while the block waits for global memory
 // New instructions  none in PTX; ptxas turns FP16's wmma.load from shared memory into LDSM (ldmatrix), no other type's
@@ -31,10 +31,10 @@ struct Tile {
   static constexpr int WM = 64;           // rows of C per warp
   static constexpr int WN = 64;           // columns of C per warp; in the epilogue two per lane
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
-  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
-  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;  // from row to row: 8 rows begin in different banks
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma: 16 elements of 16 bits, 8 of TF32
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
+  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;    // from row to row: 8 rows begin in different banks
   static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
   static constexpr int C_PITCH = WN + 8;  // floats from one row of sC to the next: 8-byte accesses without conflicts
   static constexpr int SMEM_BYTES = (BM + BN) * PITCH_BYTES;
@@ -61,50 +61,12 @@ __device__ void store16(unsigned char* to, uint4 v) {
   *reinterpret_cast<uint4*>(to) = v;
 }
 
-template <Type type>
-using Multiplied = std::conditional_t<type == Type::tf32, wmma::precision::tf32, typename Operand<type>::Element>;
-template <Type type>
-constexpr int WK = Tile::MMA_K_BYTES / Operand<type>::BYTES;  // elements along k per mma
-template <Type type>
-using Accumulator = wmma::fragment<wmma::accumulator, 16, 16, WK<type>, float>;
-
-// [multiply]
-/// acc += a warp's rows of the k tile at sA times its columns of the one at sB.
-template <Type type>
-__device__ void multiply_k_tile(Accumulator<type> (&acc)[Tile::WM / 16][Tile::WN / 16], const unsigned char* sA,
-                                const unsigned char* sB, int warp_row, int warp_col) {
-  using T = typename Operand<type>::Element;
-  constexpr int WM = Tile::WM, WN = Tile::WN, PITCH_BYTES = Tile::PITCH_BYTES;
-#pragma unroll
-  for (int k_step = 0; k_step < Tile::K_STEPS; ++k_step) {
-    wmma::fragment<wmma::matrix_a, 16, 16, WK<type>, Multiplied<type>, wmma::row_major> rA[WM / 16];  // [16 rows]
-    wmma::fragment<wmma::matrix_b, 16, 16, WK<type>, Multiplied<type>, wmma::col_major> rB[WN / 16];  // [16 columns]
-#pragma unroll
-    for (int i = 0; i < WM / 16; ++i)
-      wmma::load_matrix_sync(
-          rA[i],
-          reinterpret_cast<const T*>(&sA[pitch_linear(warp_row + i * 16, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]),
-          PITCH_BYTES / sizeof(T));
-#pragma unroll
-    for (int j = 0; j < WN / 16; ++j)
-      wmma::load_matrix_sync(
-          rB[j],
-          reinterpret_cast<const T*>(&sB[pitch_linear(warp_col + j * 16, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]),
-          PITCH_BYTES / sizeof(T));
-#pragma unroll
-    for (int j = 0; j < WN / 16; ++j)
-#pragma unroll
-      for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(acc[i][j], rA[i], rB[j], acc[i][j]);
-  }
-}
-// [/multiply]
-
 // [epilogue]
 /// Stores a warp's tile of C, whose first element is C[row][col]. The library does not say which lane holds which element. So
 /// a warp passes 16 rows at a time through its own part of shared memory, sC; then a lane has two neighbouring elements of
 /// every row.
-template <Type type, class TC>
-__device__ void store_results(const Accumulator<type> (&acc)[Tile::WM / 16][Tile::WN / 16], float* sC, int row, int col,
+template <class Accumulator, class TC>
+__device__ void store_results(const Accumulator (&acc)[Tile::WM / 16][Tile::WN / 16], float* sC, int row, int col,
                               int M, int N, float alpha, float beta, TC* C, int ldc) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -139,8 +101,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
-  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES;
+  using Multiplied = std::conditional_t<type == Type::tf32, wmma::precision::tf32, T>;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, WK = Tile::MMA_K_BYTES / sizeof(T);
+  constexpr int BK_BYTES = Tile::BK_BYTES, COPY_ROWS = Tile::COPY_ROWS, COPIES = (BM + BN) / COPY_ROWS,
+                PITCH_BYTES = Tile::PITCH_BYTES;
   extern __shared__ __align__(32) unsigned char smem[];  // load_matrix_sync needs 32-byte alignment
   unsigned char *const sA = smem, *const sB = smem + BM * PITCH_BYTES;
 
@@ -156,59 +120,73 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
   // at the end of K comes first; it may be ragged.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
-  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
+  const unsigned char* ldg_src[COPIES];  // what this thread loads next: rows of A, then columns of B
 #pragma unroll
-  for (int i = 0; i < BM / COPY_ROWS; ++i)
-    gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
-            k_offset_bytes + copy_chunk * 16;
-#pragma unroll
-  for (int i = 0; i < BN / COPY_ROWS; ++i)
-    gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
-            k_offset_bytes + copy_chunk * 16;
-  Accumulator<type> acc[WM / 16][WN / 16];  // [16 rows][16 columns]
+  for (int i = 0; i < COPIES; ++i) {
+    const T* const start = i < BM / COPY_ROWS
+                               ? A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda
+                               : B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS - BM, N - 1)) * ldb;
+    ldg_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
+  }
+  wmma::fragment<wmma::accumulator, 16, 16, WK, float> acc[WM / 16][WN / 16];  // [16 rows][16 columns]
 #pragma unroll
   for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
     for (int j = 0; j < WN / 16; ++j) wmma::fill_fragment(acc[i][j], 0.0F);
 
+  // [multiply]
+  // Adds the products of my warp's rows of the tile at sA and its columns of the tile at sB.
+  const auto multiply_k_tile = [&] {
+#pragma unroll
+    for (int k_step = 0; k_step < Tile::K_STEPS; ++k_step) {
+      const auto at = [&](const unsigned char* tile, int row) {
+        return reinterpret_cast<const T*>(&tile[pitch_linear(row, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]);
+      };
+      wmma::fragment<wmma::matrix_a, 16, 16, WK, Multiplied, wmma::row_major> rA[WM / 16];  // [16 rows]
+      wmma::fragment<wmma::matrix_b, 16, 16, WK, Multiplied, wmma::col_major> rB[WN / 16];  // [16 columns]
+#pragma unroll
+      for (int i = 0; i < WM / 16; ++i)
+        wmma::load_matrix_sync(rA[i], at(sA, warp_row + i * 16), PITCH_BYTES / sizeof(T));
+#pragma unroll
+      for (int j = 0; j < WN / 16; ++j)
+        wmma::load_matrix_sync(rB[j], at(sB, warp_col + j * 16), PITCH_BYTES / sizeof(T));
+#pragma unroll
+      for (int j = 0; j < WN / 16; ++j)
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(acc[i][j], rA[i], rB[j], acc[i][j]);
+    }
+  };
+  // [/multiply]
+
   // [main-loop]
   // 3. main loop
   for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
-    uint4 nextA[BM / COPY_ROWS], nextB[BN / COPY_ROWS];
+    uint4 next[COPIES];
     if (k_offset_bytes + BK_BYTES <= k_bytes) {
 #pragma unroll
-      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i]);
-#pragma unroll
-      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i]);
+      for (int i = 0; i < COPIES; ++i) next[i] = load16(ldg_src[i]);
     } else {  // the ragged tile: zeros past K, where there may be NaN
       const int bytes_left = k_bytes - k_offset_bytes - copy_chunk * 16;
 #pragma unroll
-      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i], bytes_left);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) next[i] = load16(ldg_src[i], bytes_left);
 #pragma unroll
-      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i], bytes_left);
+      for (int i = BM / COPY_ROWS; i < COPIES; ++i) next[i] = load16(ldg_src[i], bytes_left);
     }
 #pragma unroll
-    for (int i = 0; i < BM / COPY_ROWS; ++i) {
-      store16<type>(&sA[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextA[i]);
-      gA[i] -= BK_BYTES;
-    }
-#pragma unroll
-    for (int i = 0; i < BN / COPY_ROWS; ++i) {
-      store16<type>(&sB[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextB[i]);
-      gB[i] -= BK_BYTES;
+    for (int i = 0; i < COPIES; ++i) {
+      store16<type>(&smem[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], next[i]);
+      ldg_src[i] -= BK_BYTES;
     }
     __syncthreads();  // the tile is complete
 
-    multiply_k_tile<type>(acc, sA, sB, warp_row, warp_col);
+    multiply_k_tile();
     __syncthreads();  // everyone has read the tile
   }
   // [/main-loop]
 
   // 4. epilogue
   float* const sC = reinterpret_cast<float*>(smem) + warp * 16 * Tile::C_PITCH;
-  store_results<type>(acc, sC, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
+  store_results(acc, sC, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
 }
 
 void launch(const Problem& p) {
@@ -224,8 +202,8 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "09b",
     .name = "wmma_smem",
-    .idea = "the same fragments from tiles in shared memory, with a skew",
-    .predecessor = "09",
+    .idea = "64 x 64 results per warp, and a skew against bank conflicts",
+    .predecessor = "09a",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_75",
     .unit = Unit::mma_sync,

@@ -32,10 +32,10 @@ struct Tile {
   static constexpr int WM = 64;           // rows of C per warp
   static constexpr int WN = 64;           // columns of C per warp; in the epilogue two per lane
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
-  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
-  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;  // from row to row: 8 rows begin in different banks
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma: 16 elements of 16 bits, 8 of TF32
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
+  static constexpr int PITCH_BYTES = BK_BYTES + SKEW_BYTES;    // from row to row: 8 rows begin in different banks
   static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
   static constexpr int C_PITCH = WN + 8;  // floats from one row of sC to the next: 8-byte accesses without conflicts
   static constexpr int STAGE_BYTES = (BM + BN) * PITCH_BYTES;
@@ -62,52 +62,12 @@ __device__ void round_to_operand(Fragment& fragment) {
     for (float& x : fragment.x) x = wmma::__float_to_tf32(x);
 }
 
-template <Type type>
-using Multiplied = std::conditional_t<type == Type::tf32, wmma::precision::tf32, typename Operand<type>::Element>;
-template <Type type>
-constexpr int WK = Tile::MMA_K_BYTES / Operand<type>::BYTES;  // elements along k per mma
-template <Type type>
-using Accumulator = wmma::fragment<wmma::accumulator, 16, 16, WK<type>, float>;
-
-/// acc += a warp's rows of the k tile at sA times its columns of the one at sB.
-template <Type type>
-__device__ void multiply_k_tile(Accumulator<type> (&acc)[Tile::WM / 16][Tile::WN / 16], const unsigned char* sA,
-                                const unsigned char* sB, int warp_row, int warp_col) {
-  using T = typename Operand<type>::Element;
-  constexpr int WM = Tile::WM, WN = Tile::WN, PITCH_BYTES = Tile::PITCH_BYTES;
-#pragma unroll
-  for (int k_step = 0; k_step < Tile::K_STEPS; ++k_step) {
-    wmma::fragment<wmma::matrix_a, 16, 16, WK<type>, Multiplied<type>, wmma::row_major> rA[WM / 16];  // [16 rows]
-    wmma::fragment<wmma::matrix_b, 16, 16, WK<type>, Multiplied<type>, wmma::col_major> rB[WN / 16];  // [16 columns]
-#pragma unroll
-    for (int i = 0; i < WM / 16; ++i) {
-      wmma::load_matrix_sync(
-          rA[i],
-          reinterpret_cast<const T*>(&sA[pitch_linear(warp_row + i * 16, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]),
-          PITCH_BYTES / sizeof(T));
-      round_to_operand<type>(rA[i]);
-    }
-#pragma unroll
-    for (int j = 0; j < WN / 16; ++j) {
-      wmma::load_matrix_sync(
-          rB[j],
-          reinterpret_cast<const T*>(&sB[pitch_linear(warp_col + j * 16, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]),
-          PITCH_BYTES / sizeof(T));
-      round_to_operand<type>(rB[j]);
-    }
-#pragma unroll
-    for (int j = 0; j < WN / 16; ++j)
-#pragma unroll
-      for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(acc[i][j], rA[i], rB[j], acc[i][j]);
-  }
-}
-
 // [epilogue]
 /// Stores a warp's tile of C, whose first element is C[row][col]. The library does not say which lane holds which element. So
 /// a warp passes 16 rows at a time through its own part of shared memory, sC; then a lane has two neighbouring elements of
 /// every row.
-template <Type type, class TC>
-__device__ void store_results(const Accumulator<type> (&acc)[Tile::WM / 16][Tile::WN / 16], float* sC, int row, int col,
+template <class Accumulator, class TC>
+__device__ void store_results(const Accumulator (&acc)[Tile::WM / 16][Tile::WN / 16], float* sC, int row, int col,
                               int M, int N, float alpha, float beta, TC* C, int ldc) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -142,8 +102,9 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
-  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
-  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES;
+  using Multiplied = std::conditional_t<type == Type::tf32, wmma::precision::tf32, T>;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, WK = Tile::MMA_K_BYTES / sizeof(T);
+  constexpr int BK_BYTES = Tile::BK_BYTES, COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES;
   extern __shared__ __align__(32) unsigned char smem[];  // load_matrix_sync needs 32-byte alignment
 
   // 1. who am I
@@ -152,6 +113,32 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
   const int warp = threadIdx.x / 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
+
+  // Adds the products of my warp's rows of the tile at sA and its columns of the tile at sB.
+  const auto multiply_k_tile = [&](auto& acc, const unsigned char* sA, const unsigned char* sB) {
+#pragma unroll
+    for (int k_step = 0; k_step < Tile::K_STEPS; ++k_step) {
+      const auto at = [&](const unsigned char* tile, int row) {
+        return reinterpret_cast<const T*>(&tile[pitch_linear(row, k_step * Tile::MMA_K_BYTES, PITCH_BYTES)]);
+      };
+      wmma::fragment<wmma::matrix_a, 16, 16, WK, Multiplied, wmma::row_major> rA[WM / 16];  // [16 rows]
+      wmma::fragment<wmma::matrix_b, 16, 16, WK, Multiplied, wmma::col_major> rB[WN / 16];  // [16 columns]
+#pragma unroll
+      for (int i = 0; i < WM / 16; ++i) {
+        wmma::load_matrix_sync(rA[i], at(sA, warp_row + i * 16), PITCH_BYTES / sizeof(T));
+        round_to_operand<type>(rA[i]);
+      }
+#pragma unroll
+      for (int j = 0; j < WN / 16; ++j) {
+        wmma::load_matrix_sync(rB[j], at(sB, warp_col + j * 16), PITCH_BYTES / sizeof(T));
+        round_to_operand<type>(rB[j]);
+      }
+#pragma unroll
+      for (int j = 0; j < WN / 16; ++j)
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(acc[i][j], rA[i], rB[j], acc[i][j]);
+    }
+  };
 
   // [copy]
   // 2. set up. The copies run ahead through the k tiles of all tiles of C of this block. The tile at the end of K comes
@@ -204,7 +191,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
 
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
     const int block_row = c_tile / tiles_n * BM, block_col = c_tile % tiles_n * BN;
-    Accumulator<type> acc[WM / 16][WN / 16];  // [16 rows][16 columns]
+    wmma::fragment<wmma::accumulator, 16, 16, WK, float> acc[WM / 16][WN / 16];  // [16 rows][16 columns]
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
@@ -218,14 +205,14 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
       copy_next(smem + (read_stage ^ 1) * Tile::STAGE_BYTES);
 
       const unsigned char *const sA = smem + read_stage * Tile::STAGE_BYTES, *const sB = sA + BM * PITCH_BYTES;
-      multiply_k_tile<type>(acc, sA, sB, warp_row, warp_col);
+      multiply_k_tile(acc, sA, sB);
       read_stage ^= 1;
     }
     // [/main-loop]
 
     // 4. epilogue, while the copies for the next tile are in flight
     float* const sC = reinterpret_cast<float*>(smem + 2 * Tile::STAGE_BYTES) + warp * 16 * Tile::C_PITCH;
-    store_results<type>(acc, sC, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
+    store_results(acc, sC, block_row + warp_row, block_col + warp_col, M, N, alpha, beta, C, ldc);
   }
 }
 

@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
-  constexpr int COPY_ROWS = Tile::COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES, MMA_K_BYTES = Tile::MMA_K_BYTES,
-                K_STEPS = Tile::K_STEPS;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = (BM + BN) / COPY_ROWS, PITCH_BYTES = Tile::PITCH_BYTES,
+                MMA_K_BYTES = Tile::MMA_K_BYTES, K_STEPS = Tile::K_STEPS;
   extern __shared__ __align__(16) unsigned char smem[];
   unsigned char *const sA = smem, *const sB = smem + BM * PITCH_BYTES;
   float* const sC = reinterpret_cast<float*>(smem + (BM + BN) * PITCH_BYTES);
@@ -77,17 +77,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
   // at the end of K comes first; it may be ragged.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
-  const unsigned char *gA[BM / COPY_ROWS], *gB[BN / COPY_ROWS];
+  const unsigned char* ldg_src[COPIES];  // what this thread loads next: rows of A, then columns of B
 #pragma unroll
-  for (int i = 0; i < BM / COPY_ROWS; ++i)
-    gA[i] = reinterpret_cast<const unsigned char*>(
-                A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda) +
-            k_offset_bytes + copy_chunk * 16;
-#pragma unroll
-  for (int i = 0; i < BN / COPY_ROWS; ++i)
-    gB[i] = reinterpret_cast<const unsigned char*>(
-                B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS, N - 1)) * ldb) +
-            k_offset_bytes + copy_chunk * 16;
+  for (int i = 0; i < COPIES; ++i) {
+    const T* const start = i < BM / COPY_ROWS
+                               ? A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda
+                               : B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS - BM, N - 1)) * ldb;
+    ldg_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
+  }
 
   // [accumulators]
   // A pair of results in sC. Every thread reads and writes only its own pairs, so they need no barrier.
@@ -104,28 +101,21 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
   // [main-loop]
   // 3. main loop
   for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
-    uint4 nextA[BM / COPY_ROWS], nextB[BN / COPY_ROWS];
+    uint4 next[COPIES];
     if (k_offset_bytes + BK_BYTES <= k_bytes) {
 #pragma unroll
-      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i]);
-#pragma unroll
-      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i]);
+      for (int i = 0; i < COPIES; ++i) next[i] = load16(ldg_src[i]);
     } else {  // the ragged tile: zeros past K, where there may be NaN
       const int bytes_left = k_bytes - k_offset_bytes - copy_chunk * 16;
 #pragma unroll
-      for (int i = 0; i < BM / COPY_ROWS; ++i) nextA[i] = load16(gA[i], bytes_left);
+      for (int i = 0; i < BM / COPY_ROWS; ++i) next[i] = load16(ldg_src[i], bytes_left);
 #pragma unroll
-      for (int i = 0; i < BN / COPY_ROWS; ++i) nextB[i] = load16(gB[i], bytes_left);
+      for (int i = BM / COPY_ROWS; i < COPIES; ++i) next[i] = load16(ldg_src[i], bytes_left);
     }
 #pragma unroll
-    for (int i = 0; i < BM / COPY_ROWS; ++i) {
-      store16<type>(&sA[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextA[i]);
-      gA[i] -= BK_BYTES;
-    }
-#pragma unroll
-    for (int i = 0; i < BN / COPY_ROWS; ++i) {
-      store16<type>(&sB[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], nextB[i]);
-      gB[i] -= BK_BYTES;
+    for (int i = 0; i < COPIES; ++i) {
+      store16<type>(&smem[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], next[i]);
+      ldg_src[i] -= BK_BYTES;
     }
     __syncthreads();
 

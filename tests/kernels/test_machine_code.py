@@ -67,6 +67,7 @@ CLAIMS = {
     "07": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 64, fma_share=0.88)),
     "08": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 48, fma_share=0.92)),
     "09": Claim(present=("HMMA",), absent=("BAR", "LDGSTS", *WIDE_GLOBAL)),
+    "09a": Claim(present=("HMMA", r"LDG\.E\.128", r"STS\.128"), absent=("LDGSTS",), barriers=2),
     "09b": Claim(present=("HMMA", r"LDG\.E\.128", r"STS\.128"), absent=("LDGSTS",), barriers=2),
     "09c": Claim(present=("HMMA", COPY), barriers=1),
     "10": Claim(present=("HMMA", "LDS", r"LDG\.E\.128", r"STS\.128"), absent=("LDSM", "LDGSTS"), barriers=2),
@@ -196,6 +197,9 @@ def test_main_loop_is_what_the_chapter_claims(source, arch, machine_code):
 MANGLED = {"tf32": "4TypeE1", "bf16": "4TypeE2", "f16": "4TypeE3"}
 # By rung and type: what the loop of a k tile of 128 bytes multiplies and loads, in the chapters.
 FRAGMENTS = {
+    ("09a", "bf16"): {r"HMMA\.16816": 8, r"LD\.E": 32},
+    ("09a", "f16"): {r"HMMA\.16816": 8, FRAGMENT: 8},
+    ("09a", "tf32"): {r"HMMA\.1684": 16, r"LD\.E": 32},
     ("09b", "bf16"): {r"HMMA\.16816": 128, r"LD\.E": 128},
     ("09b", "f16"): {r"HMMA\.16816": 128, FRAGMENT: 32},
     ("09b", "tf32"): {r"HMMA\.1684": 256, r"LD\.E": 128},
@@ -416,7 +420,7 @@ def test_shared_loads_are_merged_as_the_simulator_s_chapter_says(number, machine
     assert kernel.count("LDS", loop) / kernel.count("FFMA", loop) == MERGED_SHARED_LOADS[number]
 
 
-@pytest.mark.parametrize("number", ["09", "09b", "10"])
+@pytest.mark.parametrize("number", ["09", "09a", "09b", "10"])
 def test_fp16_is_multiplied_from_sm_75_on(number, tmp_path):
     """The other types compile, too, without an instruction of the tensor cores: refuses() keeps them away."""
     (source,) = (source for source in RUNGS if source.stem.startswith(f"{number}_"))

@@ -239,8 +239,8 @@ constexpr uint64_t tensor_tiles = n / 128 * (n / 128) * (n / 64) * 4;  ///< warp
 constexpr uint64_t results = n * n;
 
 TEST(Chapters, TensorCoresDoAllTheMultiplications) {
-  for (const char* rung : {"09_wmma", "09b_wmma_smem", "09c_wmma_async", "10_mma_ptx", "10b_c_in_smem", "11_cp_async",
-                           "12_swizzle", "13_ldmatrix"}) {
+  for (const char* rung : {"09_wmma", "09a_wmma_block_tile", "09b_wmma_smem", "09c_wmma_async", "10_mma_ptx",
+                           "10b_c_in_smem", "11_cp_async", "12_swizzle", "13_ldmatrix"}) {
     EXPECT_EQ(counted(rung)["flops_tensor"], 2 * n * n * n) << rung;
     EXPECT_LE(counted(rung)["flops_fp32"], 2 * results) << rung << ": alpha alone";
   }
@@ -253,6 +253,15 @@ TEST(Chapters, Chapter09) {
   EXPECT_EQ(c.load_sectors(), 8 * c.load_requests()) << "from 8 rows each";
   EXPECT_EQ(c["global_load_bytes"] * 2, c.load_sectors() * 32) << "half of a sector belongs to the next load";
   EXPECT_EQ(c.wavefronts(), 0U) << "inside, nothing is in shared memory";
+
+  // 09a. Per warp and k tile of four steps: 32 loads of fragments from 8 rows in the same banks; 2 stores.
+  const Counted& a = counted("09a_wmma_block_tile");
+  EXPECT_EQ(a["shared_load_wavefronts"], 32 * 8 * steps / 4) << "8 wavefronts each, as many as 09's need in L1";
+  EXPECT_EQ(a["shared_store_wavefronts"], 2 * 4 * steps / 4) << "no conflict in the copies";
+  EXPECT_EQ(a.wavefronts() - a.ideal(), 32 * 7 * steps / 4);
+  EXPECT_EQ(a["global_load_bytes"] * 4, c["global_load_bytes"]) << "four warps share each row";
+  EXPECT_EQ(a.load_sectors() * 32, a["global_load_bytes"]) << "by whole sectors";
+  EXPECT_EQ(a["barriers"], 2 * steps / 4);
 
   // 128 loads of fragments, 4 bytes per lane and one wavefront each; 16 stores of A and B in 4 wavefronts each; C once.
   const uint64_t of_c = results * 4 / 128;
