@@ -41,6 +41,9 @@ auto for_cute_types(const Problem& p, F&& f) {
   });
 }
 
+/// Rung::refuses of the two rungs: they take every problem.
+constexpr auto refuses_without_cute = accepts_all;
+
 }  // namespace ladder
 
 #else
@@ -48,10 +51,11 @@ auto for_cute_types(const Problem& p, F&& f) {
 
 namespace ladder {
 
-/// What the two rungs register instead.
+/// What the two rungs register without CUTLASS: they are listed, and refuse every problem.
 inline std::string refuses_without_cute(const Problem&) {
-  return "needs CUTLASS's headers, which this build did not find: python3 -m pip install --no-deps --target DIR "
-         "nvidia-cutlass==4.2.0.0, then cmake -D LADDER_CUTLASS=DIR/cutlass_library/source/include";
+  return "needs CUTLASS's headers, which this build did not find: rm -rf .deps/cutlass and run again with a network, "
+         "or "
+         "LADDER_CUTLASS=DIR cmake --preset default with DIR/include/cute/tensor.hpp";
 }
 inline Resources resources_without_cute(const Problem&) { return {nullptr, 32, 0, {1, 1, 1}}; }
 inline void launch_without_cute(const Problem&) {}

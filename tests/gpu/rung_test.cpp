@@ -69,7 +69,7 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
         Operands operands(spec, 1);
         Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
         const Workspace workspace(rung.resources(spec.problem(c.alpha, c.beta)));
-        const CheckResult result = checker.check(rung.launch, workspace);
+        const CheckResult result = checker.check(rung.launch, workspace, rung.sum(type));
         EXPECT_TRUE(result.passed) << formatted("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
                                                 name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta,
                                                 name(c.init), result.message);
