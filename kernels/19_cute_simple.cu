@@ -5,9 +5,9 @@
 //                   with a layout. TiledMMA knows the fragments of 10, so partition_A, _B and _C need no map of ours.
 // Changed from 09   mma.sync through CuTe's atom instead of wmma, with sums in registers whose places are known: 128 x 128
 //                   results per block; predicates from identity tensors instead of padded tiles. In FP16 the sums are FP16
-// Expect            the traffic of 09's larger sister: a block reads 128 + 128 rows for 128 x 128 results. But nothing is shared
-//                   or loaded ahead: two warps read each row of A and four each column of B, in loads of 4 bytes that wait
-// Limiter now       loads of 4 bytes: a request of a warp touches 8 rows, 16 bytes of each
+// Expect            2.7 times 09: a warp takes 24 loads of 4 bytes for 16 HMMA, each from 8 lines of L1. That is 12 wavefronts
+//                   per HMMA instead of 32, and still 1/8 of the tensor cores' rate
+// Limiter now       L1, as in 09; and nothing is loaded ahead
 // New instructions  mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16, in the ladder
 // Limits            bf16 with FP32 sums, f16 with FP16 sums; sm_80; any M, N, K; rows a multiple of 16 bytes; CUTLASS's headers
 // Run               ./run_all.sh run 19 4096 4096 4096 --type f16 --out same
@@ -32,6 +32,8 @@ struct Config {
                                       Tile<_64, _32, _16>{}));
   static constexpr int THREADS = 256;
 };
+
+static_assert(std::is_same_v<Config::Mma<Type::bf16>, CuteMma<Type::bf16, 4, 2>>, "the figures draw CuteMma");
 
 template <Type type, class TC>
 __global__ void __launch_bounds__(Config::THREADS)
@@ -143,7 +145,7 @@ const Registration registration{{
     .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
-    .refuses = refuses_without_cute,
+    .refuses = refuses_cute,
     .resources = rung_19::resources,
     .launch = rung_19::launch,
     .fp16_sums = {Type::f16},

@@ -5,8 +5,8 @@
 //                   is the pipeline: which stage is copied, which is multiplied, and when the block waits.
 // Changed from 16   CuTe's words for all of it. C goes through shared memory, as in 16b, and there and back in its own type;
 //                   rows past the end are zeros that no copy reads, instead of the last row again; k tiles count upwards
-// Expect            the time of 16 within 3 %: the same tiles, stages and mma, and about as many instructions around them. FP16
-//                   sums take half the registers, and no less time: the tensor cores of an H200 are as fast with FP32 sums
+// Expect            1.00 times 16: the same tiles, stages and mma, and about as many instructions around them. FP16 sums take
+//                   half the registers, and no less time: the tensor cores of an H200 are as fast with FP32 sums
 // Limiter now       as in 16: mma.sync and the instructions between two of them
 // New instructions  none; CuTe's atoms are the instructions of 11, 13 and 16
 // Limits            bf16 with FP32 sums, f16 with FP16 sums; sm_80 with 96 KB of shared memory per block; any M, N, K; rows a
@@ -19,7 +19,6 @@
 using namespace ladder;
 
 #if LADDER_HAS_CUTE
-#include "common/operand_types.h"
 
 namespace rung_20 {  // no anonymous one: CuTe has one of its own, and nvcc would mix them up
 
@@ -90,6 +89,8 @@ struct TileConfig {
 };
 using Large = TileConfig<256, 4>;  // 144 KB of shared memory: A100, H100, H200
 using Small = TileConfig<128, 2>;  // 96 KB: RTX 30, 40 and 50
+static_assert(std::is_same_v<Large::Atom, Swizzled128>, "the figures draw Swizzled128");
+static_assert(std::is_same_v<Large::Mma<Type::bf16>, CuteMma<Type::bf16, 4, 2>>, "the figures draw CuteMma");
 
 /// RAGGED: some tile is not whole. Then every copy says how many of its bytes there are.
 template <class Config, Type type, class TC, bool RAGGED>
@@ -98,7 +99,6 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
               const typename CuteOperand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C,
               int ldc) {
   using T = typename CuteOperand<type>::Element;
-  using Sum = typename CuteOperand<type>::Sum;
   constexpr int BM = Config::BM, BN = Config::BN, BK = Config::BK, K_STEPS = Config::K_STEPS, STAGES = Config::STAGES;
   constexpr int COPIES = Config::COPIES, A_COPIES = Config::A_COPIES, COPY_STEPS = Config::COPY_STEPS;
   extern __shared__ __align__(128) unsigned char smem[];
@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
 #endif
 
   // 1. who am I
-  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n,
-            k_tiles = ceil_div(K, BK);
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
+  const int k_tiles = ceil_div(K, BK);
   const Tensor mA = make_tensor(make_gmem_ptr(A), make_shape(M, K), make_stride(int64_t{lda}, _1{}));
   const Tensor mB = make_tensor(make_gmem_ptr(B), make_shape(N, K), make_stride(int64_t{ldb}, _1{}));
   const Tensor mC = make_tensor(make_gmem_ptr(C), make_shape(M, N), make_stride(int64_t{ldc}, _1{}));
@@ -166,16 +166,16 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     else
       cute::copy(copy_atom, src, dst);
   };
-  const auto copy = [&](int write_stage, int first, int last) {
-    CUTE_UNROLL
-    for (int i = first; i < last; ++i) {
-      const int row = i * 32 + threadIdx.x / 8;
-      if (i < A_COPIES)
+  // Copies some of this thread's 16-byte chunks of a k tile, from number `first` to before number `last`.
+  const auto copy = [&](int write_stage, auto first, auto last) {
+    for_each(make_range<first, last>{}, [&](auto i) {
+      const int row = i % A_COPIES * 32 + threadIdx.x / 8;
+      if constexpr (i < A_COPIES)
         copy_16(tAgA(_, i, 0, copy_k_tile), tAsA(_, i, 0, write_stage), tile.row * BM + row < M);
       else
-        copy_16(tBgB(_, i - A_COPIES, 0, copy_k_tile), tBsB(_, i - A_COPIES, 0, write_stage),
-                tile.col * BN + row - BM < N);
-    }
+        copy_16(tBgB(_, i - Int<A_COPIES>{}, 0, copy_k_tile), tBsB(_, i - Int<A_COPIES>{}, 0, write_stage),
+                tile.col * BN + row < N);
+    });
   };
 
   const typename Config::template Mma<type> mma;
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   const Tensor tXsB = ldsm_b.get_slice(threadIdx.x).partition_S(sB);
   Tensor tXrA = ldsm_a.get_slice(threadIdx.x).retile_D(rA);
   Tensor tXrB = ldsm_b.get_slice(threadIdx.x).retile_D(rB);
-  const auto load_fragments = [&](int stage, int k_step) {
+  const auto load_fragments = [&](int stage, auto k_step) {
     cute::copy(ldsm_a, tXsA(_, _, k_step, stage), tXrA(_, _, k_step));
     cute::copy(ldsm_b, tXsB(_, _, k_step, stage), tXrB(_, _, k_step));
   };
@@ -198,12 +198,12 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   CUTE_NO_UNROLL
   for (int stage = 0; stage < STAGES - 1; ++stage) {
     if (stage > 0) next_k_tile();
-    copy(stage, 0, COPIES);
+    copy(stage, _0{}, Int<COPIES>{});
     cp_async_fence();
   }
   cp_async_wait<STAGES - 2>();
   __syncthreads();
-  load_fragments(0, 0);
+  load_fragments(0, _0{});
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
@@ -215,19 +215,18 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
       const int next_stage = read_stage + 1 == STAGES ? 0 : read_stage + 1;
       const int write_stage = (read_stage == 0 ? STAGES : read_stage) - 1;
-      CUTE_UNROLL
-      for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-        if (k_step == K_STEPS - 1) {    // the next stage is needed
-          cp_async_wait<STAGES - 2>();  // my copies into it have landed
-          __syncthreads();              // everyone's have, and everyone is done with this stage
+      for_each(make_seq<K_STEPS>{}, [&](auto k_step) {  // unrolled, and k_step is a constant in it
+        if (k_step == K_STEPS - 1) {                    // the next stage is needed
+          cp_async_wait<STAGES - 2>();                  // my copies into it have landed
+          __syncthreads();                              // everyone's have, and everyone is done with this stage
         }
-        load_fragments(k_step == K_STEPS - 1 ? next_stage : read_stage, (k_step + 1) % K_STEPS);
+        load_fragments(k_step == K_STEPS - 1 ? next_stage : read_stage, (k_step + _1{}) % Int<K_STEPS>{});
         if (k_step == 0) next_k_tile();
-        if (k_step < COPY_STEPS)  // into the stage that everyone was done with at the last barrier
-          copy(write_stage, COPIES * k_step / COPY_STEPS, COPIES * (k_step + 1) / COPY_STEPS);
+        if constexpr (k_step < COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+          copy(write_stage, Int<COPIES * k_step / COPY_STEPS>{}, Int<COPIES*(k_step + 1) / COPY_STEPS>{});
         if (k_step == COPY_STEPS - 1) cp_async_fence();
         cute::gemm(mma, rA(_, _, k_step), rB(_, _, k_step), acc);
-      }
+      });
       read_stage = next_stage;
     }
     // [/main-loop]
@@ -345,7 +344,7 @@ const Registration registration{{
     .unit = Unit::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
-    .refuses = refuses_without_cute,
+    .refuses = refuses_cute,
     .resources = rung_20::resources,
     .launch = rung_20::launch,
     .fp16_sums = {Type::f16},
