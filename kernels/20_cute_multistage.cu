@@ -15,6 +15,7 @@
 // Read              docs/20_cute_multistage.md
 #include "common/cute_types.h"
 #include "common/layout.h"
+#include "common/ptx/keep_in_register.h"
 
 using namespace ladder;
 
@@ -92,6 +93,16 @@ using Small = TileConfig<128, 2>;  // 96 KB: RTX 30, 40 and 50
 static_assert(std::is_same_v<Large::Atom, Swizzled128>, "the figures draw Swizzled128");
 static_assert(std::is_same_v<Large::Mma<Type::bf16>, CuteMma<Type::bf16, 4, 2>>, "the figures draw CuteMma");
 
+/// A tensor in shared memory with its address in a register of its own. Left alone, the compiler computes thread and swizzle anew
+/// in every k tile, 50 instructions that 16 does not have.
+template <class Engine, class Layout>
+__device__ auto kept(const Tensor<Engine, Layout>& tensor) {
+  using T = typename Engine::value_type;
+  uint32_t address = cast_smem_ptr_to_uint(raw_pointer_cast(tensor.data()));
+  keep_in_register(address);
+  return make_tensor(make_smem_ptr(static_cast<T*>(__cvta_shared_to_generic(address))), tensor.layout());
+}
+
 /// RAGGED: some tile is not whole. Then every copy says how many of its bytes there are.
 template <class Config, Type type, class TC, bool RAGGED>
 __global__ void __launch_bounds__(Config::THREADS, 1)
@@ -124,8 +135,8 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   }();
   const auto g2s = make_tiled_copy(copy_atom, Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{});
   const auto g2s_thread = g2s.get_slice(threadIdx.x);
-  const Tensor tAsA = g2s_thread.partition_D(sA);  // (8 elements, A_COPIES, 1, STAGES)
-  const Tensor tBsB = g2s_thread.partition_D(sB);
+  const Tensor tAsA = kept(g2s_thread.partition_D(sA));  // (8 elements, A_COPIES, 1, STAGES)
+  const Tensor tBsB = kept(g2s_thread.partition_D(sB));
 
   // The copies run ahead of the mma: they have their own tile of C, and their own k tile.
   int copy_c_tile = blockIdx.x, copy_k_tile = 0;
@@ -186,13 +197,15 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
 
   const auto ldsm_a = make_tiled_copy_A(Copy_Atom<SM75_U32x4_LDSM_N, T>{}, mma);
   const auto ldsm_b = make_tiled_copy_B(Copy_Atom<SM75_U32x4_LDSM_N, T>{}, mma);
-  const Tensor tXsA = ldsm_a.get_slice(threadIdx.x).partition_S(sA);
-  const Tensor tXsB = ldsm_b.get_slice(threadIdx.x).partition_S(sB);
+  const Tensor tXsA = ldsm_a.get_slice(threadIdx.x).partition_S(sA);  // (8 elements, BM / 64, K_STEPS, STAGES)
+  const Tensor tXsB = ldsm_b.get_slice(threadIdx.x).partition_S(sB);  // (8 elements, BN / 32, K_STEPS, STAGES)
+  const auto tXsA_of = transform(make_seq<K_STEPS>{}, [&](auto k_step) { return kept(tXsA(_, _, k_step, _)); });
+  const auto tXsB_of = transform(make_seq<K_STEPS>{}, [&](auto k_step) { return kept(tXsB(_, _, k_step, _)); });
   Tensor tXrA = ldsm_a.get_slice(threadIdx.x).retile_D(rA);
   Tensor tXrB = ldsm_b.get_slice(threadIdx.x).retile_D(rB);
   const auto load_fragments = [&](int stage, auto k_step) {
-    cute::copy(ldsm_a, tXsA(_, _, k_step, stage), tXrA(_, _, k_step));
-    cute::copy(ldsm_b, tXsB(_, _, k_step, stage), tXrB(_, _, k_step));
+    cute::copy(ldsm_a, get<k_step>(tXsA_of)(_, _, stage), tXrA(_, _, k_step));
+    cute::copy(ldsm_b, get<k_step>(tXsB_of)(_, _, stage), tXrB(_, _, k_step));
   };
 
   CUTE_NO_UNROLL

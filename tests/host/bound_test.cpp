@@ -100,9 +100,12 @@ TEST(Bound, Fp16SumsCountARoundingForEvery8Products) {
       }
       const Bound bound = error_bound(Type::f16, Out::f32, k, ReferenceSum::fp64, Sum::fp16);
       EXPECT_FALSE(judge(sum, exact, scale, bound).wrong) << k;
-      if (k == 1) EXPECT_TRUE(judge(forgotten, exact, scale, bound).wrong);
-      if (k == 1000)
+      if (k == 1) {
+        EXPECT_TRUE(judge(forgotten, exact, scale, bound).wrong);
+      }
+      if (k == 1000) {
         EXPECT_TRUE(judge(sum, exact, scale, error_bound(Type::f16, Out::f32, k, ReferenceSum::fp64)).wrong);
+      }
     }
 }
 
