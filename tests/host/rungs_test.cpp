@@ -65,5 +65,12 @@ TEST(List, HoldsEveryFactOfARung) {
   EXPECT_THAT(list_text(select_rungs("05,10", rungs())), HasSubstr("bf16 f16 tf32  mma.sync   sm_75\n"));
 }
 
+TEST(List, SaysWhoseSumsAreFp16) {
+  Rung rung = *select_rungs("10", rungs()).front();
+  rung.fp16_sums = {Type::f16};
+  EXPECT_THAT(list_json({&rung}), HasSubstr(R"("sums":{"bf16":"f32","f16":"f16","tf32":"f32"},)"));
+  EXPECT_THAT(list_text({&rung}), HasSubstr("bf16 f16 (FP16 sums) tf32  mma.sync"));
+}
+
 }  // namespace
 }  // namespace ladder

@@ -43,15 +43,15 @@ __global__ void __launch_bounds__(tile* tile) sgemm(Problem p) {
 __global__ void hgemm(Problem p, int K) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
   if (col >= p.n) return;
-  const __half *a = p.A<__half>() + static_cast<size_t>(row) * p.lda,
-               *b = p.B<__half>() + static_cast<size_t>(col) * p.ldb;
+  const __half *a = static_cast<const __half*>(p.a) + static_cast<size_t>(row) * p.lda,
+               *b = static_cast<const __half*>(p.b) + static_cast<size_t>(col) * p.ldb;
   __half sum = __float2half(0.0F);
   for (int k = 0; k < K; k += 8) {
     float products = 0.0F;
     for (int i = k; i < min(k + 8, K); ++i) products += __half2float(a[i]) * __half2float(b[i]);
     sum = __float2half_rn(__half2float(sum) + products);
   }
-  float* const gC = p.C<float>() + static_cast<size_t>(row) * p.ldc + col;
+  float* const gC = static_cast<float*>(p.c) + static_cast<size_t>(row) * p.ldc + col;
   *gC = p.alpha * __half2float(sum) + (p.beta == 0.0F ? 0.0F : p.beta * *gC);
 }
 
