@@ -67,6 +67,7 @@ struct TileConfig {
   static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
   static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
   static constexpr int A_COPIES = BM / 32, COPIES = (BM + BN) / 32;  // per thread and k tile, 16 bytes each
+  static constexpr int COPIES_PER_STEP = (COPIES + COPY_STEPS - 1) / COPY_STEPS;
   static constexpr int SMEM_BYTES = STAGES * (BM + BN) * BK * 2;
 
   // 8 rows of 128 bytes, swizzled, and as many of them as cover a tile and its stages
@@ -111,7 +112,8 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
               int ldc) {
   using T = typename CuteOperand<type>::Element;
   constexpr int BM = Config::BM, BN = Config::BN, BK = Config::BK, K_STEPS = Config::K_STEPS, STAGES = Config::STAGES;
-  constexpr int COPIES = Config::COPIES, A_COPIES = Config::A_COPIES, COPY_STEPS = Config::COPY_STEPS;
+  constexpr int COPIES = Config::COPIES, A_COPIES = Config::A_COPIES, COPY_STEPS = Config::COPY_STEPS,
+                COPIES_PER_STEP = Config::COPIES_PER_STEP;
   extern __shared__ __align__(128) unsigned char smem[];
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
   if (std::is_same_v<Config, Small>) return;  // this GPU takes Large; the compiler needs its seconds elsewhere
@@ -177,16 +179,16 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     else
       cute::copy(copy_atom, src, dst);
   };
-  // Copies some of this thread's 16-byte chunks of a k tile, from number `first` to before number `last`.
-  const auto copy = [&](int write_stage, auto first, auto last) {
-    for_each(make_range<first, last>{}, [&](auto i) {
-      const int row = i % A_COPIES * 32 + threadIdx.x / 8;
-      if constexpr (i < A_COPIES)
+  // Copies this thread's 16-byte chunks of a k tile that are the turn of a copy step.
+  const auto copy = [&](int write_stage, int step) {
+    CUTE_UNROLL
+    for (int j = 0; j < COPIES_PER_STEP; ++j) {  // a constant number, or the compiler would not unroll it
+      const int i = step * COPIES_PER_STEP + j, row = i % A_COPIES * 32 + threadIdx.x / 8;
+      if (i < A_COPIES)
         copy_16(tAgA(_, i, 0, copy_k_tile), tAsA(_, i, 0, write_stage), tile.row * BM + row < M);
-      else
-        copy_16(tBgB(_, i - Int<A_COPIES>{}, 0, copy_k_tile), tBsB(_, i - Int<A_COPIES>{}, 0, write_stage),
-                tile.col * BN + row < N);
-    });
+      else if (i < COPIES)
+        copy_16(tBgB(_, i - A_COPIES, 0, copy_k_tile), tBsB(_, i - A_COPIES, 0, write_stage), tile.col * BN + row < N);
+    }
   };
 
   const typename Config::template Mma<type> mma;
@@ -199,24 +201,30 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   const auto ldsm_b = make_tiled_copy_B(Copy_Atom<SM75_U32x4_LDSM_N, T>{}, mma);
   const Tensor tXsA = ldsm_a.get_slice(threadIdx.x).partition_S(sA);  // (8 elements, BM / 64, K_STEPS, STAGES)
   const Tensor tXsB = ldsm_b.get_slice(threadIdx.x).partition_S(sB);  // (8 elements, BN / 32, K_STEPS, STAGES)
-  const auto tXsA_of = transform(make_seq<K_STEPS>{}, [&](auto k_step) { return kept(tXsA(_, _, k_step, _)); });
-  const auto tXsB_of = transform(make_seq<K_STEPS>{}, [&](auto k_step) { return kept(tXsB(_, _, k_step, _)); });
+  decltype(kept(tXsA(_, _, 0, _))) tXsA_of[K_STEPS];                  // by k step
+  decltype(kept(tXsB(_, _, 0, _))) tXsB_of[K_STEPS];
+  CUTE_UNROLL
+  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+    tXsA_of[k_step] = kept(tXsA(_, _, k_step, _));
+    tXsB_of[k_step] = kept(tXsB(_, _, k_step, _));
+  }
   Tensor tXrA = ldsm_a.get_slice(threadIdx.x).retile_D(rA);
   Tensor tXrB = ldsm_b.get_slice(threadIdx.x).retile_D(rB);
-  const auto load_fragments = [&](int stage, auto k_step) {
-    cute::copy(ldsm_a, get<k_step>(tXsA_of)(_, _, stage), tXrA(_, _, k_step));
-    cute::copy(ldsm_b, get<k_step>(tXsB_of)(_, _, stage), tXrB(_, _, k_step));
+  const auto load_fragments = [&](int stage, int k_step) {
+    cute::copy(ldsm_a, tXsA_of[k_step](_, _, stage), tXrA(_, _, k_step));
+    cute::copy(ldsm_b, tXsB_of[k_step](_, _, stage), tXrB(_, _, k_step));
   };
 
   CUTE_NO_UNROLL
   for (int stage = 0; stage < STAGES - 1; ++stage) {
     if (stage > 0) next_k_tile();
-    copy(stage, _0{}, Int<COPIES>{});
+    CUTE_UNROLL
+    for (int step = 0; step < COPY_STEPS; ++step) copy(stage, step);
     cp_async_fence();
   }
   cp_async_wait<STAGES - 2>();
   __syncthreads();
-  load_fragments(0, _0{});
+  load_fragments(0, 0);
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
@@ -228,18 +236,19 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
       const int next_stage = read_stage + 1 == STAGES ? 0 : read_stage + 1;
       const int write_stage = (read_stage == 0 ? STAGES : read_stage) - 1;
-      for_each(make_seq<K_STEPS>{}, [&](auto k_step) {  // unrolled, and k_step is a constant in it
-        if (k_step == K_STEPS - 1) {                    // the next stage is needed
-          cp_async_wait<STAGES - 2>();                  // my copies into it have landed
-          __syncthreads();                              // everyone's have, and everyone is done with this stage
+      CUTE_UNROLL
+      for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+        if (k_step == K_STEPS - 1) {    // the next stage is needed
+          cp_async_wait<STAGES - 2>();  // my copies into it have landed
+          __syncthreads();              // everyone's have, and everyone is done with this stage
         }
-        load_fragments(k_step == K_STEPS - 1 ? next_stage : read_stage, (k_step + _1{}) % Int<K_STEPS>{});
+        load_fragments(k_step == K_STEPS - 1 ? next_stage : read_stage, (k_step + 1) % K_STEPS);
         if (k_step == 0) next_k_tile();
-        if constexpr (k_step < COPY_STEPS)  // into the stage that everyone was done with at the last barrier
-          copy(write_stage, Int<COPIES * k_step / COPY_STEPS>{}, Int<COPIES*(k_step + 1) / COPY_STEPS>{});
+        if (k_step < COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+          copy(write_stage, k_step);
         if (k_step == COPY_STEPS - 1) cp_async_fence();
         cute::gemm(mma, rA(_, _, k_step), rB(_, _, k_step), acc);
-      });
+      }
       read_stage = next_stage;
     }
     // [/main-loop]
