@@ -67,8 +67,8 @@ TEST_F(Check, FindsSwappedElements) {
 /// Sums in FP16 pass as what they are, not as FP32 ones; and not where 16 of the products are missing.
 TEST_F(Check, AllowsForFp16SumsAndFindsTheirForgottenKStep) {
   for (const Init init : {Init::normal, Init::uniform})
-    for (const int k : {16, 264, 520}) {
-      const OperandSpec spec{{203, 211, k}, Type::f16, Out::f32, LayoutB::col_major, ld_align, init, 7};
+    for (const int k : {16, 264}) {
+      const OperandSpec spec{{67, 71, k}, Type::f16, Out::f32, LayoutB::col_major, ld_align, init, 7};
       Operands operands(spec, 1);
       Checker checker(operands, 1.25F, -0.5F, CheckMode::full, blas_.get(), nullptr);
       const auto check = [&](bool forgets_k_step, Sum sums) {
