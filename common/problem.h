@@ -22,7 +22,7 @@
 
 namespace ladder {
 
-/// How operands lie in memory and how they are rounded. All accumulate in FP32.
+/// How operands lie in memory and how they are rounded.
 enum class Type {
   f32,   ///< FP32 on the CUDA cores
   tf32,  ///< FP32 in memory, rounded to TF32 (10-bit mantissa) for the tensor cores
@@ -35,6 +35,9 @@ enum class Out {
   f32,   ///< FP32
   same,  ///< the operand's type (FP32 for f32 and tf32)
 };
+
+/// In what a rung adds products: FP32, where it does not say otherwise.
+enum class Sum { fp32, fp16 };
 
 /// How B is stored; see the picture above.
 enum class LayoutB { row_major, col_major };

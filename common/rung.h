@@ -61,9 +61,16 @@ struct Rung {
   /// How the launch goes about this problem, and what else it weighed, for a reader; a line or more, each ended. None where
   /// it has no choice. The pointers of the problem are not set.
   std::string (*explain)(const Problem&) = nullptr;
+  std::vector<Type> fp16_sums =
+      {};  ///< types whose products it adds in FP16; the check allows for it. Those of others in FP32
   const char* source = nullptr;  ///< the file of the registration; Registration fills it in
 
   std::string stem() const { return std::string(number) + "_" + name; }
+  Sum sum(Type type) const {
+    for (const Type t : fp16_sums)
+      if (t == type) return Sum::fp16;
+    return Sum::fp32;
+  }
 };
 
 /// Registers a rung before main() starts. Adding a rung is adding a file that ends in one of these.

@@ -36,7 +36,8 @@ function(architectures result arch)
 endfunction()
 
 # add_options(TARGET SOURCE): the options in NN_name.options beside NN_name.cu, for code that is not ours. One per line, as
-# nvcc takes them; a folder after -I is relative to the file; # begins a comment; warnings-allowed: warnings are no errors.
+# nvcc takes them; a folder after -I is relative to the file; # begins a comment; warnings-allowed: warnings are no errors;
+# cutlass: CUTLASS's headers are on the include path, where there are any.
 function(add_options target source)
   cmake_path(REPLACE_EXTENSION source options OUTPUT_VARIABLE file)
   set(lines)
@@ -49,6 +50,10 @@ function(add_options target source)
     string(STRIP "${line}" line)
     if(line STREQUAL "warnings-allowed")
       set_target_properties(${target} PROPERTIES WARNINGS_ALLOWED ON)
+    elseif(line STREQUAL "cutlass")
+      if(cutlass)
+        target_include_directories(${target} SYSTEM PRIVATE "${cutlass}")
+      endif()
     elseif(line MATCHES "^-I *(.+)$")
       cmake_path(GET source PARENT_PATH folder)
       cmake_path(ABSOLUTE_PATH CMAKE_MATCH_1 BASE_DIRECTORY "${folder}" NORMALIZE OUTPUT_VARIABLE folder)
@@ -56,7 +61,7 @@ function(add_options target source)
     elseif(line MATCHES "^-")
       target_compile_options(${target} PRIVATE "SHELL:${line}")
     elseif(NOT line STREQUAL "")
-      refuse("${file}: '${line}' is neither an option of nvcc nor warnings-allowed")
+      refuse("${file}: '${line}' is neither an option of nvcc, warnings-allowed nor cutlass")
     endif()
   endforeach()
 endfunction()
@@ -65,6 +70,17 @@ endfunction()
 function(refuse reason)
   message(FATAL_ERROR " kernels: ${reason}")
 endfunction()
+
+# CUTLASS's headers: those given, in LADDER_CUTLASS or in the environment's, or those that tools/setup.sh put into .deps.
+set(LADDER_CUTLASS "$ENV{LADDER_CUTLASS}" CACHE PATH "CUTLASS's folder include, or the one that holds it")
+find_path(cutlass cute/tensor.hpp NO_CACHE PATH_SUFFIXES include
+  HINTS "${LADDER_CUTLASS}" PATHS ${PROJECT_SOURCE_DIR}/.deps/cutlass)
+string(REGEX REPLACE "/$" "" cutlass "${cutlass}")
+if(LADDER_CUTLASS AND NOT EXISTS "${LADDER_CUTLASS}/cute/tensor.hpp" AND NOT EXISTS "${LADDER_CUTLASS}/include/cute/tensor.hpp")
+  refuse("LADDER_CUTLASS is ${LADDER_CUTLASS}, where there is no include/cute/tensor.hpp")
+elseif(NOT cutlass)
+  message(STATUS "CUTLASS: no headers, so the rungs in CuTe are waived (LADDER_CUTLASS names a folder)")
+endif()
 
 list(TRANSFORM folders APPEND "/*.cu" OUTPUT_VARIABLE sources)
 list(TRANSFORM folders APPEND "/*.options" OUTPUT_VARIABLE options)

@@ -194,11 +194,32 @@ need_googletest() {
     need_packages "$(install_hint "libgtest-dev libgmock-dev" "gtest-devel gmock-devel" gtest)" libgtest-dev libgmock-dev
 }
 
+# Tries once: without these headers the rungs in CuTe are waived, and nothing else lacks them. The empty folder remembers.
+need_cutlass() {
+  local part=$deps/cutlass.part pip=(python3 -m pip)
+  [[ -z ${LADDER_CUTLASS:-} && ! -d $deps/cutlass ]] || return 0
+  [[ ! -e /usr/include/cute/tensor.hpp && ! -e /usr/local/include/cute/tensor.hpp ]] || return 0
+  need_python3
+  if ! "${pip[@]}" --version &>/dev/null; then
+    optional=yes make_venv || return 0
+    pip=("$venv/bin/pip")
+  fi
+  say "setup: CUTLASS's headers from its Python wheel into .deps/cutlass (6 MB to fetch)"
+  rm -rf "$part"
+  mkdir -p "$deps/cutlass"
+  optional=yes quietly "unpacking CUTLASS's wheel" \
+    "The rungs in CuTe do without, waived; to try again: rm -r .deps/cutlass. By hand: LADDER_CUTLASS=DIR, with DIR/include/cute" \
+    "${pip[@]}" install --retries 1 --no-deps --target "$part" --requirement requirements/cutlass.txt || return 0
+  mv "$part/cutlass_library/source/include" "$deps/cutlass/"
+  rm -rf "$part"
+}
+
 # need_build: compiler, libraries, CMake and Ninja.
 need_build() {
   have c++ || die "needs a C++20 compiler: $(install_hint g++ gcc-c++ gcc)"
   need_cuda
   need_libraries
+  need_cutlass
   if ! have ninja || ! at_least 3.25 "$(cmake --version 2>/dev/null | sed -n 's/cmake version //p')"; then
     need_python build
   fi

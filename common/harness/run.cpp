@@ -162,7 +162,7 @@ void Runner::check(const Cell& cell, Result& result) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
   if (checks(cell)) {
-    const CheckResult found = group_->checker->check(launch, workspace);
+    const CheckResult found = group_->checker->check(launch, workspace, cell.rung->sum(cell.type));
     result.checked = Checked{found.max_error, found.bound};
     if (found.passed) return;
     result.status = Status::wrong;

@@ -177,6 +177,25 @@ def test_what_the_tests_can_do_without_does_not_end_the_run(tmp_path):
     assert "libgtest-dev" in done.stderr and "a-package-that-nobody-has" in done.stderr
 
 
+@pytest.mark.parametrize("network", [True, False])
+def test_cutlass_is_fetched_once_and_done_without(network, tmp_path):
+    """pip is a stand-in: with a network it unpacks what passes for the wheel."""
+    path = tools(tmp_path / "bin", "mv", "touch")
+    pip = 'echo "$*" >>asked; [[ $* == *install* ]] || exit 0; exit 1'
+    if network:
+        header = ".deps/cutlass.part/cutlass_library/source/include/cute"
+        pip = f'echo "$*" >>asked; if [[ $* == *install* ]]; then mkdir -p {header}; touch {header}/tensor.hpp; fi'
+    (tmp_path / "bin/python3").write_text(f"#!{shutil.which('bash')}\n{pip}\n")
+    (tmp_path / "bin/python3").chmod(0o755)
+    done = setup_sh("need_cutlass; need_cutlass; echo on", tmp_path, path)
+    assert (done.returncode, done.stdout) == (0, "on\n"), done.stderr
+    assert (tmp_path / ".deps/cutlass/include/cute/tensor.hpp").exists() == network
+    assert ("rm -r .deps/cutlass" in done.stderr) != network
+    assert (tmp_path / "asked").read_text().count("install") == 1
+    given = setup_sh("LADDER_CUTLASS=elsewhere need_cutlass", tmp_path, path)
+    assert (given.returncode, given.stderr) == (0, "")
+
+
 def test_missing_tells_met_requirements_from_others(tmp_path):
     file = tmp_path / "wanted.txt"
     file.write_text("# comment\npytest>=1.0\npytest==0.1\nnobody-has-this>=2\n-r more.txt\n")

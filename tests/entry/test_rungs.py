@@ -113,11 +113,47 @@ def test_options_beside_a_file_are_its_own(tmp_path):
     assert {line.split()[-1] for line in said if line.startswith("kernel_71")} == {"value-NOTFOUND"}
 
 
+def cutlass(folder: Path) -> Path:
+    """What passes for CUTLASS's headers."""
+    header = folder / "include/cute/tensor.hpp"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    return folder
+
+
+@pytest.mark.parametrize("given", ["", "include"], ids=["the folder that holds include", "include itself"])
+def test_cutlass_is_on_the_path_of_those_that_ask_for_it(given, tmp_path, monkeypatch):
+    rung(tmp_path, "71_plain.cu")
+    rung(tmp_path, "72_other.cu")
+    (tmp_path / "72_other.options").write_text("cutlass  # CuTe\n")
+    headers = cutlass(tmp_path / "its headers")
+    monkeypatch.setenv("LADDER_CUTLASS", str(headers / given))
+    said = configure(tmp_path).stderr.splitlines()
+    assert f"kernel_72_other INCLUDE_DIRECTORIES {headers / 'include'}" in said
+    assert "kernel_71_plain INCLUDE_DIRECTORIES value-NOTFOUND" in said
+
+
+def test_without_cutlass_its_rungs_are_compiled_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.delenv("LADDER_CUTLASS", raising=False)
+    rung(tmp_path, "72_other.cu")
+    (tmp_path / "72_other.options").write_text("cutlass\n")
+    done = configure(tmp_path)
+    assert done.returncode == 0, done.stderr
+    if not list(Path("/usr").glob("**/include/cute/tensor.hpp")):
+        assert "kernel_72_other INCLUDE_DIRECTORIES value-NOTFOUND" in done.stderr.splitlines()
+        assert "CUTLASS: no headers, so the rungs in CuTe are waived" in done.stdout
+
+
+def test_a_path_without_cutlass_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("LADDER_CUTLASS", str(tmp_path))
+    assert refusal(tmp_path) == f"kernels: LADDER_CUTLASS is {tmp_path}, where there is no include/cute/tensor.hpp"
+
+
 def test_a_word_that_is_no_option_is_refused(tmp_path):
     rung(tmp_path, "72_other.cu")
     file = tmp_path / "72_other.options"
     file.write_text("warnings allowed\n")
-    assert refusal(tmp_path) == f"kernels: {file}: 'warnings allowed' is neither an option of nvcc nor warnings-allowed"
+    assert refusal(tmp_path) == f"kernels: {file}: 'warnings allowed' is neither an option of nvcc, warnings-allowed nor cutlass"
 
 
 def test_what_is_compiled_is_what_the_rungs_state():

@@ -64,6 +64,25 @@ TEST_F(Check, FindsSwappedElements) {
   expect_found(Fault::swapped_result, "2 of 42833 elements wrong; first at row 0, column 0");
 }
 
+/// Sums in FP16 pass as what they are, not as FP32 ones; and not where 16 of the products are missing.
+TEST_F(Check, AllowsForFp16SumsAndFindsTheirForgottenKStep) {
+  for (const Init init : {Init::normal, Init::uniform})
+    for (const int k : {16, 264}) {
+      const OperandSpec spec{{67, 71, k}, Type::f16, Out::f32, LayoutB::col_major, ld_align, init, 7};
+      Operands operands(spec, 1);
+      Checker checker(operands, 1.25F, -0.5F, CheckMode::full, blas_.get(), nullptr);
+      const auto check = [&](bool forgets_k_step, Sum sums) {
+        const auto launch = [=](const Problem& p) { broken::launch_fp16_sums(forgets_k_step, p); };
+        return checker.check(launch, Workspace(), sums);
+      };
+      const CheckResult right = check(false, Sum::fp16), wrong = check(true, Sum::fp16);
+      EXPECT_TRUE(right.passed) << k << ": " << right.message;
+      EXPECT_FALSE(wrong.passed) << k;
+      EXPECT_NE(wrong.message.find("elements wrong"), std::string::npos) << wrong.message;
+      EXPECT_FALSE(check(false, Sum::fp32).passed) << k;
+    }
+}
+
 TEST_F(Check, FindsFlagThatIsLeft) {
   expect_found(Fault::leaves_flag, "left 1 of 3 flags set: the next launch would not wait");
 }

@@ -76,6 +76,42 @@ TEST(Bound, AReferenceInFp64CountsItsOneRounding) {
   EXPECT_DOUBLE_EQ(error_bound(Type::f32, Out::f32, 64, ReferenceSum::fp64).gamma, (64 + 4 + 1) * 0x1p-24);
 }
 
+/// Sums of 8 products at a time, each rounded to FP16 as the tensor cores do.
+TEST(Bound, Fp16SumsCountARoundingForEvery8Products) {
+  const auto gamma = [](int k, Sum sums) {
+    return error_bound(Type::f16, Out::f32, k, ReferenceSum::fp64, sums).gamma;
+  };
+  EXPECT_DOUBLE_EQ(gamma(64, Sum::fp16) - gamma(64, Sum::fp32), 8 * 0x1p-11);
+  EXPECT_DOUBLE_EQ(gamma(4097, Sum::fp16) - gamma(4097, Sum::fp32), 8 * std::sqrt(513.0) * 0x1p-11);
+  for (const int k : {1, 8, 9, 64, 1000, 4097}) {
+    int beyond_fp32 = 0;  // the bound of FP32 sums
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      Dot dot(k, seed, seed % 2 == 0);
+      double exact = 0.0, scale = 0.0;
+      float sum = 0.0F, forgotten = 0.0F;
+      for (int i = 0; i < k; i += 8) {
+        double products = 0.0;
+        for (int j = i; j < std::min(i + 8, k); ++j) {
+          const double product =
+              static_cast<double>(__half2float(__float2half(dot.a[j]))) * __half2float(__float2half(dot.b[j]));
+          products += product, exact += product, scale += std::fabs(product);
+        }
+        forgotten = sum;
+        sum = __half2float(__float2half(static_cast<float>(sum + products)));
+      }
+      const Bound bound = error_bound(Type::f16, Out::f32, k, ReferenceSum::fp64, Sum::fp16);
+      EXPECT_FALSE(judge(sum, exact, scale, bound).wrong) << k;
+      if (k == 1) {
+        EXPECT_TRUE(judge(forgotten, exact, scale, bound).wrong);
+      }
+      beyond_fp32 += judge(sum, exact, scale, error_bound(Type::f16, Out::f32, k, ReferenceSum::fp64)).wrong;
+    }
+    if (k >= 64) {
+      EXPECT_GT(beyond_fp32, 20) << k;
+    }
+  }
+}
+
 TEST(Bound, GrowsWithCoarserTypes) {
   const auto gamma = [](Type type) { return error_bound(type, Out::f32, 1024).gamma; };
   EXPECT_LT(gamma(Type::f32), gamma(Type::bf16));

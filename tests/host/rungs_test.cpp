@@ -58,10 +58,18 @@ TEST(List, HoldsEveryFactOfARung) {
   EXPECT_THAT(json,
               HasSubstr(R"("predecessor":"09b","types":["bf16","f16","tf32"],"arch":"sm_75","unit":"mma.sync",)"));
   EXPECT_THAT(json, HasSubstr(R"("layout_b":"col_major","row_align_bytes":16,)"));
+  EXPECT_THAT(json, HasSubstr(R"("sums":{"bf16":"f32","f16":"f32","tf32":"f32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("ceilings":{"bf16":"mma_bf16","f16":"mma_f16","tf32":"mma_tf32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("source":"kernels/10_mma_ptx.cu"})"));
   EXPECT_THAT(json, HasSubstr(R"("unit":"CUDA cores","layout_b":"row_major","row_align_bytes":16,)"));
   EXPECT_THAT(list_text(select_rungs("05,10", rungs())), HasSubstr("bf16 f16 tf32  mma.sync   sm_75\n"));
+}
+
+TEST(List, SaysWhoseSumsAreFp16) {
+  Rung rung = *select_rungs("10", rungs()).front();
+  rung.fp16_sums = {Type::f16};
+  EXPECT_THAT(list_json({&rung}), HasSubstr(R"("sums":{"bf16":"f32","f16":"f16","tf32":"f32"},)"));
+  EXPECT_THAT(list_text({&rung}), HasSubstr("bf16 f16 (FP16 sums) tf32  mma.sync"));
 }
 
 }  // namespace

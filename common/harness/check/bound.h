@@ -13,6 +13,10 @@
 // Tensor cores truncate each partial sum instead of rounding it, a bias that sqrt(K) does not cover: one unit of
 // 2^-23 for every step of at least 8 products (M. Fasi et al., "Numerical behavior of NVIDIA tensor cores", PeerJ
 // Computer Science 7:e330, 2021).
+//
+// A sum in FP16 is rounded, to nearest (the same article), by every instruction: once for at least 8 products. Those are n =
+// K / 8 roundings of unit roundoff 2^-11, and the smaller of n and lambda * sqrt(n) of them counts, once: no reference has them.
+// Below 2^-14, where FP16 runs out of exponent, a rounding changes up to 2^-25 instead.
 #pragma once
 
 #include <cmath>
@@ -30,8 +34,10 @@ struct Bound {
 /// The arithmetic of the reference; its result is FP32 in both cases.
 enum class ReferenceSum { fp32, fp64 };
 
-/// The bound for a product over `k` terms, k >= 1. `out` decides only how the result is rounded.
-inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = ReferenceSum::fp32) {
+/// The bound for a product over `k` terms, k >= 1, times `alpha`, which matters where FP16 runs out of exponent alone. `out`
+/// decides only how the result is rounded.
+inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = ReferenceSum::fp32, Sum sums = Sum::fp32,
+                         double alpha = 1.0) {
   constexpr double u32 = 0x1p-24;
   constexpr double lambda = 8.0;
   constexpr double epilogue = 4.0;  // alpha *, beta *, +, and the conversion of C
@@ -42,6 +48,11 @@ inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = Ref
   if (operand.tensor) bound.gamma += 2.0 * (k / 8.0 + 1.0) * 0x1p-23;
   bound.gamma += 2.0 * operand.truncation;  // of both operands
   if (out == Out::same) bound.u_out = operand.roundoff, bound.tiny = operand.tiny;
+  if (sums == Sum::fp16) {
+    const double n = std::ceil(k / 8.0);
+    bound.gamma += std::fmin(n, lambda * std::sqrt(n)) * 0x1p-11;
+    bound.tiny += n * 0x1p-25 * std::fabs(alpha);
+  }
   return bound;
 }
 

@@ -30,7 +30,7 @@ Checker::Checker(Operands& operands, float alpha, float beta, CheckMode mode, co
     : operands_(operands),
       problem_(operands.problem(0, alpha, beta, stream)),
       mode_(mode),
-      bound_(error_bound(problem_.type, problem_.out, problem_.k, blas ? ReferenceSum::fp32 : ReferenceSum::fp64)) {
+      reference_sum_(blas ? ReferenceSum::fp32 : ReferenceSum::fp64) {
   operands_.fill_c(0, beta == 0.0F, stream);
   if (mode == CheckMode::full && !blas) {
     make_reference();
@@ -38,6 +38,10 @@ Checker::Checker(Operands& operands, float alpha, float beta, CheckMode mode, co
   }
   samples_ = take_samples(mode == CheckMode::full ? full_mode_samples : sample_mode_samples);
   if (mode == CheckMode::full) make_reference(*blas);
+}
+
+Bound Checker::bound(Sum sums) const {
+  return error_bound(problem_.type, problem_.out, problem_.k, reference_sum_, sums, problem_.alpha);
 }
 
 /// The four corners and random elements.
@@ -86,7 +90,7 @@ void Checker::make_reference(const Blas& blas) {
   blas.reference(p);
   cuda_check(cudaStreamSynchronize(p.stream));
 
-  Bound bound = bound_;  // the reference is FP32, whatever the result is
+  Bound bound = this->bound(Sum::fp32);  // the reference is FP32, whatever the result is
   bound.u_out = 0.0;
   for (size_t i = 0; i < samples_.index.size(); ++i) {
     float got;
@@ -98,13 +102,14 @@ void Checker::make_reference(const Blas& blas) {
   }
 }
 
-CheckResult Checker::check(const std::function<void(const Problem&)>& launch, const Workspace& workspace) {
+CheckResult Checker::check(const std::function<void(const Problem&)>& launch, const Workspace& workspace, Sum sums) {
   operands_.fill_c(0, problem_.beta == 0.0F, problem_.stream);
   workspace.fill(problem_.stream);
   launch(workspace.lend(problem_));
   cuda_check(cudaStreamSynchronize(problem_.stream));
-  CheckResult result = mode_ == CheckMode::full ? judge_all() : judge_samples();
-  result.bound = bound_.gamma;
+  const Bound bound = this->bound(sums);
+  CheckResult result = mode_ == CheckMode::full ? judge_all(bound) : judge_samples(bound);
+  result.bound = bound.gamma;
   const auto also = [&](const std::string& violation) {
     result.passed = false;
     result.message = violation + (result.message.empty() ? "" : "; ") + result.message;
@@ -115,8 +120,8 @@ CheckResult Checker::check(const std::function<void(const Problem&)>& launch, co
   return result;
 }
 
-CheckResult Checker::judge_all() const {
-  const Tally found = tally_against(problem_, reference_.as<float>(), scale_.as<float>(), bound_);
+CheckResult Checker::judge_all(const Bound& bound) const {
+  const Tally found = tally_against(problem_, reference_.as<float>(), scale_.as<float>(), bound);
   CheckResult result{found.wrong == 0, found.max_error, 0.0, ""};
   if (result.passed) return result;
   float reference, scale;
@@ -125,11 +130,11 @@ CheckResult Checker::judge_all() const {
   result.message =
       formatted("{} of {} elements wrong; first at {}", found.wrong, static_cast<size_t>(problem_.m) * problem_.n,
                 describe(found.first, problem_.n, read_c(problem_, found.first), reference,
-                         bound_.gamma * scale + bound_.u_out * std::fabs(reference) + bound_.tiny));
+                         bound.gamma * scale + bound.u_out * std::fabs(reference) + bound.tiny));
   return result;
 }
 
-CheckResult Checker::judge_samples() const {
+CheckResult Checker::judge_samples(const Bound& bound) const {
   const Tally infinite = tally_infinite(problem_);
   CheckResult result{infinite.wrong == 0, 0.0, 0.0, ""};
   if (!result.passed)
@@ -138,12 +143,12 @@ CheckResult Checker::judge_samples() const {
   int wrong = 0;
   for (size_t i = 0; i < samples_.index.size(); ++i) {
     const double got = read_c(problem_, samples_.index[i]);
-    const Judgement j = judge(got, samples_.value[i], samples_.scale[i], bound_);
+    const Judgement j = judge(got, samples_.value[i], samples_.scale[i], bound);
     result.max_error = std::fmax(result.max_error, j.error);
     if (j.wrong && wrong++ == 0 && result.passed)
       result.message =
           describe(samples_.index[i], problem_.n, got, samples_.value[i],
-                   bound_.gamma * samples_.scale[i] + bound_.u_out * std::fabs(samples_.value[i]) + bound_.tiny);
+                   bound.gamma * samples_.scale[i] + bound.u_out * std::fabs(samples_.value[i]) + bound.tiny);
   }
   if (wrong && result.passed)
     result.message =

@@ -36,20 +36,23 @@ class Checker {
   /// Bytes of device memory that a Checker holds at its peak, beyond the operands.
   static size_t bytes(const OperandSpec& spec, CheckMode mode);
 
-  /// Prepares C and the workspace, runs the kernel, judges what it left. Throws CudaError where the launch or the kernel fails.
-  CheckResult check(const std::function<void(const Problem&)>& launch, const Workspace& workspace = Workspace());
+  /// Prepares C and the workspace, runs the kernel, judges what it left, as right for `sums`. Throws CudaError where the launch or
+  /// the kernel fails.
+  CheckResult check(const std::function<void(const Problem&)>& launch, const Workspace& workspace = Workspace(),
+                    Sum sums = Sum::fp32);
 
  private:
   Samples take_samples(int count) const;
   void make_reference();
   void make_reference(const Blas& blas);
-  CheckResult judge_all() const;
-  CheckResult judge_samples() const;
+  Bound bound(Sum sums) const;
+  CheckResult judge_all(const Bound& bound) const;
+  CheckResult judge_samples(const Bound& bound) const;
 
   Operands& operands_;
   Problem problem_;
   CheckMode mode_;
-  Bound bound_;
+  ReferenceSum reference_sum_;
   DeviceBuffer reference_, scale_;  // m x n, FP32, ld = n; full only
   Samples samples_;
 };

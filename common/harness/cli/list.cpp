@@ -12,9 +12,11 @@
 namespace ladder {
 namespace {
 
+/// Of a type whose sums are not FP32, with them: "f16 (FP16 sums)".
 std::vector<std::string> type_names(const Rung& rung) {
   std::vector<std::string> names;
-  for (const Type type : rung.types) names.push_back(name(type));
+  for (const Type type : rung.types)
+    names.push_back(rung.sum(type) == Sum::fp16 ? name(type) + " (FP16 sums)" : name(type));
   return names;
 }
 
@@ -26,18 +28,19 @@ std::string relative_to_project(const std::string& path) {
 }
 
 std::string rung_json(const Rung& rung) {
-  std::vector<std::string> types, ceilings;
+  std::vector<std::string> types, ceilings, sums;
   for (const Type type : rung.types) {
     types.push_back(json_string(name(type)));
     ceilings.push_back(json_string(name(type)) + ":" + json_string(ceiling_name(rung.unit, type)));
+    sums.push_back(json_string(name(type)) + ":" + json_string(rung.sum(type) == Sum::fp16 ? "f16" : "f32"));
   }
   return formatted(
       R"({{"number":{},"name":{},"stem":{},"idea":{},"predecessor":{},"types":[{}],"arch":{},"unit":{},"layout_b":{},)"
-      R"("row_align_bytes":{},"ceilings":{{{}}},"source":{}}})",
+      R"("row_align_bytes":{},"sums":{{{}}},"ceilings":{{{}}},"source":{}}})",
       json_string(rung.number), json_string(rung.name), json_string(rung.stem()), json_string(rung.idea),
       json_string(rung.predecessor), joined(types, ","), json_string(rung.arch), json_string(name(rung.unit)),
       json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"), rung.row_align_bytes,
-      joined(ceilings, ","), json_string(relative_to_project(rung.source)));
+      joined(sums, ","), joined(ceilings, ","), json_string(relative_to_project(rung.source)));
 }
 
 std::string family_json(const ShapeFamily& family) {

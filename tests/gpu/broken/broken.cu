@@ -1,5 +1,7 @@
 #include "tests/gpu/broken/broken.h"
 
+#include <cuda_fp16.h>
+
 #include "common/rung.h"
 
 namespace ladder::broken {
@@ -38,7 +40,27 @@ __global__ void __launch_bounds__(tile* tile) sgemm(Problem p) {
   if (fault == Fault::writes_before && row == 0 && col == 0) gC[-1] = 0.0F;
 }
 
+__global__ void hgemm(Problem p, int K) {
+  const int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
+  if (col >= p.n) return;
+  const __half *a = static_cast<const __half*>(p.a) + static_cast<size_t>(row) * p.lda,
+               *b = static_cast<const __half*>(p.b) + static_cast<size_t>(col) * p.ldb;
+  __half sum = __float2half(0.0F);
+  for (int k = 0; k < K; k += 8) {
+    float products = 0.0F;
+    for (int i = k; i < min(k + 8, K); ++i) products += __half2float(a[i]) * __half2float(b[i]);
+    sum = __float2half_rn(__half2float(sum) + products);
+  }
+  float* const gC = static_cast<float*>(p.c) + static_cast<size_t>(row) * p.ldc + col;
+  *gC = p.alpha * __half2float(sum) + (p.beta == 0.0F ? 0.0F : p.beta * *gC);
+}
+
 }  // namespace
+
+void launch_fp16_sums(bool forgets_k_step, const Problem& p) {
+  hgemm<<<dim3(ceil_div(p.n, 64), p.m), 64, 0, p.stream>>>(p, forgets_k_step ? p.k - 16 : p.k);
+  cuda_check(cudaGetLastError());
+}
 
 void launch(Fault fault, const Problem& p) {
   const int blocks = ceil_div(p.m, tile) * ceil_div(p.n, tile);

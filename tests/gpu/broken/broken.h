@@ -24,4 +24,8 @@ enum class Fault {
 /// A shared-memory kernel on FP32, B row-major, that contains `fault`.
 void launch(Fault fault, const Problem& p);
 
+/// FP16 products, 8 at a time, summed in FP16, as the tensor cores do; B column-major, C FP32. With a fault, all but the last 16
+/// products: one k step of mma is forgotten.
+void launch_fp16_sums(bool forgets_k_step, const Problem& p);
+
 }  // namespace ladder::broken
