@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every way to cut K, timed: what the models of 17 and 17f choose among, and what their constants are fitted to.
+"""Every way to cut K, timed: what the models of 17, 17b and 17f choose among, and what their constants are fitted to.
 
-usage: python3 bench/sweep_17.py [--build-only] [--built] [--arch sm_90a] [17] [17f]      (after ./run_all.sh list, which builds)
+usage: python3 bench/sweep_17.py [--build-only] [--built] [--arch sm_90a] [17b] [17f]     (after ./run_all.sh list, which builds)
 
 Of each rung a copy is built whose plan is not the model's but the one that SWEEP_PLAN names. It runs once for every shape, tile,
 number of slices and way of adding them. The rows go to build/sweep_17/ladder.csv: the harness's columns after those of the plan.
@@ -24,7 +24,9 @@ SHAPES = ["128x4096x4096", "256x4096x4096", "512x512x16384", "256x256x65536", "1
 SHAPES += ["2048x2048x2048", "3072x3072x3072"]
 BUILT = ROOT / "build/sweep_17/built.json"  # what record.sh looks for
 SMS = 132  # of the GPU that the slices are chosen for
-READ = 'int tile = 0, slices = 0, in_turn = 0;\n  std::sscanf(std::getenv("SWEEP_PLAN"), "%d,%d,%d", &tile, &slices, &in_turn);\n'
+READ = (
+    '  int tile = 0, slices = 0, in_turn = 0;\n  std::sscanf(std::getenv("SWEEP_PLAN"), "%d,%d,%d", &tile, &slices, &in_turn);\n'
+)
 INCLUDES: Change = ('#include "common/layout.h"', '#include <cstdio>\n#include <cstdlib>\n\n#include "common/layout.h"')
 
 
@@ -43,13 +45,12 @@ class Rung:
 
 
 RUNGS = {
-    "17": Rung(
-        "17_split_k",
+    "17b": Rung(  # it has 17's way of adding, too
+        "17b_in_turn",
         (
-            "  constexpr int MOST_SLICES = 128;\n",
-            f"{READ}  const int mine = std::is_same_v<Tile, Large> ? 0 : 1;\n"
-            "  if (slices) return {min(slices, k_tiles), in_turn == 1, mine == tile ? 0.0 : 1.0};\n"
-            "  constexpr int MOST_SLICES = 128;\n",
+            "Plan plan(const TiledProduct& t) {\n",
+            f"Plan plan(const TiledProduct& t) {{\n{READ}  const int mine = std::is_same_v<Tile, Large> ? 0 : 1;\n"
+            "  if (slices) return {{min(slices, t.k_tiles), mine == tile ? 0.0 : 1.0, 0.0}, in_turn == 1};\n",
         ),
         {"large": (256, 128), "deep": (128, 128)},
         ("second_kernel", "in_turn"),
@@ -58,7 +59,10 @@ RUNGS = {
     ),
     "17f": Rung(
         "17f_split_k_fp32",
-        ("  constexpr int MOST_SLICES = 128;\n", f"  {READ}  if (slices) return slices;\n  constexpr int MOST_SLICES = 128;\n"),
+        (
+            "SlicePlan plan(const Problem& p) {\n",
+            f"SlicePlan plan(const Problem& p) {{\n{READ}  if (slices) return {{slices, 0.0, 0.0}};\n",
+        ),
         {"128x256": (128, 256)},
         ("second_kernel",),
         8,
@@ -99,7 +103,7 @@ def rows(rung: Rung, shape: str) -> list[dict[str, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("rungs", nargs="*", metavar="RUNG", help="17, 17f; both without")
+    parser.add_argument("rungs", nargs="*", metavar="RUNG", help="17b, 17f; both without")
     parser.add_argument("--arch", default="native", help="as nvcc has it, such as sm_90a")
     parser.add_argument("--build-only", action="store_true", help="needs no GPU, but then --arch")
     parser.add_argument("--built", action="store_true", help="time what --build-only built, on whichever machine")

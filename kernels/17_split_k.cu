@@ -1,30 +1,26 @@
 // 17_split_k · where the tiles of C are too few for the SMs, several blocks share one, each with a slice of K
 //
 // Idea              128 x 4096 x 4096 has 32 tiles of C, and the GPU 132 SMs. So K is cut into slices: a unit of work is a tile of
-//                   C and a slice of K. Each slice has sums of its own. A second kernel adds them, from a workspace; or they
-//                   are added in turn: a warp waits until the slice before has left its sums, and adds its own.
+//                   C and a slice of K. Each unit stores its own sums in a workspace. A second kernel adds them.
 // Changed from 16   the loop runs over units; a unit has its own k tiles; its sums go to the workspace; the second kernel; a
-//                   smaller tile with more stages; the host chooses tile, slices and way of adding by a model of the clocks
+//                   smaller tile with more stages; the host chooses tile and number of slices by a model of the clocks
 // Expect            128 x 4096 x 4096 in BF16: 3.2 times 16. 128 units of 16 k tiles take the place of 32 tiles of 64; starting
 //                   and adding take as long as the multiplication that is left
 // Limiter now       what is not multiplication: the launch, the first copies, storing and adding the slices; in the main loop
 //                   shared memory, of which a tile of 128 x 128 takes more per mma
-// New instructions  ld.acquire.gpu, st.release.gpu
+// New instructions  none
 // Limits            as 16
 // Run               ./run_all.sh run 17 128 4096 4096 --type bf16
 // Read              docs/17_split_k.md
-#include <limits>
-#include <string>
-
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async.h"
-#include "common/ptx/flag.h"
 #include "common/ptx/keep_in_register.h"
 #include "common/ptx/ldmatrix.h"
 #include "common/ptx/prefetch.h"
 #include "common/ptx/shared_address.h"
 #include "common/rung.h"
+#include "common/split_k.h"
 
 using namespace ladder;
 
@@ -57,28 +53,12 @@ using Large = TileConfig<256, 64, 3>;  // 144 KB of shared memory: A100, H100, H
 using Deep = TileConfig<128, 32, 7>;   // 224 KB: H100, H200; more copies on their way, for few tiles of C
 using Small = TileConfig<128, 32, 3>;  // 96 KB: RTX 30, 40 and 50
 
-// [slice]
-/// The k tiles of slice number `i`, counted from the end of K. The slices differ by one k tile at most.
-constexpr LADDER_HOST_DEVICE Slice slice_of(int i, int slices, int k_tiles) {
-  const int least = k_tiles / slices, longer = k_tiles % slices;  // so many slices have one more
-  return {i * least + (i < longer ? i : longer), least + (i < longer)};
-}
-// [/slice]
-
-// The tests and 17f take it from common/layout.h: it is the same function.
-static_assert([] {
-  for (int slices = 1; slices < 20; ++slices)
-    for (int i = 0; i < slices; ++i)
-      if (slice_of(i, slices, 67) != ladder::slice_of(i, slices, 67)) return false;
-  return true;
-}());
-
 /// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
 template <class Tile, Type type, class TC, bool RAGGED>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc,
-         int slices, size_t slice_stride, float4* partial_sums, unsigned* flags) {
+         int slices, size_t slice_stride) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
   constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
@@ -87,7 +67,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
-  const int units = c_tiles * slices;  // unit u is slice u / c_tiles of tile u % c_tiles
+  const int units = c_tiles * slices;  // unit u is slice u % slices of tile u / slices
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
@@ -102,8 +82,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // Past the last row or column, read the last one: its results are not stored. After the last unit, copy it once
     // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
     const int unit = min(copy_unit, units - 1);
-    const auto [tile_row, tile_col] = raster(unit % c_tiles, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-    const Slice slice = slice_of(unit / c_tiles, slices, k_tiles);
+    const auto [tile_row, tile_col] = raster(unit / slices, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const Slice slice = slice_of(unit % slices, slices, k_tiles);
     copy_k_tiles_left = slice.k_tiles;
     const int block_row = tile_row * BM, block_col = tile_col * BN, copy_col = permuted_column(copy_row, SIZE);
     const int k_offset_bytes = (k_tiles - 1 - slice.first) * BK_BYTES;
@@ -117,7 +97,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
   const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
-    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const auto [tile_row, tile_col] = raster(min(c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
     for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
@@ -131,7 +111,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
       if (RAGGED) copy_bytes = 16;
     } else {
-      if (beta != 0.0F && copy_unit >= units - c_tiles) prefetch_c(copy_unit % c_tiles);
+      if (beta != 0.0F) prefetch_c(copy_unit);  // then there is one slice
       copy_unit += gridDim.x;
       start_unit();
     }
@@ -216,39 +196,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   uint32_t read_stage_bytes = 0;
   for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
-    const int c_tile = unit % c_tiles, slice = unit / c_tiles;
+    const int c_tile = unit / slices, slice = unit % slices;
     float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 #pragma unroll 1
     for (int k_tiles_left = slice_of(slice, slices, k_tiles).k_tiles; k_tiles_left > 0; --k_tiles_left)
       read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
-
-    // [in-turn]
-    if (flags != nullptr) {  // in turn: each warp adds to the sums that its like of the slice before has left
-      float4* const sums = partial_sums + c_tile * (BM * BN / 4) + threadIdx.x;  // of this thread, THREADS apart
-      unsigned* const flag = flags + c_tile * (Tile::THREADS / 32) + warp;       // how many slices have added theirs
-      if (slice > 0) {
-        while (ld_acquire_gpu(flag) != slice) {
-        }
-#pragma unroll
-        for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-          for (int j = 0; j < WN / 8; ++j) {
-            const float4 sum = sums[(i * (WN / 8) + j) * Tile::THREADS];
-            acc[i][j][0] += sum.x, acc[i][j][1] += sum.y, acc[i][j][2] += sum.z, acc[i][j][3] += sum.w;
-          }
-      }
-      if (slice < slices - 1) {
-#pragma unroll
-        for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-          for (int j = 0; j < WN / 8; ++j)
-            sums[(i * (WN / 8) + j) * Tile::THREADS] = {acc[i][j][0], acc[i][j][1], acc[i][j][2], acc[i][j][3]};
-      }
-      __syncwarp();                                               // all lanes have read and written
-      if (lane == 0) st_release_gpu(flag, (slice + 1) % slices);  // the last one leaves 0, for the next launch
-      if (slice < slices - 1) continue;
-    }
-    // [/in-turn]
 
     // [epilogue]
     // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
@@ -291,99 +243,33 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-// [add-slices]
-constexpr int ADD_THREADS = 128;
-
-/// Four neighbouring elements of C, and four floats.
-template <class TC>
-struct alignas(4 * sizeof(TC)) Four {
-  TC element[4];
-};
-
-/// C = alpha * (the sums of all slices, added in order) + beta * C. `sums` holds a matrix of M rows, `ld` apart, per slice.
-/// Each thread has four neighbouring elements of C.
-template <class TC>
-__global__ void __launch_bounds__(ADD_THREADS) add_slices(int M, int N, float alpha, const float* __restrict__ sums,
-                                                          int ld, int slices, float beta, TC* __restrict__ C, int ldc) {
-  const int row_blocks = ceil_div(N, 4 * ADD_THREADS);  // per row of C
-  const int m = blockIdx.x / row_blocks, n = (blockIdx.x % row_blocks * ADD_THREADS + threadIdx.x) * 4;
-  if (n >= N) return;
-  Four<float> sum = {};
-#pragma unroll 8
-  for (int slice = 0; slice < slices; ++slice) {
-    const float* const part = sums + (static_cast<size_t>(slice) * M + m) * ld + n;
-    const Four<float> x = *reinterpret_cast<const Four<float>*>(part);
-    for (int e = 0; e < 4; ++e) sum.element[e] += x.element[e];
-  }
-  TC* const gC = C + static_cast<size_t>(m) * ldc + n;
-  Four<TC> c = {}, d;
-  if (beta != 0.0F) c = *reinterpret_cast<const Four<TC>*>(gC);  // beta = 0 must not read C: it may hold NaN
-  for (int e = 0; e < 4; ++e) {
-    const float x = alpha * sum.element[e];
-    d.element[e] = from_float<TC>(beta == 0.0F ? x : x + beta * to_float(c.element[e]));
-  }
-  if (n + 4 <= N) {
-    *reinterpret_cast<Four<TC>*>(gC) = d;
-  } else {  // the padding of C must stay as it is
-    for (int e = 0; e < 3; ++e)
-      if (n + e < N) gC[e] = d.element[e];
-  }
-}
-// [/add-slices]
-
-/// How a problem is cut, and how long that is expected to take.
-struct Plan {
-  int slices;
-  bool in_turn;  ///< else by the second kernel
-  double clocks;
-};
-
-// [model]
-/// Clocks of an SM per k tile, and per unit beside its k tiles.
-struct Cost {
-  double k_tile, unit;
-};
+/// Clocks of an H200, fitted to bench/recorded/nvidia-h200/sweep_17.csv.
 template <class Tile>
-constexpr Cost cost = Tile::BM == 256 ? Cost{1790, 4400} : Cost{1040, 1500};
+constexpr SliceCosts costs = {.start = 14400,
+                              .k_tile = Tile::BM == 256 ? 1790 : 1040,
+                              .unit = Tile::BM == 256 ? 4400 : 1500,
+                              .add = 3600,
+                              .add_slice = 140,
+                              .add_byte = 1 / 14.0};
 
-/// Expected clocks of a launch: of its start and its waves of units, then of the addition. The constants are those of an H200,
-/// fitted to bench/recorded/nvidia-h200/sweep_17.csv.
-template <class Tile>
-double expected_clocks(const Problem& p, int sms, int k_tiles, int slices, bool in_turn) {
-  const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
-  const int waves = ceil_div(c_tiles * slices, sms);
-  const double units = 14400 + waves * (ceil_div(k_tiles, slices) * cost<Tile>.k_tile + cost<Tile>.unit);
-  if (slices == 1) return units;
-  if (in_turn && waves > 1) return std::numeric_limits<double>::max();  // a slice would wait for another wave
-  const double tile_bytes = 4.0 * Tile::BM * Tile::BN, bytes = 4.0 * slices * p.m * p.n;
-  return units + (in_turn ? (slices - 1) * (1850 + tile_bytes / 35) : 3600 + 140 * slices + bytes / sms / 14);
-}
+template <class Tile, Type type>
+constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES};
 
 /// The best plan with this tile.
 template <class Tile>
-Plan plan(const Problem& p, int sms, int k_tiles) {
-  constexpr int MOST_SLICES = 128;
-  const Plan whole = {1, false, expected_clocks<Tile>(p, sms, k_tiles, 1, false)};
-  Plan best = whole;
-  for (int slices = 2; slices <= min(k_tiles, MOST_SLICES); ++slices)
-    for (const bool in_turn : {false, true}) {
-      const double clocks = expected_clocks<Tile>(p, sms, k_tiles, slices, in_turn);
-      if (clocks < best.clocks) best = {slices, in_turn, clocks};
-    }
-  return best.clocks < 0.95 * whole.clocks ? best : whole;  // less than that, and the model may be wrong
+SlicePlan plan(const TiledProduct& t) {
+  return best_slices(t.k_tiles, [&](int slices) {
+    return multiply_clocks(costs<Tile>, t, slices) + add_clocks(costs<Tile>, t, slices);
+  });
 }
-// [/model]
-
-/// Floats from row to row of a slice in the workspace.
-int slice_ld(const Problem& p) { return ceil_div(p.n, 8) * 8; }
 
 /// Calls `f` with the tile and the types, and its plan: of the tiles that the GPU has the shared memory for, the fastest.
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
-    const int k_tiles = ceil_div(p.k, Small::BK_BYTES / Operand<type>::BYTES);
     const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
-    const Plan large = plan<Large>(p, gpu.sms, k_tiles), small = plan<Small>(p, gpu.sms, k_tiles);
+    const SlicePlan large = plan<Large>(tiled(p, shape<Large, type>, gpu.sms));
+    const SlicePlan small = plan<Small>(tiled(p, shape<Small, type>, gpu.sms));
     if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
       return f.template operator()<Large, type, TC>(large);
     return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
@@ -392,48 +278,37 @@ auto for_kernel(const Problem& p, F&& f) {
 }
 
 void launch(const Problem& p) {
-  for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
+  for_kernel(p, [&]<class Tile, Type type, class TC>(const SlicePlan& plan) {
     using T = typename Operand<type>::Element;
-    const auto run = [&]<class Sum>(float alpha, float beta, Sum* C, int ldc, size_t slice_stride) {
-      const bool ragged = p.k % (Tile::BK_BYTES / Operand<type>::BYTES) != 0;
+    const auto run = [&]<class Sum>(float alpha, float beta, Sum* C, int ldc) {
+      const bool ragged = p.k % shape<Tile, type>.k != 0;
       const auto kernel = ragged ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
       cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
       const int units = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * plan.slices;
       kernel<<<min(units, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-          p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.slices, slice_stride,
-          static_cast<float4*>(p.workspace), plan.in_turn ? p.flags : nullptr);
+          p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.slices,
+          static_cast<size_t>(p.m) * ldc);
       cuda_check(cudaGetLastError());
     };
-    if (plan.slices == 1 || plan.in_turn) {
-      run(p.alpha, p.beta, p.C<TC>(), p.ldc, 0);
-      return;
+    if (plan.slices == 1) {
+      run(p.alpha, p.beta, p.C<TC>(), p.ldc);
+    } else {
+      run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
+      launch_add_slices<TC>(p, plan.slices);
     }
-    float* const sums = static_cast<float*>(p.workspace);
-    const int ld = slice_ld(p);
-    run(1.0F, 0.0F, sums, ld, static_cast<size_t>(p.m) * ld);
-    add_slices<TC><<<p.m * ceil_div(p.n, 4 * ADD_THREADS), ADD_THREADS, 0, p.stream>>>(
-        p.m, p.n, p.alpha, sums, ld, plan.slices, p.beta, p.C<TC>(), p.ldc);
-    cuda_check(cudaGetLastError());
   });
 }
 
 std::string explain(const Problem& p) {
-  return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
-    const int k_tiles = ceil_div(p.k, Tile::BK_BYTES / Operand<type>::BYTES);
-    const auto text = [](double clocks) { return std::to_string(static_cast<long long>(clocks)); };
-    const std::string slices = plan.slices == 1 ? "1 slice"
-                                                : std::to_string(plan.slices) + " slices, added " +
-                                                      (plan.in_turn ? "in turn" : "by a second kernel");
-    return slices + ": " + text(plan.clocks) +
-           " clocks expected; 1 slice: " + text(expected_clocks<Tile>(p, device_limits().sms, k_tiles, 1, false)) +
-           "\n";
+  return for_kernel(p, [&]<class Tile, Type type, class TC>(const SlicePlan& plan) {
+    return explain_slices(plan, "by a second kernel");
   });
 }
 
 const Registration registration{{
     .number = "17",
     .name = "split_k",
-    .idea = "K in slices where the tiles of C are too few for the SMs; their sums are added in order",
+    .idea = "K in slices where the tiles of C are too few for the SMs; a second kernel adds their sums",
     .predecessor = "16",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
@@ -443,19 +318,9 @@ const Registration registration{{
     .refuses = refuses_mma_sync,
     .resources =
         [](const Problem& p) {
-          return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
-            Resources found{(const void*)gemm<Tile, type, TC, false>,
-                            Tile::THREADS,
-                            Tile::SMEM_BYTES,
-                            {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
-            const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
-            if (plan.slices > 1 && plan.in_turn) {
-              found.workspace_bytes = static_cast<size_t>(c_tiles) * Tile::BM * Tile::BN * 4;
-              found.flags = c_tiles * Tile::THREADS / 32;
-            } else if (plan.slices > 1) {
-              found.workspace_bytes = static_cast<size_t>(plan.slices) * p.m * slice_ld(p) * 4;
-            }
-            return found;
+          return for_kernel(p, [&]<class Tile, Type type, class TC>(const SlicePlan& plan) {
+            return Resources{(const void*)gemm<Tile, type, TC, false>, Tile::THREADS, Tile::SMEM_BYTES,
+                             shape<Tile, type>, plan.slices == 1 ? 0 : sums_bytes(p, plan.slices)};
           });
         },
     .launch = launch,

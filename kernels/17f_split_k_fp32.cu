@@ -12,6 +12,7 @@
 // Read              docs/17_split_k.md
 #include "common/layout.h"
 #include "common/rung.h"
+#include "common/split_k.h"
 
 using namespace ladder;
 
@@ -191,92 +192,32 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
   }
 }
 
-// [add-slices]
-constexpr int ADD_THREADS = 128;
+/// Clocks of an H200, fitted to bench/recorded/nvidia-h200/sweep_17.csv.
+constexpr SliceCosts costs = {
+    .start = 6300, .k_tile = 2505, .unit = 6700, .add = 3000, .add_slice = 160, .add_byte = 1 / 11.5};
 
-/// C = alpha * (the sums of all slices, added in order) + beta * C. `sums` holds a matrix of M rows, `ld` apart, per slice.
-/// Each thread has four neighbouring elements of C.
-__global__ void __launch_bounds__(ADD_THREADS)
-    add_slices(int M, int N, float alpha, const float* __restrict__ sums, int ld, int slices, float beta,
-               float* __restrict__ C, int ldc) {
-  const int row_blocks = ceil_div(N, 4 * ADD_THREADS);  // per row of C
-  const int m = blockIdx.x / row_blocks, n = (blockIdx.x % row_blocks * ADD_THREADS + threadIdx.x) * 4;
-  if (n >= N) return;
-  float4 sum = {};
-#pragma unroll 8
-  for (int slice = 0; slice < slices; ++slice) {
-    const float4 x = load4(sums + (static_cast<size_t>(slice) * M + m) * ld + n);
-    sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
-  }
-  float* const gC = C + static_cast<size_t>(m) * ldc + n;
-  float4 d = {alpha * sum.x, alpha * sum.y, alpha * sum.z, alpha * sum.w};
-  if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-    const float4 c = load4(gC);
-    d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
-  }
-  if (n + 4 <= N) {
-    store4(gC, d);
-  } else {  // the padding of C must stay as it is
-    gC[0] = d.x;
-    if (n + 1 < N) gC[1] = d.y;
-    if (n + 2 < N) gC[2] = d.z;
-  }
+constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK};
+
+SlicePlan plan(const Problem& p) {
+  const TiledProduct t = tiled(p, shape, device_limits().sms);
+  return best_slices(t.k_tiles,
+                     [&](int slices) { return multiply_clocks(costs, t, slices) + add_clocks(costs, t, slices); });
 }
-// [/add-slices]
-
-// [model]
-/// Expected clocks of a launch: of its start and its waves of blocks, then of the addition. The constants are those of an H200,
-/// fitted to bench/recorded/nvidia-h200/sweep_17.csv.
-double expected_clocks(const Problem& p, int sms, int slices) {
-  const int c_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), k_tiles = ceil_div(p.k, Tile::BK);
-  const int waves = ceil_div(c_tiles * slices, sms);
-  const double blocks = 6300 + waves * (ceil_div(k_tiles, slices) * 2505.0 + 6700);
-  if (slices == 1) return blocks;
-  const double bytes = 4.0 * slices * p.m * p.n;
-  return blocks + 3000 + 160 * slices + bytes / sms / 11.5;
-}
-
-int best_slices(const Problem& p) {
-  constexpr int MOST_SLICES = 128;
-  const int sms = device_limits().sms;  // once per launch: it asks the driver
-  int best = 1;
-  for (int slices = 2; slices <= min(ceil_div(p.k, Tile::BK), MOST_SLICES); ++slices)
-    if (expected_clocks(p, sms, slices) < expected_clocks(p, sms, best)) best = slices;
-  const bool worth_it =
-      expected_clocks(p, sms, best) < 0.95 * expected_clocks(p, sms, 1);  // else the model may be wrong
-  return worth_it ? best : 1;
-}
-// [/model]
-
-/// Floats from row to row of a slice in the workspace.
-int slice_ld(const Problem& p) { return ceil_div(p.n, 4) * 4; }
 
 void launch(const Problem& p) {
-  const int slices = best_slices(p), ld = slice_ld(p);
-  const int blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * slices;
+  const int slices = plan(p).slices;
   const auto run = [&](float alpha, float beta, float* C, int ldc) {
+    const int blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * slices;
     sgemm<<<blocks, Tile::THREADS, 0, p.stream>>>(p.m, p.n, p.k, alpha, p.A<float>(), p.lda, p.B<float>(), p.ldb, beta,
                                                   C, ldc, slices, static_cast<size_t>(p.m) * ldc);
     cuda_check(cudaGetLastError());
   };
   if (slices == 1) {
     run(p.alpha, p.beta, p.C<float>(), p.ldc);
-    return;
+  } else {
+    run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
+    launch_add_slices<float>(p, slices);
   }
-  float* const sums = static_cast<float*>(p.workspace);
-  run(1.0F, 0.0F, sums, ld);
-  add_slices<<<p.m * ceil_div(p.n, 4 * ADD_THREADS), ADD_THREADS, 0, p.stream>>>(p.m, p.n, p.alpha, sums, ld, slices,
-                                                                                 p.beta, p.C<float>(), p.ldc);
-  cuda_check(cudaGetLastError());
-}
-
-std::string explain(const Problem& p) {
-  const int slices = best_slices(p);
-  const auto clocks = [&](int count) {
-    return std::to_string(static_cast<long long>(expected_clocks(p, device_limits().sms, count)));
-  };
-  return std::to_string(slices) + (slices == 1 ? " slice: " : " slices, added by a second kernel: ") + clocks(slices) +
-         " clocks expected; 1 slice: " + clocks(1) + "\n";
 }
 
 const Registration registration{{
@@ -291,13 +232,11 @@ const Registration registration{{
     .row_align_bytes = 16,
     .resources =
         [](const Problem& p) {
-          Resources found{(const void*)sgemm, Tile::THREADS, 0, {Tile::BM, Tile::BN, Tile::BK}};
-          if (const int slices = best_slices(p); slices > 1)
-            found.workspace_bytes = static_cast<size_t>(slices) * p.m * slice_ld(p) * 4;
-          return found;
+          const int slices = plan(p).slices;
+          return Resources{(const void*)sgemm, Tile::THREADS, 0, shape, slices == 1 ? 0 : sums_bytes(p, slices)};
         },
     .launch = launch,
-    .explain = explain,
+    .explain = [](const Problem& p) { return explain_slices(plan(p), "by a second kernel"); },
 }};
 
 }  // namespace

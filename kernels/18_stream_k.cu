@@ -1,0 +1,379 @@
+// 18_stream_k · the tiles of the last wave are shared out by k tiles, so that all SMs end together
+//
+// Idea              4096 x 4096 has 512 tiles of C, 3.88 waves on 132 SMs, and takes the time of 4. So only whole waves are computed
+//                   by tiles. The k tiles of the tiles that are left, one tile after the other, are a row that is cut into as many
+//                   equal shares as there are SMs. A share ends where it ends: a tile then has parts in two blocks or more. The
+//                   block with the tile's last part adds the sums of the others, which they computed first, and stores C.
+// Changed from 17   a block has segments, whole tiles or slices as before and then the parts of its share, in place of units; sums
+//                   of a part in the order of the registers, with a flag per warp; a cooperative launch, where blocks wait
+// Expect            3072 x 3072 x 3072 in BF16: 1.29 times 17. Its 288 tiles are 2.18 waves: 17 takes the time of 3 waves, 18 that of
+//                   2.18 and a fix-up. Where the last wave is nearly full, as at 4096, it stays with whole tiles
+// Limiter now       as 16, without the last wave
+// New instructions  ld.acquire.gpu, st.release.gpu
+// Limits            as 16
+// Run               ./run_all.sh run 18 4096 4096 4096 --type bf16
+// Read              docs/18_stream_k.md
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/cp_async.h"
+#include "common/ptx/flag.h"
+#include "common/ptx/keep_in_register.h"
+#include "common/ptx/ldmatrix.h"
+#include "common/ptx/prefetch.h"
+#include "common/ptx/shared_address.h"
+#include "common/rung.h"
+#include "common/split_k.h"
+#include "common/stream_k.h"
+
+using namespace ladder;
+
+namespace {
+
+template <int BLOCK_M, int WARP_N, int DEPTH>
+struct TileConfig {
+  static constexpr int BM = BLOCK_M;      // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = WARP_N;       // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
+  static constexpr int STAGES = DEPTH;    // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
+  static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr int THREADS = BM / WM * (BN / WN) * 32;
+  static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
+  static constexpr int COPIES = (BM + BN) / COPY_ROWS;         // per thread and k tile
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES;
+  static_assert(BM % COPY_ROWS == 0 && BN % COPY_ROWS == 0, "one copy is of A or of B");
+  static_assert(COPY_ROWS % 8 == 0, "all rows that a thread copies have the same row % 8");
+  static_assert(COPY_ROWS % 32 == 0 && WN % 32 == 0, "a thread's columns of B are COPY_ROWS apart, permuted or not");
+  static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
+  static_assert(COPY_STEPS < K_STEPS, "all copies of a k tile are committed before the wait for the next one");
+};
+using Large = TileConfig<256, 64, 3>;  // 144 KB of shared memory: A100, H100, H200
+using Deep = TileConfig<128, 32, 7>;   // 224 KB: H100, H200; more copies on their way, for few tiles of C
+using Small = TileConfig<128, 32, 3>;  // 96 KB: RTX 30, 40 and 50
+
+/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
+template <class Tile, Type type, class TC, bool RAGGED>
+__global__ void __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
+         const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc,
+         Schedule schedule, size_t slice_stride, float4* partial_sums, unsigned* flags) {
+  using T = typename Operand<type>::Element;
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, SIZE = Vector<TC>::SIZE;
+  extern __shared__ __align__(128) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
+  const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
+
+  // 2. set up
+  const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
+  // The copies run ahead of the mma: they have their own segment, and their own count of k tiles.
+  int copy_i = 0, copy_k_tiles_left;
+  const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
+  int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
+  const auto start_segment = [&] {
+    // Past the last row or column, read the last one: its results are not stored. After the last segment, copy it once
+    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
+    const Segment segment = segment_of(schedule, blockIdx.x, copy_i);
+    if (segment.k_tiles == 0) return;
+    copy_k_tiles_left = segment.k_tiles;
+    const auto [tile_row, tile_col] = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int block_row = tile_row * BM, block_col = tile_col * BN, copy_col = permuted_column(copy_row, SIZE);
+    const int k_offset_bytes = (k_tiles - 1 - segment.first) * BK_BYTES;
+#pragma unroll
+    for (int i = 0; i < COPIES; ++i) {
+      const T* const start = i < BM / COPY_ROWS
+                                 ? A + static_cast<size_t>(min(block_row + copy_row + i * COPY_ROWS, M - 1)) * lda
+                                 : B + static_cast<size_t>(min(block_col + copy_col + i * COPY_ROWS - BM, N - 1)) * ldb;
+      cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
+    }
+    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
+  };
+  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
+#pragma unroll 1
+    for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
+      const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
+      if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
+    }
+  };
+  const auto next_k_tile = [&] {
+    if (--copy_k_tiles_left > 0) {
+#pragma unroll
+      for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
+      if (RAGGED) copy_bytes = 16;
+    } else {
+      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(segment_of(schedule, blockIdx.x, copy_i).c_tile);
+      ++copy_i;
+      start_segment();
+    }
+  };
+
+  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
+  // further down, the chunk has the same place in its row.
+  const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
+  const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
+#pragma unroll
+    for (int i = first; i < last; ++i) {
+      const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
+      if (RAGGED)
+        cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
+      else
+        cp_async_cg_16(dst, cp_async_src[i]);
+    }
+  };
+
+  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
+  // of A two down and two along k, of B two along k and two across.
+  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
+#pragma unroll
+  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
+    ldsm_b_addr[k_step] = shared_address(smem) + BM * BK_BYTES +
+                          swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
+    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
+  }
+  uint32_t rA[2][WM / 16][4];  // [k step % 2][16 rows][words of this lane: mma_a]
+  uint32_t rB[2][WN / 16][4];  // [k step % 2][16 columns][words of this lane: mma_b of the first 8, then of the others]
+  const auto load_fragments = [&](uint32_t stage_bytes, int k_step) {
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+      ldmatrix_x4(rA[k_step % 2][i], ldsm_a_addr[k_step] + stage_bytes + i * 16 * BK_BYTES);
+#pragma unroll
+    for (int j = 0; j < WN / 16; ++j)
+      ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
+  };
+
+  start_segment();
+#pragma unroll 1
+  for (int stage = 0; stage < STAGES - 1; ++stage) {
+    if (stage > 0) next_k_tile();
+    copy(stage * Tile::STAGE_BYTES, 0, COPIES);
+    cp_async_commit_group();
+  }
+  cp_async_wait_group<STAGES - 2>();
+  __syncthreads();
+  load_fragments(0, 0);
+
+  // [main-loop]
+  // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
+  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
+    const uint32_t next_stage_bytes =
+        read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
+    const uint32_t write_stage_bytes =
+        (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      if (k_step == K_STEPS - 1) {          // the next stage is needed
+        cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
+        __syncthreads();                    // everyone's have, and everyone is done with this stage
+      }
+      load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
+      if (k_step == 0) next_k_tile();
+      if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier
+        copy(write_stage_bytes, COPIES * k_step / Tile::COPY_STEPS, COPIES * (k_step + 1) / Tile::COPY_STEPS);
+      if (k_step == Tile::COPY_STEPS - 1) cp_async_commit_group();
+#pragma unroll
+      for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i) {
+          const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
+          Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
+        }
+    }
+    return next_stage_bytes;
+  };
+  // [/main-loop]
+
+  uint32_t read_stage_bytes = 0;
+#pragma unroll 1
+  for (int i_segment = 0;; ++i_segment) {
+    int k_tiles_left = segment_of(schedule, blockIdx.x, i_segment).k_tiles;
+    if (k_tiles_left == 0) break;
+    float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
+#pragma unroll 1
+    for (; k_tiles_left > 0; --k_tiles_left) read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
+    const auto [c_tile, slice, first_k_tile, segment_k_tiles] = segment_of(schedule, blockIdx.x, i_segment);
+
+    // [fix-up]
+    // Part of a tile: its last block adds what the others have left. Every thread reads what its like has written.
+    uint32_t thread = threadIdx.x;
+    keep_in_register(thread);  // else the addresses are computed before the main loop, which has no registers for them
+    const auto sums_of = [&](int block) { return partial_sums + block * (BM * BN / 4) + thread; };
+    const auto flag_of = [&](int block) { return flags + block * (Tile::THREADS / 32) + thread / 32; };
+    if (schedule.shared_tiles > 0 && first_k_tile + segment_k_tiles < k_tiles) {
+      float4* const sums = sums_of(blockIdx.x);  // THREADS apart; a block leaves one part at most
+#pragma unroll
+      for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < WN / 8; ++j)
+          sums[(i * (WN / 8) + j) * Tile::THREADS] = {acc[i][j][0], acc[i][j][1], acc[i][j][2], acc[i][j][3]};
+      __syncwarp();  // all lanes have written
+      if (lane == 0) st_release_gpu(flag_of(blockIdx.x), 1);
+      continue;
+    }
+    if (schedule.shared_tiles > 0 && first_k_tile > 0) {
+      const int first_block = first_block_of(schedule, c_tile);
+#pragma unroll 1
+      for (int block = first_block; block < blockIdx.x; ++block)
+        while (ld_acquire_gpu(flag_of(block)) != 1) {
+        }
+#pragma unroll
+      for (int i = 0; i < WM / 16; ++i)
+#pragma unroll 1
+        for (int block = first_block; block < blockIdx.x; ++block) {
+          const float4* const sums = sums_of(block);
+#pragma unroll
+          for (int j = 0; j < WN / 8; ++j) {
+            const float4 sum = sums[(i * (WN / 8) + j) * Tile::THREADS];
+            acc[i][j][0] += sum.x, acc[i][j][1] += sum.y, acc[i][j][2] += sum.z, acc[i][j][3] += sum.w;
+          }
+        }
+      __syncwarp();  // all lanes have seen the flags and read
+#pragma unroll 1
+      for (int block = first_block + lane; block < blockIdx.x; block += 32) *flag_of(block) = 0;  // for the next launch
+    }
+    // [/fix-up]
+
+    // [epilogue]
+    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
+    const int first_col = tile_col * BN + warp_col + lane % 4 * SIZE;
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i) {
+      const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
+      const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
+      const auto gC = [&](int v) { return C + slice * slice_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
+      const auto columns_left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // of C, from here on
+#pragma unroll
+      for (int first = 0; first < VECTORS; first += TOGETHER) {
+        Vector<TC> c[TOGETHER] = {};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+#pragma unroll
+          for (int v = first; v < first + TOGETHER; ++v)
+            if (columns_left(v) > 0) c[v - first].bits = *reinterpret_cast<const uint4*>(gC(v));
+        }
+#pragma unroll
+        for (int v = first; v < first + TOGETHER; ++v) {
+          Vector<TC> d;
+#pragma unroll
+          for (int e = 0; e < SIZE; ++e) {
+            const float x = alpha * acc[i][v / 2 * SIZE / 2 + e / 2][v % 2 * 2 + e % 2];
+            d.element[e] = from_float<TC>(beta == 0.0F ? x : x + beta * to_float(c[v - first].element[e]));
+          }
+          if (columns_left(v) >= SIZE) *reinterpret_cast<uint4*>(gC(v)) = d.bits;
+          if (N % SIZE != 0) {  // then the last ones go one by one: the padding of C must stay as it is
+#pragma unroll
+            for (int e = 0; e < SIZE; ++e)
+              if (e < columns_left(v) && columns_left(v) < SIZE) gC(v)[e] = d.element[e];
+          }
+        }
+      }
+    }
+    // [/epilogue]
+  }
+}
+
+/// Clocks of an H200, fitted to bench/recorded/nvidia-h200/sweep_17.csv.
+template <class Tile>
+constexpr SliceCosts costs = {.start = 14400,
+                              .k_tile = Tile::BM == 256 ? 1745 : 1040,
+                              .unit = Tile::BM == 256 ? 4400 : 1500,
+                              .add = 3600,
+                              .add_slice = 140,
+                              .add_byte = 1 / 14.0};
+
+template <class Tile, Type type>
+constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES};
+
+constexpr ShareCosts share_costs = {.fix_up = 20000, .other = 2000};
+
+/// Calls `f` with the tile and the types, and its plan: of the tiles that the GPU has the shared memory for, the fastest.
+template <class F>
+auto for_kernel(const Problem& p, F&& f) {
+  return for_types(p, [&]<Type type, class TC>() {
+    const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
+    const SchedulePlan large = best_schedule(costs<Large>, share_costs, tiled(p, shape<Large, type>, gpu.sms));
+    const SchedulePlan small = best_schedule(costs<Small>, share_costs, tiled(p, shape<Small, type>, gpu.sms));
+    if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
+      return f.template operator()<Large, type, TC>(large);
+    return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
+                                                    : f.template operator()<Small, type, TC>(small);
+  });
+}
+
+void launch(const Problem& p) {
+  for_kernel(p, [&]<class Tile, Type type, class TC>(const SchedulePlan& plan) {
+    const Schedule& schedule = plan.schedule;
+    using T = typename Operand<type>::Element;
+    const auto run = [&]<class Sum>(float alpha, float beta, Sum* C, int ldc) {
+      const bool ragged = p.k % shape<Tile, type>.k != 0;
+      const auto kernel = ragged ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
+      cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+      cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
+      resident.id = cudaLaunchAttributeCooperative;
+      resident.val.cooperative = schedule.shared_tiles > 0;
+      cudaLaunchConfig_t config{};
+      config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS;
+      config.dynamicSmemBytes = Tile::SMEM_BYTES, config.stream = p.stream;
+      config.attrs = &resident, config.numAttrs = 1;
+      cuda_check(cudaLaunchKernelEx(&config, kernel, p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C,
+                                    ldc, schedule, static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace),
+                                    p.flags));
+    };
+    if (schedule.slices == 1) {
+      run(p.alpha, p.beta, p.C<TC>(), p.ldc);
+    } else {
+      run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
+      launch_add_slices<TC>(p, schedule.slices);
+    }
+  });
+}
+
+std::string explain(const Problem& p) {
+  return for_kernel(p,
+                    [&]<class Tile, Type type, class TC>(const SchedulePlan& plan) { return explain_schedule(plan); });
+}
+
+const Registration registration{{
+    .number = "18",
+    .name = "stream_k",
+    .idea = "the tiles of the last wave shared out by k tiles, so that all SMs end together",
+    .predecessor = "17",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_80",
+    .unit = Unit::mma_sync,
+    .layout_b = LayoutB::col_major,
+    .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
+    .resources =
+        [](const Problem& p) {
+          return for_kernel(p, [&]<class Tile, Type type, class TC>(const SchedulePlan& plan) {
+            const Schedule& s = plan.schedule;
+            const int leave = s.shared_tiles > 0 ? s.blocks : 0;  // blocks that may leave a part
+            return Resources{(const void*)gemm<Tile, type, TC, false>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             shape<Tile, type>,
+                             s.slices > 1 ? sums_bytes(p, s.slices) : leave * size_t{4} * Tile::BM * Tile::BN,
+                             leave * Tile::THREADS / 32};
+          });
+        },
+    .launch = launch,
+    .explain = explain,
+}};
+
+}  // namespace
