@@ -4,8 +4,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 ladder=${1:-build/bin/ladder}
-shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9,34000x8x72,130x259x1050  # the last one is cut along K by 17
-in_turn=900x1016x712  # a shape for which blocks of 17 wait for one another
+shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9,34000x8x72,130x259x1050  # the last one is cut along K
+waiting=900x1016x712,1152x1408x136,1024x2176x1160  # for each rung that plans, blocks wait for one another in one of them
 if ! command -v compute-sanitizer >/dev/null; then
   echo "sanitize.sh: compute-sanitizer is not on the PATH; it comes with the CUDA Toolkit" >&2
   exit 77
@@ -18,7 +18,10 @@ if [[ $? == 77 || $probe == *simulator* ]]; then
 fi
 
 cases=()
-for type in $("$ladder" --list --json | python3 -c 'import json, sys; print(*(t["name"] for t in json.load(sys.stdin)["types"]))'); do
+# facts EXPRESSION: of what the rungs state, as `all` in Python
+facts() { "$ladder" --list --json | python3 -c "import json, sys; all = json.load(sys.stdin); print($1)"; }
+planning=$(facts '",".join(r["number"] for r in all["rungs"] if r["plans"])')
+for type in $(facts '" ".join(t["name"] for t in all["types"])'); do
   cases+=("--type $type --alpha 1 --beta 0" "--type $type --out same --alpha -1.5 --beta 0.5")
 done
 
@@ -42,8 +45,10 @@ for tool in memcheck racecheck initcheck synccheck; do
     sanitize "$tool" $options &
     running+=($!)
   done
-  shapes=$in_turn sanitize "$tool" --kernels 17 --type bf16 &
-  running+=($!)
+  if [[ $planning ]]; then
+    shapes=$waiting sanitize "$tool" --kernels "$planning" &
+    running+=($!)
+  fi
   for job in "${running[@]}"; do wait "$job" || failures=$((failures + 1)); done
   running=()
 done

@@ -57,7 +57,7 @@ TEST(List, HoldsEveryFactOfARung) {
   EXPECT_THAT(json, HasSubstr(R"("number":"10","name":"mma_ptx","stem":"10_mma_ptx",)"));
   EXPECT_THAT(json,
               HasSubstr(R"("predecessor":"09b","types":["bf16","f16","tf32"],"arch":"sm_75","unit":"mma.sync",)"));
-  EXPECT_THAT(json, HasSubstr(R"("layout_b":"col_major","row_align_bytes":16,)"));
+  EXPECT_THAT(json, HasSubstr(R"("layout_b":"col_major","row_align_bytes":16,"plans":false,)"));
   EXPECT_THAT(json, HasSubstr(R"("sums":{"bf16":"f32","f16":"f32","tf32":"f32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("ceilings":{"bf16":"mma_bf16","f16":"mma_f16","tf32":"mma_tf32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("source":"kernels/10_mma_ptx.cu"})"));

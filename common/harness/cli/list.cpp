@@ -36,11 +36,12 @@ std::string rung_json(const Rung& rung) {
   }
   return formatted(
       R"({{"number":{},"name":{},"stem":{},"idea":{},"predecessor":{},"types":[{}],"arch":{},"unit":{},"layout_b":{},)"
-      R"("row_align_bytes":{},"sums":{{{}}},"ceilings":{{{}}},"source":{}}})",
+      R"("row_align_bytes":{},"plans":{},"sums":{{{}}},"ceilings":{{{}}},"source":{}}})",
       json_string(rung.number), json_string(rung.name), json_string(rung.stem()), json_string(rung.idea),
       json_string(rung.predecessor), joined(types, ","), json_string(rung.arch), json_string(name(rung.unit)),
       json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"), rung.row_align_bytes,
-      joined(sums, ","), joined(ceilings, ","), json_string(relative_to_project(rung.source)));
+      rung.explain ? "true" : "false", joined(sums, ","), joined(ceilings, ","),
+      json_string(relative_to_project(rung.source)));
 }
 
 std::string family_json(const ShapeFamily& family) {
