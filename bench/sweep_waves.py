@@ -3,7 +3,7 @@
 
 usage: python3 bench/sweep_waves.py [--rounds N]      (after ./run_all.sh list, which builds; needs a GPU)
 
-M = N from 1024 to 6144 with one K, and K from 512 to 65536 with small M and N, for the rungs of each type in RUNGS, beside cuBLAS.
+M = N from 1024 to 6144 with one K, and K from 512 to 65536 with small M and N, for the rungs of each type, beside cuBLAS.
 The rows go to build/sweep_waves/ladder.csv, in the harness's columns. --resume is implied: what is there is not timed again.
 """
 

@@ -74,8 +74,9 @@ inline std::string explain_slices(const SlicePlan& plan, const std::string& how)
 
 /// What shares cost, in clocks of an SM.
 struct ShareCosts {
+  double k_tile;  ///< one k tile, where there are shares
   double
-      fix_up;  ///< two parts of tiles in place of a whole one: leaving the sums of one, adding those of another block to the other
+      fix_up;  ///< two parts in place of a whole tile: the sums of one are left, to those of the other others are added
   double other;  ///< each further block whose sums are added
 };
 
@@ -97,8 +98,8 @@ inline SchedulePlan best_schedule(const SliceCosts& cost, const ShareCosts& shar
     const int share = shared.share.first(1);  // the longest
     if (shared.share.least == 0) continue;
     const int others = (t.k_tiles - 1) / shared.share.least;  // beside the first; of one tile, at most
-    const double clocks = cost.start + whole_waves * (t.k_tiles * cost.k_tile + cost.unit) + share * cost.k_tile +
-                          share_cost.fix_up + others * share_cost.other;
+    const double clocks = cost.start + whole_waves * (t.k_tiles * share_cost.k_tile + cost.unit) +
+                          share * share_cost.k_tile + share_cost.fix_up + others * share_cost.other;
     if (clocks < 0.98 * best.clocks) best = {shared, clocks};  // less than that, and the model may be wrong
   }
   return best;

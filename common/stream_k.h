@@ -55,6 +55,7 @@ constexpr LADDER_HOST_DEVICE Segment segment_of(const Schedule& s, int b, int i)
     const int slice = unit % s.slices, first = s.slice.first(slice);
     return {unit / s.slices, slice, first, s.slice.first(slice + 1) - first};
   }
+  if (s.shared_tiles == 0) return {};
   // Of the share, the last tile comes first: another block waits for its sums.
   const int begin = s.share.first(b), end = s.share.first(b + 1);
   const int tile = (end - 1) / s.k_tiles - (i - s.whole_waves), tile_begin = tile * s.k_tiles;

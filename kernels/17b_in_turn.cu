@@ -83,7 +83,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto start_unit = [&] {
     // Past the last row or column, read the last one: its results are not stored. After the last unit, copy it once
     // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
-    const int unit = min(copy_unit, units - 1);
+    if (copy_unit >= units) return;
+    const int unit = copy_unit;
     const auto [tile_row, tile_col] = raster(unit / slices, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const Slice slice = slice_of(unit % slices, slices, k_tiles);
     copy_k_tiles_left = slice.k_tiles;
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
   const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
-    const auto [tile_row, tile_col] = raster(min(c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
     for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
       if (RAGGED) copy_bytes = 16;
     } else {
-      if (beta != 0.0F && copy_unit % slices == slices - 1) prefetch_c(copy_unit / slices);
+      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(copy_unit / slices);
       copy_unit += gridDim.x;
       start_unit();
     }
@@ -335,7 +336,8 @@ void launch(const Problem& p) {
       const int units = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * plan.slices;
       kernel<<<min(units, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
           p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.slices,
-          static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace), plan.in_turn ? p.flags : nullptr);
+          plan.in_turn ? 0 : static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace),
+          plan.in_turn ? p.flags : nullptr);
       cuda_check(cudaGetLastError());
     };
     if (plan.slices == 1 || plan.in_turn) {

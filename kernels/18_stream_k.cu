@@ -299,15 +299,16 @@ constexpr SliceCosts costs = {.start = 14400,
 template <class Tile, Type type>
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES};
 
-constexpr ShareCosts share_costs = {.fix_up = 20000, .other = 2000};
+template <class Tile>
+constexpr ShareCosts share_costs = {.k_tile = costs<Tile>.k_tile, .fix_up = 20000, .other = 2000};
 
 /// Calls `f` with the tile and the types, and its plan: of the tiles that the GPU has the shared memory for, the fastest.
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
     const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
-    const SchedulePlan large = best_schedule(costs<Large>, share_costs, tiled(p, shape<Large, type>, gpu.sms));
-    const SchedulePlan small = best_schedule(costs<Small>, share_costs, tiled(p, shape<Small, type>, gpu.sms));
+    const SchedulePlan large = best_schedule(costs<Large>, share_costs<Large>, tiled(p, shape<Large, type>, gpu.sms));
+    const SchedulePlan small = best_schedule(costs<Small>, share_costs<Small>, tiled(p, shape<Small, type>, gpu.sms));
     if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
       return f.template operator()<Large, type, TC>(large);
     return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
@@ -324,12 +325,11 @@ void launch(const Problem& p) {
       const auto kernel = ragged ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
       cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
       cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
-      resident.id = cudaLaunchAttributeCooperative;
-      resident.val.cooperative = schedule.shared_tiles > 0;
+      resident.id = cudaLaunchAttributeCooperative, resident.val.cooperative = 1;
       cudaLaunchConfig_t config{};
       config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS;
       config.dynamicSmemBytes = Tile::SMEM_BYTES, config.stream = p.stream;
-      config.attrs = &resident, config.numAttrs = 1;
+      config.attrs = &resident, config.numAttrs = schedule.shared_tiles > 0;
       cuda_check(cudaLaunchKernelEx(&config, kernel, p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C,
                                     ldc, schedule, static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace),
                                     p.flags));

@@ -2,7 +2,8 @@
 //
 // Idea              4096 x 4096 has 512 tiles of 128 x 256, 3.88 waves on 132 SMs, and takes the time of 4. The tiles of the last wave
 //                   are shared out by k tiles, as in 18.
-// Changed from 17f  a block has segments: the kernel of 08 runs once for each; the fix-up between main loop and epilogue
+// Changed from 17f  a block has segments: the kernel of 08 runs once for each; the fix-up between main loop and epilogue; where
+//                   no tile is shared, a second instance without them
 // Expect            3072 x 3072 x 3072: 1.09 times 17f, whose 5 slices need 10.9 waves of a fifth and a second kernel
 // Limiter now       as 08, without the last wave
 // New instructions  ld.acquire.gpu, st.release.gpu
@@ -11,6 +12,7 @@
 // Read              docs/18_stream_k.md
 #include "common/layout.h"
 #include "common/ptx/flag.h"
+#include "common/ptx/keep_in_register.h"
 #include "common/rung.h"
 #include "common/split_k.h"
 #include "common/stream_k.h"
@@ -64,6 +66,8 @@ static_assert([] {
 }());
 
 /// C holds a matrix per slice, `slice_stride` elements apart. partial_sums and flags: of the blocks that leave a part of a tile.
+/// SHARED: the schedule has shares. Without them a block has one unit, and the grid as many blocks as there are units.
+template <bool SHARED>
 __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 255 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc, Schedule schedule, size_t slice_stride, float4* partial_sums,
@@ -87,14 +91,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
   const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
 
 #pragma unroll 1
-  for (int i_segment = 0;; ++i_segment) {
-    const auto [c_tile, slice, first_k_tile, k_tiles] = segment_of(schedule, blockIdx.x, i_segment);
-    if (k_tiles == 0) break;
-    if (i_segment > 0) __syncthreads();  // everyone has read the tiles of the segment before
-    const int block_row = c_tile / tiles_n * BM, block_col = c_tile % tiles_n * BN;
+  for (uint32_t i_segment = 0; SHARED || i_segment == 0; ++i_segment) {
+    const Segment segment = segment_of(schedule, blockIdx.x, i_segment);
+    const int k_tiles = segment.k_tiles;
+    if (SHARED && k_tiles == 0) break;
+    if (SHARED && i_segment > 0) __syncthreads();  // everyone has read the tiles of the segment before
+    const int block_row = segment.c_tile / tiles_n * BM, block_col = segment.c_tile % tiles_n * BN;
 
     // 2. set up. Past the last row or column, read the last one: its results are not stored.
-    const int first_k_offset = (all_k_tiles - first_k_tile - k_tiles) * BK;
+    const int first_k_offset = (all_k_tiles - segment.first - k_tiles) * BK;
     int k_offset = first_k_offset + (k_tiles - 1) * BK;
     const float* gA[Tile::A_LOADS];
 #pragma unroll
@@ -174,11 +179,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
     }
     // [/main-loop]
 
+    if (SHARED) keep_in_register(i_segment);  // work it out again: it would take registers from the main loop
+    const Segment done = SHARED ? segment_of(schedule, blockIdx.x, i_segment) : segment;
     // [fix-up]
     // Part of a tile: its last block adds what the others have left. Every thread reads what its like has written.
     const auto sums_of = [&](int block) { return partial_sums + block * (BM * BN / 4) + threadIdx.x; };
     const auto flag_of = [&](int block) { return flags + block * (Tile::THREADS / 32) + threadIdx.x / 32; };
-    if (schedule.shared_tiles > 0 && first_k_tile + k_tiles < all_k_tiles) {
+    if (SHARED && done.first + done.k_tiles < all_k_tiles) {
       float4* const sums = sums_of(blockIdx.x);  // THREADS apart; a block leaves one part at most
 #pragma unroll
       for (int i = 0; i < TM; ++i)
@@ -189,11 +196,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
       if (threadIdx.x % 32 == 0) st_release_gpu(flag_of(blockIdx.x), 1);
       continue;
     }
-    if (schedule.shared_tiles > 0 && first_k_tile > 0) {
-      const int first_block = first_block_of(schedule, c_tile);
+    if (SHARED && done.first > 0) {
+      const int first_block = first_block_of(schedule, done.c_tile);
 #pragma unroll 1
       for (int block = first_block; block < blockIdx.x; ++block)
-        while (ld_acquire_gpu(flag_of(block)) != 1) {
+        while (__any_sync(~0U, ld_acquire_gpu(flag_of(block)) != 1)) {
         }
 #pragma unroll
       for (int i = 0; i < TM; ++i)
@@ -216,12 +223,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
     // 4. epilogue
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
-      const int m = block_row + warp_row * WM + spread(lane_row, i, LANE_ROWS);
+      const int m = done.c_tile / tiles_n * BM + warp_row * WM + spread(lane_row, i, LANE_ROWS);
       if (m >= M) continue;
 #pragma unroll
       for (int j = 0; j < TN; j += 4) {
-        const int n = block_col + warp_col * WN + spread(lane_col, j, LANE_COLS);
-        float* gC = C + slice * slice_stride + static_cast<size_t>(m) * ldc + n;
+        const int n = done.c_tile % tiles_n * BN + warp_col * WN + spread(lane_col, j, LANE_COLS);
+        float* gC = C + done.slice * slice_stride + static_cast<size_t>(m) * ldc + n;
         if (n + 4 <= N) {
           float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
           if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
@@ -243,24 +250,26 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 constexpr SliceCosts costs = {
     .start = 6300, .k_tile = 2505, .unit = 6700, .add = 3000, .add_slice = 160, .add_byte = 1 / 11.5};
 
-constexpr ShareCosts share_costs = {.fix_up = 16000, .other = 2000};
+constexpr ShareCosts share_costs = {.k_tile = 2700, .fix_up = 16000, .other = 2000};
 
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK};
 
 SchedulePlan plan(const Problem& p) { return best_schedule(costs, share_costs, tiled(p, shape, device_limits().sms)); }
 
 void launch(const Problem& p) {
-  const Schedule schedule = plan(p).schedule;
+  Schedule schedule = plan(p).schedule;
+  const bool shared = schedule.shared_tiles > 0;
+  if (!shared) schedule.blocks = schedule.units;
   const auto run = [&](float alpha, float beta, float* C, int ldc) {
     cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
     resident.id = cudaLaunchAttributeCooperative;
-    resident.val.cooperative = schedule.shared_tiles > 0;
+    resident.val.cooperative = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.stream = p.stream;
-    config.attrs = &resident, config.numAttrs = 1;
-    cuda_check(cudaLaunchKernelEx(&config, sgemm, p.m, p.n, p.k, alpha, p.A<float>(), p.lda, p.B<float>(), p.ldb, beta,
-                                  C, ldc, schedule, static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace),
-                                  p.flags));
+    config.attrs = &resident, config.numAttrs = shared;
+    cuda_check(cudaLaunchKernelEx(&config, shared ? sgemm<true> : sgemm<false>, p.m, p.n, p.k, alpha, p.A<float>(),
+                                  p.lda, p.B<float>(), p.ldb, beta, C, ldc, schedule, static_cast<size_t>(p.m) * ldc,
+                                  static_cast<float4*>(p.workspace), p.flags));
   };
   if (schedule.slices == 1) {
     run(p.alpha, p.beta, p.C<float>(), p.ldc);
@@ -284,7 +293,7 @@ const Registration registration{{
         [](const Problem& p) {
           const Schedule s = plan(p).schedule;
           const int leave = s.shared_tiles > 0 ? s.blocks : 0;  // blocks that may leave a part
-          return Resources{(const void*)sgemm,
+          return Resources{(const void*)(s.shared_tiles > 0 ? sgemm<true> : sgemm<false>),
                            Tile::THREADS,
                            0,
                            shape,
