@@ -182,8 +182,8 @@ void print_raster(const char* map, int size, const char* rung, int group_size_m)
 void print_slices(int slices) {
   const int c_tiles = 4096 / 128;
   for (int unit = 0; unit < c_tiles * slices; ++unit) {
-    const Slice slice = slice_of(unit / c_tiles, slices, 4096 / 64);
-    std::printf("slices,%d,%d,%d,%d,%d,,\n", slices, unit, unit % c_tiles, slice.first, slice.k_tiles);
+    const Slice slice = slice_of(unit % slices, slices, 4096 / 64);
+    std::printf("slices,%d,%d,%d,%d,%d,,\n", slices, unit, unit / slices, slice.first, slice.k_tiles);
   }
 }
 

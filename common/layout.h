@@ -109,12 +109,14 @@ struct Slice {
   constexpr bool operator==(const Slice&) const = default;
 };
 
+// [slice]
 /// Slice number `i` of `slices`, which differ by one k tile at most; the longer ones come first. Each has at least one where
 /// slices <= k_tiles.
 constexpr LADDER_HOST_DEVICE Slice slice_of(int i, int slices, int k_tiles) {
   const int least = k_tiles / slices, longer = k_tiles % slices;  // so many have one more
   return {i * least + (i < longer ? i : longer), least + (i < longer)};
 }
+// [/slice]
 
 // --- FP32 tiles in shared memory
 

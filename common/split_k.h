@@ -126,7 +126,6 @@ inline int sums_ld(const Problem& p) { return ceil_div(p.n, 8) * 8; }
 /// Bytes that the sums of all slices take: a matrix of p.m rows per slice.
 inline size_t sums_bytes(const Problem& p, int slices) { return static_cast<size_t>(slices) * p.m * sums_ld(p) * 4; }
 
-// [add-slices]
 constexpr int ADD_THREADS = 128;
 
 /// Four neighbouring elements of C, and four floats.
@@ -143,6 +142,7 @@ __global__ void __launch_bounds__(ADD_THREADS) add_slices(int M, int N, float al
   const int row_blocks = ceil_div(N, 4 * ADD_THREADS);  // per row of C
   const int m = blockIdx.x / row_blocks, n = (blockIdx.x % row_blocks * ADD_THREADS + threadIdx.x) * 4;
   if (n >= N) return;
+  // [add]
   Four<float> sum = {};
 #pragma unroll 8
   for (int slice = 0; slice < slices; ++slice) {
@@ -150,6 +150,7 @@ __global__ void __launch_bounds__(ADD_THREADS) add_slices(int M, int N, float al
     const Four<float> x = *reinterpret_cast<const Four<float>*>(part);
     for (int e = 0; e < 4; ++e) sum.element[e] += x.element[e];
   }
+  // [/add]
   TC* const gC = C + static_cast<size_t>(m) * ldc + n;
   Four<TC> c = {}, d;
   if (beta != 0.0F) c = *reinterpret_cast<const Four<TC>*>(gC);  // beta = 0 must not read C: it may hold NaN
@@ -164,7 +165,6 @@ __global__ void __launch_bounds__(ADD_THREADS) add_slices(int M, int N, float al
       if (n + e < N) gC[e] = d.element[e];
   }
 }
-// [/add-slices]
 
 /// Launches add_slices for the sums in p.workspace.
 template <class TC>

@@ -10,7 +10,7 @@
 // New instructions  ld.acquire.gpu, st.release.gpu
 // Limits            as 16
 // Run               ./run_all.sh run 17b 1024 1024 1024 --type bf16
-// Read              docs/17_split_k.md#17b-in-turn
+// Read              docs/17_split_k.md
 #include <limits>
 
 #include "common/layout.h"
@@ -40,6 +40,7 @@ struct TileConfig {
   static constexpr int STAGES = DEPTH;    // k tiles in shared memory: one is multiplied, the others are being copied
   static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
   static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr bool IN_TURN = BM == 128;  // whether slices may be added in turn: a larger tile takes twice as long
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
   static constexpr int COPIES = (BM + BN) / COPY_ROWS;         // per thread and k tile
@@ -206,8 +207,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
 
     // [in-turn]
-    if (BM == 128 &&
-        flags != nullptr) {  // in turn: each warp adds to the sums that its like of the slice before has left
+    if (Tile::IN_TURN && flags != nullptr) {  // each warp adds to the sums that its like of the slice before has left
       float4* const sums = partial_sums + c_tile * (BM * BN / 4) + threadIdx.x;  // of this thread, THREADS apart
       unsigned* const flag = flags + c_tile * (Tile::THREADS / 32) + warp;       // how many slices have added theirs
       if (slice > 0) {
@@ -293,10 +293,10 @@ struct Plan : SlicePlan {
 };
 
 // [in-turn-clocks]
-/// Clocks until the last slice has added its sums. All must run at once; a larger tile would take twice as long per slice.
+/// Clocks until the last slice has added its sums. All slices must run at once.
 template <class Tile>
 double in_turn_clocks(const TiledProduct& t, int slices) {
-  if (slices > 1 && t.c_tiles * slices > t.sms) return std::numeric_limits<double>::max();
+  if (!Tile::IN_TURN || t.c_tiles * slices > t.sms) return std::numeric_limits<double>::max();
   const double tile_bytes = 4.0 * Tile::BM * Tile::BN;
   return multiply_clocks(costs<Tile>, t, slices) + (slices - 1) * (1850 + tile_bytes / 35);
 }

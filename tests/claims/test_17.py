@@ -5,8 +5,8 @@ import re
 import pytest
 from recorded import ROOT, agrees, cell, chosen, prose, said, stem
 
-TYPES = {"17": "bf16", "16": "bf16", "17f": "f32", "08": "f32"}
-BEFORE = {"17": "16", "17f": "08"}
+TYPES = {"17": "bf16", "17b": "bf16", "16": "bf16", "17f": "f32", "08": "f32"}
+BEFORE = {"17": "16", "17b": "16", "17f": "08"}
 PRODUCT = r"(\d+)×(\d+)×(\d+)"
 
 
@@ -35,13 +35,13 @@ def kernel(number: str) -> str:
 
 LIMITS = re.findall(rf"\| {PRODUCT} \| (16|08), \w+ \| (\d+) · (\d+) = (\d+) \| (\d+) \| ([\d.]+) \| ([\d.]+) \|", prose("17"))
 MEASURED = re.findall(
-    rf"\| {PRODUCT} \| (17f?), \w+ \| (\d+(?:, in turn)?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|",
+    rf"\| {PRODUCT} \| (17[bf]?), \w+ \| (\d+(?:, in turn)?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|",
     prose("17"),
 )
 
 
 def test_both_tables_are_there():
-    assert len(LIMITS) == 6 and len(MEASURED) == 12
+    assert len(LIMITS) == 6 and len(MEASURED) == 13
 
 
 @pytest.mark.parametrize("row", LIMITS, ids=lambda row: "x".join(row[:4]))
@@ -83,6 +83,11 @@ def test_the_aim_is_missed():
     assert agrees(other, swept("17", "128x128x64", (128, 4096, 4096), 4, "second_kernel", "ratio_cublas"))
 
 
+def test_the_gain_of_17b():
+    gain, promised = said("17", r"17b gains ([\d.]+) at 1024³, where the model promises ([\d.]+)")
+    assert agrees(gain, value("17", (1024,) * 3, "median_ms") / value("17b", (1024,) * 3, "median_ms")) and promised == "1.16"
+
+
 def test_17_is_16_where_there_are_enough_tiles():
     quotient = value("17", (4096,) * 3, "flop_clk_sm") / value("16", (4096,) * 3, "flop_clk_sm")
     assert abs(quotient - 1) < 0.01
@@ -96,13 +101,17 @@ def number(text: str) -> float:
 
 def test_the_prediction_has_the_kernels_constants():
     text = kernel("17")
-    assert "Cost{1790, 4400} : Cost{1040, 1500}" in text and "units = 14400 + waves * (" in text
-    assert "3600 + 140 * slices + bytes / sms / 14)" in text and "(slices - 1) * (1850 + tile_bytes / 35)" in text
+    for constant in ("start = 14400", "k_tile = Tile::BM == 256 ? 1790 : 1040", "unit = Tile::BM == 256 ? 4400 : 1500"):
+        assert f".{constant}" in text and f".{constant}" in kernel("17b")
+    assert re.search(r"\.add = 3600,\s+\.add_slice = 140,\s+\.add_byte = 1 / 14\.0", text)
+    assert "(slices - 1) * (1850 + tile_bytes / 35)" in kernel("17b")
+    assert agrees("32,540", 14400 + 16 * 1040 + 1500) and agrees("27,942", 14400 + 8 * 1040 + 1500 + 1850 + 4 * 128 * 128 / 35)
     assert agrees("133,360", 14400 + 64 * 1790 + 4400) and agrees("4,539", 4 * 4 * 128 * 4096 / 132 / 14)
     assert agrees("41,239", 14400 + 16 * 1040 + 1500 + 3600 + 140 * 4 + 4 * 4 * 128 * 4096 / 132 / 14)
     text = kernel("17f")
-    assert "6300 + waves * (ceil_div(k_tiles, slices) * 2505.0 + 6700)" in text
-    assert "3000 + 160 * slices + bytes / sms / 11.5" in text
+    assert re.search(
+        r"\.start = 6300, \.k_tile = 2505, \.unit = 6700, \.add = 3000, \.add_slice = 160, \.add_byte = 1 / 11\.5", text
+    )
     assert agrees("333,640", 6300 + 128 * 2505 + 6700) and agrees("11,052", 4 * 4 * 1024**2 / 132 / 11.5)
     assert agrees("107,852", 6300 + 32 * 2505 + 6700 + 3000 + 640 + 4 * 4 * 1024**2 / 132 / 11.5)
 

@@ -81,8 +81,11 @@ CLAIMS = {
     "15": Claim(present=MULTISTAGE, absent=("LDS", "STS", PREFETCH, *LOCAL), barriers=2),
     "16": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, PREFETCH), absent=("LDS", "STS", *LOCAL), barriers=2),
     "16b": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, *SCRATCH, PREFETCH), absent=LOCAL, barriers=3),
-    "17": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, PREFETCH), absent=("LDS", "STS"), barriers=2, spilled=8),
+    **dict.fromkeys(
+        ("17", "17b", "18"), Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, PREFETCH), absent=("LDS", "STS", *LOCAL), barriers=2)
+    ),
     "17f": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), barriers=2, main_loop=MainLoop(1024, 48, fma_share=0.92)),
+    "18f": Claim(present=(*WIDE_GLOBAL, *WIDE_SHARED), main_loop=MainLoop(1024, 48, fma_share=0.9)),
     "19": Claim(present=("HMMA", "LDG"), absent=("LDSM", "LDGSTS", *SHARED, *WIDE_GLOBAL)),
     # C through shared memory, in 16-byte accesses of it and of C.
     "20": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, r"LDS\.128", PREFETCH), absent=LOCAL),

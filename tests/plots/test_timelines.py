@@ -12,7 +12,7 @@ from plots.maps import timelines
 ROOT = Path(__file__).parents[2]
 STEMS = {path.stem.partition("_")[0]: path for path in (ROOT / "kernels").glob("*.cu")}
 OPERATIONS = {  # what each operation looks like in a main loop
-    "load": r"nextA\[i\] = load",
+    "load": r"next(?:A)?\[i\] = load",
     "store": r"sA\[a_k \+ 0\]|store16<type>\(&sA|store_tile\(",
     "barrier": r"__syncthreads\(\)",
     "wait": r"cp_async_wait_group<",
