@@ -17,7 +17,7 @@ def test_the_tensor_cores_of_09_are_hardly_busy():
     assert metric("bf16", "09", "issue", "tensor pipe") < int(percent)
 
 
-@pytest.mark.parametrize(("rung", "before"), [("09b", "09"), ("09c", "09b")])
+@pytest.mark.parametrize(("rung", "before"), [("09a", "09"), ("09b", "09a"), ("09b", "09"), ("09c", "09b")])
 def test_the_gains(rung, before):
     gains = said("09b", rf"\| {rung} over {before} [^|]*\| [\d.]+ \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
     for text, type in zip(gains, TYPES, strict=True):
