@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 STEMS = {path.stem.partition("_")[0]: path for path in (ROOT / "kernels").glob("*.cu")}
 OPERATIONS = {  # what each operation looks like in a main loop
     "load": r"next(?:A)?\[i\] = load",
-    "store": r"sA\[a_k \+ 0\]|store16<type>\(&sA|store_tile\(",
+    "store": r"sA\[a_k \+ 0\]|store16<type>\(&(?:sA|smem)|store_tile\(",
     "barrier": r"__syncthreads\(\)",
     "wait": r"cp_async_wait_group<",
     "copy": r"copy_tile\(|(?<!next_)copy\(write_stage_bytes",
