@@ -16,7 +16,7 @@ from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
-from plots.figures import predicted, stalls, style
+from plots.figures import predicted, stalls, style, waves
 from plots.figures.kinds import drawable
 from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
 from plots.tables import conditions, profiled
@@ -31,7 +31,8 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
     if results is None:
         return []
     stale = []
-    for name, (source, draw) in {**_of_tables(results), **_of_profiles(results), **_of_headers(results, root)}.items():
+    drawn = {**_of_tables(results), **_of_profiles(results), **_of_headers(results, root), **_of_waves(results)}
+    for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
         if source not in _text(root / file):
             stale.append(file)
@@ -81,6 +82,19 @@ def _of_headers(results: Results, root: Path) -> Drawn:
     found = predicted.outcomes(tables(results), with_16_bits, expectations)
     source = _fingerprint(results, ["ladder.csv", conditions.FILE], repr(sorted(expectations.items())))
     return {"predicted": (source, partial(predicted.draw, found))} if found else {}
+
+
+def _of_waves(results: Results) -> Drawn:
+    """Of each type in the sweep of waves: throughput over M = N, and time over K."""
+    path = results.folder / waves.FILE
+    if not path.is_file():
+        return {}
+    source = _fingerprint(results, [path.name])
+    found: Drawn = {}
+    for sweep in waves.read(path):
+        found[f"waves_{sweep.type}"] = source, partial(waves.draw, sweep)
+        found[f"waves_k_{sweep.type}"] = source, partial(waves.draw_small, sweep)
+    return found
 
 
 def _fingerprint(results: Results, files: list[str], more: str = "") -> str:
