@@ -199,7 +199,7 @@ def test_main_loop_is_what_the_chapter_claims(source, arch, machine_code):
     if LOOPS_OF not in subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout:
         pytest.skip(f"the main loops are claimed of nvcc {LOOPS_OF}")
     kernel, claim = one_kernel(machine_code(source), arch), claimed(source).main_loop
-    (loop,) = (loop for loop in kernel.loops if kernel.count("FFMA", loop))
+    loop = min((loop for loop in kernel.loops if kernel.count("FFMA", loop)), key=len)  # 18f has one more, over segments
     assert (kernel.count("FFMA", loop), kernel.count(r"LDS\.128", loop)) == (claim.ffma, claim.wide_shared_loads)
     assert kernel.count("FFMA", loop) >= claim.fma_share * len(loop)
 
