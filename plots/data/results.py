@@ -7,7 +7,9 @@ A last line without its newline was cut off by an interruption: it is dropped, a
 import csv
 import io
 import json
+import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -112,33 +114,52 @@ def _lines(path: Path, needed: list[str], newer: list[str], notes: list[str]) ->
 def _number(text: str, where: str) -> float:
     """A field's number; empty is NaN."""
     try:
-        return float(text) if text else float("nan")
+        return float(text) if text else math.nan
     except ValueError:
         raise InputError(f"{where} is not a number: '{text}'") from None
 
 
-def _field(path: Path, line: int, name: str, text: str) -> str | float | int:
-    """One field, checked against what its column may hold."""
-    where = f"{path}:{line}: {name}"
-    if name in CHOICES and text not in CHOICES[name]:
-        raise InputError(f"{where} is '{text}', expected one of {', '.join(sorted(CHOICES[name]))}")
+def _column(path: Path, name: str, lines: list[int], texts: list[str]) -> list[str] | list[float] | list[int]:
+    """The fields of a column, checked against what it may hold."""
+    if name in CHOICES and (wrong := set(texts) - CHOICES[name]):
+        line, text = next((line, text) for line, text in zip(lines, texts, strict=True) if text in wrong)
+        raise InputError(f"{path}:{line}: {name} is '{text}', expected one of {', '.join(sorted(CHOICES[name]))}")
     if name in SIZES:
-        if not text.isdecimal() or int(text) < 1:
-            raise InputError(f"{where} is not a positive whole number: '{text}'")
-        return int(text)
-    if name == "kernel" and not text[:2].isdecimal():
-        raise InputError(f"{where} does not start with a rung's number: '{text}'")
-    return text if name in TEXT else _number(text, where)
+        for line, text in zip(lines, texts, strict=True):
+            if not text.isdecimal() or int(text) < 1:
+                raise InputError(f"{path}:{line}: {name} is not a positive whole number: '{text}'")
+        return [int(text) for text in texts]
+    if name == "kernel":
+        for line, text in zip(lines, texts, strict=True):
+            if not text[:2].isdecimal():
+                raise InputError(f"{path}:{line}: {name} does not start with a rung's number: '{text}'")
+    if name in TEXT:
+        return texts
+    try:
+        return [float(text) if text else math.nan for text in texts]
+    except ValueError:
+        return [_number(text, f"{path}:{line}: {name}") for line, text in zip(lines, texts, strict=True)]
 
 
 def read_rows(path: Path, notes: list[str]) -> pd.DataFrame:
-    """The rows of a ladder CSV, the latest of each cell and sitting, with a `shape` column; ms and GFLOP/s."""
+    """The rows of a ladder CSV, the latest of each cell and sitting, with a `shape` column; ms and GFLOP/s.
+
+    A file that has not changed since is not read again: the documents ask for the same rows a hundred times."""
+    stat = path.stat() if path.is_file() else None
+    frame, found = _read_rows(path, stat and (stat.st_mtime_ns, stat.st_size))
+    notes.extend(found)
+    return frame.copy()
+
+
+@lru_cache(maxsize=16)
+def _read_rows(path: Path, version: tuple[int, int] | None) -> tuple[pd.DataFrame, list[str]]:
+    """Rows and notes of a file; `version` changes when the file does."""
+    notes: list[str] = []
     columns = [*COLUMNS, *NEWER]
-    records = [
-        [_field(path, line, name, text) for name, text in zip(columns, record, strict=True)]
-        for line, record in _lines(path, COLUMNS, NEWER, notes)
-    ]
-    frame = pd.DataFrame(records, columns=columns)
+    numbered = _lines(path, COLUMNS, NEWER, notes)
+    lines = [line for line, _ in numbered]
+    fields = zip(*(record for _, record in numbered), strict=True) if numbered else [[] for _ in columns]
+    frame = pd.DataFrame({name: _column(path, name, lines, list(texts)) for name, texts in zip(columns, fields, strict=True)})
     frame["sitting"] = frame["sitting"].fillna(1)
     frame = frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "sitting"], keep="last").sort_index()
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
@@ -146,7 +167,7 @@ def read_rows(path: Path, notes: list[str]) -> pd.DataFrame:
     if len(gpus) > 1:
         raise InputError(f"{path}: rows from {len(gpus)} GPUs ({', '.join(gpus)}); a results folder holds one")
     _check_formula(path, frame, notes)
-    return frame.reset_index(drop=True)
+    return frame.reset_index(drop=True), notes
 
 
 def _check_formula(path: Path, frame: pd.DataFrame, notes: list[str]) -> None:
