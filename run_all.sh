@@ -115,7 +115,7 @@ prepare_results() {
   elif [[ -f $results/run.txt ]]; then
     archive=$results/archive/$(date -u +%Y%m%dT%H%M%SZ)
     mkdir -p "$archive"
-    for file in {ladder,samples,ceilings,check,steady,counts}.csv {rungs,environment}.json run.txt report.html summary.md plots; do
+    for file in {ladder,samples,ceilings,check,steady,waves,counts}.csv {rungs,environment}.json run.txt report.html summary.md plots; do
       [[ ! -e $results/$file ]] || mv "$results/$file" "$archive"
     done
     say "the earlier results are now in $archive"
@@ -164,6 +164,7 @@ measure() {
   while ((sitting < sittings)); do sit_published; done
   step "time" ladder --shapes llm,tails,skinny "${times[@]}"  # each rung in the first of its types
   step "time, steady" ladder --shapes 4096x4096x4096,8192x8192x8192 --protocol steady --csv "$results/steady.csv"
+  step "time, waves" python3 bench/sweep_waves.py --csv "$results/waves.csv" --ceilings "$results/ceilings.csv"
   finish
 }
 

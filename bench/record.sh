@@ -4,6 +4,7 @@
 #   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv {rungs,environment}.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
+#   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
 #   tests      every rung over odd shapes; planted faults                           gpu_tests.txt
@@ -28,12 +29,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | second) steps+=("$1") ;;
+    published | shapes | steady | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady conditions checks tests sanitize profile profiles counters sweep)
+((${#steps[@]})) || steps=(published shapes steady waves conditions checks tests sanitize profile profiles counters sweep)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -84,6 +85,11 @@ steady() {
       ladder --type "$type" --shapes "${size}x${size}x$size" --protocol steady --csv "$to/steady.csv"
     done
   done
+}
+
+waves() {
+  begin "$to/waves.csv"
+  python3 bench/sweep_waves.py --csv "$to/waves.csv" --ceilings "$to/ceilings.csv" || (($? == 77))
 }
 
 conditions() {

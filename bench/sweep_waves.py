@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The saw-tooth of waves, timed: products whose tiles fill the SMs more or less evenly, by whole tiles, by slices and by shares.
 
-usage: python3 bench/sweep_waves.py [--rounds N]      (after ./run_all.sh list, which builds; needs a GPU)
+usage: python3 bench/sweep_waves.py [--csv FILE] [--rounds N]      (after ./run_all.sh list, which builds; needs a GPU)
 
 M = N from 1024 to 6144 with one K, and K from 512 to 65536 with small M and N, for the rungs of each type, beside cuBLAS.
-The rows go to build/sweep_waves/ladder.csv, in the harness's columns. --resume is implied: what is there is not timed again.
+The rows go to build/sweep_waves/ladder.csv or FILE, in the harness's columns. --resume is implied: what is there is not timed
+again.
 """
 
 import argparse
@@ -18,10 +19,12 @@ from bench.sweep import ROOT
 from tools.gpu import has_gpu
 
 TABLE = ROOT / "build/sweep_waves/ladder.csv"
+CEILINGS = ROOT / "bench/recorded/nvidia-h200/ceilings.csv"
 RUNGS = {"bf16": ["16", "17", "18"], "f32": ["08", "17f", "18f"]}  # whole tiles, slices, shares
 K = {"bf16": 4096, "f32": 2048}  # of the squares
 SQUARES = range(1024, 6144 + 1, 128)  # their M and N
 SMALL = [(128, 4096), (256, 256), (512, 512), (1024, 1024)]  # M and N of the others
+WAIVED = 77  # exit status where a GPU or a shape is not for a rung
 DEPTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536]  # their K
 
 
@@ -33,20 +36,28 @@ def shapes(kind: str) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--csv", type=Path, default=TABLE, metavar="FILE", help="where the rows go")
+    parser.add_argument("--ceilings", type=Path, default=CEILINGS, metavar="FILE", help="of this GPU")
     parser.add_argument("--rounds", default="15", help="of each shape")
     options = parser.parse_args()
     if not has_gpu():
         print("sweep_waves.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
-        return 77
-    TABLE.parent.mkdir(parents=True, exist_ok=True)
+        return WAIVED
+    options.csv.parent.mkdir(parents=True, exist_ok=True)
+    waived = 0
     for kind, rungs in RUNGS.items():
-        command = [ROOT / "build/bin/ladder", "--resume", "--csv", TABLE, "--kernels", ",".join(rungs), "--type", kind]
+        command = [ROOT / "build/bin/ladder", "--resume", "--csv", options.csv, "--kernels", ",".join(rungs), "--type", kind]
         command += ["--shapes", ",".join(shapes(kind)), "--rounds", options.rounds]
-        command += ["--ceilings", ROOT / "bench/recorded/nvidia-h200/ceilings.csv"]
-        if status := subprocess.run(command).returncode:
+        command += ["--ceilings", options.ceilings]
+        status = subprocess.run(command).returncode
+        if status not in (0, WAIVED):
             return status
-    return 0
+        waived = waived or status
+    return waived
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # the rows before are written
+        sys.exit(130)

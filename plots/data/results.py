@@ -159,7 +159,8 @@ def _read_rows(path: Path, version: tuple[int, int] | None) -> tuple[pd.DataFram
     numbered = _lines(path, COLUMNS, NEWER, notes)
     lines = [line for line, _ in numbered]
     fields = zip(*(record for _, record in numbered), strict=True) if numbered else [[] for _ in columns]
-    frame = pd.DataFrame({name: _column(path, name, lines, list(texts)) for name, texts in zip(columns, fields, strict=True)})
+    read = {name: _column(path, name, lines, list(texts)) for name, texts in zip(columns, fields, strict=True)}
+    frame = pd.DataFrame(read, dtype=None if numbered else object)
     frame["sitting"] = frame["sitting"].fillna(1)
     frame = frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "sitting"], keep="last").sort_index()
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]

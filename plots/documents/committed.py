@@ -90,11 +90,11 @@ def _of_waves(results: Results) -> Drawn:
     if not path.is_file():
         return {}
     source = _fingerprint(results, [path.name])
-    found: Drawn = {}
-    for sweep in waves.read(path):
-        found[f"waves_{sweep.type}"] = source, partial(waves.draw, sweep)
-        found[f"waves_k_{sweep.type}"] = source, partial(waves.draw_small, sweep)
-    return found
+    return {
+        f"{name}_{sweep.type}": (source, partial(kind.draw, sweep))
+        for sweep in waves.read(path)
+        for name, kind in waves.KINDS.items()
+    }
 
 
 def _fingerprint(results: Results, files: list[str], more: str = "") -> str:

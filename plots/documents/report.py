@@ -12,7 +12,8 @@ from plots.data.counters import Counted, counted
 from plots.data.results import Results, Simulation
 from plots.data.selection import Table, tables
 from plots.data.units import MISSING, digits, ratio, tflops, whole
-from plots.figures import counters, style
+from plots.errors import InputError
+from plots.figures import counters, style, waves
 from plots.figures.kinds import KINDS, Kind, drawable
 from plots.tables import summaries
 from plots.tables.counters import counter_grid
@@ -85,12 +86,14 @@ def _write(context: dict, out: Path) -> list[Path]:
 
 def _measured(results: Results, from_record: bool, plots: Path) -> dict:
     """What the templates say of a run on a GPU."""
+    over_waves, lacking = _waves(results, plots)
     return {
         "results": results,
         "from_record": from_record,
         "facts": facts(results),
         "sections": [_section(table, results, plots) for table in tables(results)],
-        "notes": [*results.notes, *gaps(results)],
+        "waves": over_waves,
+        "notes": [*results.notes, *gaps(results), *lacking],
         "throttling": throttling(results),
         "checks": summaries.check_grid(results.ladder, results.check),
         "refused": summaries.refused_grid(results.ladder, results.check),
@@ -252,6 +255,25 @@ def _section(table: Table, results: Results, folder: Path) -> Section:
         sittings=summaries.sittings_grid(table),
         steady=summaries.steady_grid(results, table),
     )
+
+
+def _waves(results: Results, folder: Path) -> tuple[list[Plot], list[str]]:
+    """The figures of the sweep over waves, where there was one, or why there are none."""
+    path = results.folder / waves.FILE
+    if not path.is_file():
+        return [], []
+    try:
+        sweeps = waves.read(path)
+    except InputError as error:
+        return [], [f"no figures of waves: {error}"]
+    plots = []
+    for sweep in sweeps:
+        for stem, kind in waves.KINDS.items():
+            name, title = f"{stem}_{sweep.type}", f"{kind.title}, {sweep.type}"
+            fig = kind.draw(sweep)
+            style.save(fig, folder, name)
+            plots.append(Plot(title, kind.caption, inline_svg(style.svg(fig), name, title)))
+    return plots, []
 
 
 def _plot(table: Table, name: str, kind: Kind, folder: Path) -> Plot:

@@ -1,6 +1,7 @@
 """The saw-tooth of waves: throughput over M = N by whole tiles, slices and shares, and what the tiles alone would allow."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -68,7 +69,8 @@ def read(path: Path) -> list[Sweep]:
     if missing := {"tile", "waves"} - set(header):
         raise InputError(f"{path}:1: no column {', '.join(sorted(missing))}")
     rows = read_rows(path, [])
-    tiles = pd.read_csv(path, usecols=["kernel", "type", "m", "n", "k", "tile", "waves"])
+    tiles = pd.read_csv(path, usecols=["kernel", "type", "m", "n", "k", "tile", "waves", "status"])
+    rows, tiles = rows[rows["status"] == "ok"], tiles[tiles["status"] == "ok"]
     return [_sweep(path, kind, rows[rows["type"] == kind], tiles[tiles["type"] == kind]) for kind in sorted(set(rows["type"]))]
 
 
@@ -133,3 +135,27 @@ def _lines(ax: Axes, sweep: Sweep, shapes: list[Shape], across: list[int], value
     ax.plot(across, [value(shape, sweep.cublas[shape]) for shape in shapes], color="black", linewidth=2, label="cuBLAS")
     ax.grid(axis="y")
     ax.set_axisbelow(True)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of figure of a sweep, with what a reader must know to read it."""
+
+    title: str
+    caption: str
+    draw: Callable[[Sweep], Figure]
+
+
+KINDS = {  # by the first part of the figure's file name; the second is the type
+    "waves": Kind(
+        title="Throughput over waves of tiles",
+        caption="One tile of C per block: the SMs work in waves, and the last wave may be nearly empty. Dashed: what whole "
+        "waves of equal length allow, scaled to the best point.",
+        draw=draw,
+    ),
+    "waves_k": Kind(
+        title="Time over K, for results that fill few SMs",
+        caption="Both axes are logarithmic. With few tiles of C, only slices or shares of K give each SM something to do.",
+        draw=draw_small,
+    ),
+}

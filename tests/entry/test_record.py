@@ -80,6 +80,13 @@ def test_what_chapters_show_is_recorded(checkout):
     assert {path.name for path in (checkout / "here").iterdir()} == files
 
 
+def test_the_sweep_over_waves_goes_into_the_record(checkout):
+    done, calls = run(checkout, "bench/record.sh", "--to", "here", "waves")
+    assert done.returncode == 0, done.stderr
+    assert [call.partition("--type ")[2].split()[0] for call in calls] == ["bf16", "f32"]
+    assert all("--csv here/waves.csv" in call and "--ceilings here/ceilings.csv" in call for call in calls)
+
+
 def test_a_step_begins_anew_unless_it_is_to_go_on(checkout):
     profile = ["bench/record.sh", "--to", "here", "profile"]
     assert len(run(checkout, *profile)[1]) == len(run(checkout, *profile)[1]) == 2

@@ -240,6 +240,10 @@ esac
 """,
     "bin/cmake": "#!/usr/bin/env bash\n[[ $1 == --version ]] && echo 'cmake version 3.25.1'; exit 0\n",
     "bin/ninja": "#!/usr/bin/env bash\n",
+    "bench/sweep_waves.py": """import sys
+with open("calls.txt", "a") as calls:
+    print("waves", *sys.argv[1:], "--resume", file=calls)
+""",
     "plots/__main__.py": """import sys
 from pathlib import Path
 out = Path(sys.argv[sys.argv.index("--out") + 1])
@@ -300,6 +304,7 @@ def test_whole_run_measures_and_says_where_the_report_is(checkout):
         assert "--sittings" not in squares and made.index(sittings[0]) < made.index(squares) < made.index(sittings[-1])
     assert any("--shapes llm,tails,skinny" in call for call in made)
     assert any("--protocol steady" in call for call in made)
+    assert made[-1].startswith("waves --csv results/nvidia-h200/waves.csv")
     assert all("--resume" in call for call in made[1:])
     assert "e5m2" in (checkout / "results/nvidia-h200/rungs.json").read_text()
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import synthetic
+import test_waves
 from synthetic import row, waived, write_folder, write_rows
 
 from plots.__main__ import main
 from plots.data.units import Shape, ratio, tflops
+from plots.figures import waves
 
 SIZE = Shape(4096, 4096, 4096)
 VOID = {"meta", "link", "br", "hr", "img"}
@@ -227,3 +229,21 @@ def test_bad_input_is_one_line_and_status_2(tmp_path, capsys, command):
 def test_each_figure_has_a_command(folder, tmp_path, command):
     assert main([command, "--results", str(folder), "--out", str(tmp_path / "out")]) == 0
     assert {p.name for p in (tmp_path / "out").iterdir()} == {f"{command}_f32.svg", f"{command}_f32.png"}
+
+
+def test_the_report_shows_the_sweep_over_waves_where_there_was_one(folder, tmp_path):
+    before, _ = report(folder, tmp_path / "before")
+    assert "Waves of tiles" not in before
+    write_rows(folder / waves.FILE, test_waves.rows())
+    html, _ = report(folder, tmp_path / "out")
+    assert "<h2>Waves of tiles</h2>" in html and "17f: slices of K" in html
+    for name in waves.KINDS:
+        assert (tmp_path / f"out/plots/{name}_f32.svg").is_file()
+    assert not Page(html).requests
+
+
+def test_an_unfinished_sweep_over_waves_is_noted(folder, tmp_path):
+    write_rows(folder / waves.FILE, test_waves.rows()[:-1])
+    html, summary = report(folder, tmp_path / "out")
+    assert "Waves of tiles" not in html
+    assert "no figures of waves" in summary and "no row of 18f_stream_k_fp32" in summary

@@ -54,10 +54,16 @@ def test_a_full_wave_has_no_loss_and_one_tile_more_needs_a_second():
     assert waves.wave_efficiency(Shape(64, 256, 64), (128, 256), 1) == 0.5
 
 
-@pytest.mark.parametrize("draw", [waves.draw, waves.draw_small])
-def test_figures_show_all_rungs_and_cublas(file, draw):
+def test_a_type_that_was_waived_is_left_out(tmp_path):
+    waived = [r | {"type": "bf16", "status": "waived", "gflops": "", "median_ms": ""} for r in rows()]
+    write_rows(tmp_path / waves.FILE, rows() + waived)
+    assert [sweep.type for sweep in waves.read(tmp_path / waves.FILE)] == ["f32"]
+
+
+@pytest.mark.parametrize("kind", waves.KINDS.values())
+def test_figures_show_all_rungs_and_cublas(file, kind):
     (sweep,) = waves.read(file)
-    legend = [text.get_text() for text in draw(sweep).axes[0].get_legend().get_texts()]
+    legend = [text.get_text() for text in kind.draw(sweep).axes[0].get_legend().get_texts()]
     assert legend[:4] == ["08: whole tiles", "17f: slices of K", "18f: shares of k tiles", "cuBLAS"]
 
 
