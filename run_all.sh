@@ -219,7 +219,7 @@ whole_ladder() {
     esac
     shift
   done
-  build ladder ceilings ${sim:+simulator}
+  build ladder ceilings baselines ${sim:+simulator}
   need_python report
   if [[ -z $sim ]] && ! has_gpu; then
     sim=yes

@@ -1,11 +1,10 @@
 #include "common/harness/blas.h"
 
-#include <algorithm>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "common/harness/error.h"
+#include "common/harness/timing/fastest.h"
 #include "common/rung.h"
 
 namespace ladder {
@@ -61,7 +60,6 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   choice_ = known ? *known : fastest(p);
 }
 
-/// One timed run of each algorithm finds the few worth measuring: run-to-run noise is far below the spread of algorithms.
 LtChoice BlasLt::fastest(const Problem& p) const {
   cublasLtMatmulPreference_t preference;
   cublas_check(cublasLtMatmulPreferenceCreate(&preference));
@@ -74,15 +72,12 @@ LtChoice BlasLt::fastest(const Problem& p) const {
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS) found = 0;  // no algorithm for this shape: not available()
 
-  std::vector<std::pair<float, cublasLtMatmulAlgo_t>> timed;
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (int i = 0; i < found; ++i)
-    if (offers[i].state == CUBLAS_STATUS_SUCCESS) timed.emplace_back(time_ms(p, offers[i].algo, 1), offers[i].algo);
-  const auto by_time = [](const auto& x, const auto& y) { return x.first < y.first; };
-  std::sort(timed.begin(), timed.end(), by_time);
-  if (timed.size() > 4) timed.resize(4);
-  for (auto& [ms, algorithm] : timed) ms = time_ms(p, algorithm, 7);
-  std::sort(timed.begin(), timed.end(), by_time);
-  return timed.empty() ? LtChoice() : timed.front().second;
+    if (offers[i].state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(offers[i].algo);
+  const auto best = ladder::fastest(
+      algorithms.size(), [&](size_t i) { run(p, algorithms[i]); }, p.stream);
+  return best ? LtChoice(algorithms[*best]) : LtChoice();
 }
 
 BlasLt::~BlasLt() {
@@ -96,26 +91,6 @@ BlasLt::~BlasLt() {
 void BlasLt::run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const {
   cublas_check(cublasLtMatmul(handle_, matmul_, &p.alpha, p.b, b_, p.a, a_, &p.beta, p.c, c_, p.c, c_, &algorithm,
                               workspace_.as<void>(), workspace_bytes, p.stream));
-}
-
-/// Median of `runs` runs after one that is not counted.
-float BlasLt::time_ms(const Problem& p, const cublasLtMatmulAlgo_t& algorithm, int runs) const {
-  cudaEvent_t start, stop;
-  cuda_check(cudaEventCreate(&start));
-  cuda_check(cudaEventCreate(&stop));
-  std::vector<float> ms(runs);
-  run(p, algorithm);
-  for (float& time : ms) {
-    cuda_check(cudaEventRecord(start, p.stream));
-    run(p, algorithm);
-    cuda_check(cudaEventRecord(stop, p.stream));
-    cuda_check(cudaEventSynchronize(stop));
-    cuda_check(cudaEventElapsedTime(&time, start, stop));
-  }
-  cudaEventDestroy(start);
-  cudaEventDestroy(stop);
-  std::nth_element(ms.begin(), ms.begin() + runs / 2, ms.end());
-  return ms[runs / 2];
 }
 
 }  // namespace ladder

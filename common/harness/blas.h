@@ -1,4 +1,4 @@
-// cuBLAS and cuBLASLt: the reference of the check and the two baselines of the measurement.
+// cuBLAS and cuBLASLt: the reference of the check and two baselines of the measurement.
 #pragma once
 
 #include <cublasLt.h>
@@ -52,7 +52,6 @@ class BlasLt {
  private:
   void run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const;
   LtChoice fastest(const Problem& p) const;
-  float time_ms(const Problem& p, const cublasLtMatmulAlgo_t& algorithm, int runs) const;
   cublasLtHandle_t handle_ = nullptr;
   cublasLtMatmulDesc_t matmul_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;

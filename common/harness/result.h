@@ -42,7 +42,7 @@ struct Footprint {
   std::optional<double> waves;       ///< tiles of C over blocks that the GPU holds at a time
 };
 
-/// One of cuBLAS and cuBLASLt, timed in the same rounds.
+/// A library, timed in the same rounds.
 struct Baseline {
   double ms, gflops;                ///< medians
   double ratio;                     ///< its time over the rung's: median over rounds
@@ -54,8 +54,9 @@ struct Timing {
   int rounds;
   double median_ms, p10_ms, p90_ms, gflops;
   Baseline cublas;
-  std::optional<Baseline> cublaslt;
-  double ratio_best;                   ///< to the faster of the two
+  std::optional<Baseline> cublaslt, cutlass;
+  std::optional<std::string> cutlass_kernel;
+  double ratio_best;                   ///< to the fastest of them
   std::optional<std::string> ceiling;  ///< which one binds; none where the unit's own was not measured
   std::optional<double> ceiling_fraction;
   std::optional<double> clock_mhz;    ///< of the SMs while the rung ran

@@ -15,6 +15,13 @@ std::string size_text(double bytes) {
   return bytes >= 1 << 30 ? formatted("{:.1f} GiB", bytes / (1 << 30)) : formatted("{:.1f} MiB", bytes / (1 << 20));
 }
 
+/// What a library was found to be fastest with; null where that was not tried yet.
+template <class Choice>
+const Choice* known(const std::vector<std::pair<OperandSpec, Choice>>& choices, const OperandSpec& spec) {
+  const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& x) { return x.first == spec; });
+  return found == choices.end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
 struct Runner::Group {
@@ -23,6 +30,7 @@ struct Runner::Group {
   std::unique_ptr<Checker> checker;
   std::unique_ptr<Operands> operands;  // sets to rotate over, for timing
   std::unique_ptr<BlasLt> blas_lt;
+  std::unique_ptr<Cutlass> cutlass;
 };
 
 Runner::Runner(const Conditions& conditions)
@@ -105,11 +113,13 @@ void Runner::prepare(const Cell& cell) {
   if (group.blas_lt || options_.check_only) return;
   const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
   group.operands = std::make_unique<Operands>(spec, sets);
-  const auto known =
-      std::find_if(lt_choices_.begin(), lt_choices_.end(), [&](const auto& x) { return x.first == spec; });
-  group.blas_lt = std::make_unique<BlasLt>(*group.operands, options_.alpha, options_.beta, nullptr,
-                                           known == lt_choices_.end() ? nullptr : &known->second);
-  if (known == lt_choices_.end()) lt_choices_.emplace_back(spec, group.blas_lt->choice());
+  const auto* lt_choice = known(lt_choices_, spec);
+  group.blas_lt = std::make_unique<BlasLt>(*group.operands, options_.alpha, options_.beta, nullptr, lt_choice);
+  if (!lt_choice) lt_choices_.emplace_back(spec, group.blas_lt->choice());
+  const auto* cutlass_choice = known(cutlass_choices_, spec);
+  group.cutlass =
+      std::make_unique<Cutlass>(*group.operands, options_.alpha, options_.beta, device_, nullptr, cutlass_choice);
+  if (!cutlass_choice) cutlass_choices_.emplace_back(spec, group.cutlass->choice());
 }
 
 Result Runner::run(const Cell& cell) {
@@ -213,6 +223,8 @@ Timing Runner::time(const Cell& cell) {
                                        {"cublas", [this](const Problem& p) { blas_->gemm(p); }}};
   if (group_->blas_lt->available())
     contenders.push_back({"cublaslt", [this](const Problem& p) { group_->blas_lt->gemm(p); }});
+  if (group_->cutlass->choice())
+    contenders.push_back({"cutlass", [this](const Problem& p) { group_->cutlass->gemm(p); }});
   const Pace pace{options_.protocol, options_.rounds, options_.sittings, cell.sitting};
   const Measurement measured =
       measure(contenders, *group_->operands, options_.alpha, options_.beta, pace, nvml_, nullptr);
@@ -236,6 +248,8 @@ Timing Runner::time(const Cell& cell) {
                 .gflops = gflops(median),
                 .cublas = baseline(1),
                 .cublaslt = {},
+                .cutlass = {},
+                .cutlass_kernel = {},
                 .ratio_best = 0.0,
                 .ceiling = {},
                 .ceiling_fraction = {},
@@ -243,8 +257,13 @@ Timing Runner::time(const Cell& cell) {
                 .flop_clk_sm = {},
                 .gpu = measured.gpu,
                 .samples = {}};
-  if (contenders.size() > 2) timing.cublaslt = baseline(2);
-  timing.ratio_best = timing.cublaslt ? std::min(timing.cublas.ratio, timing.cublaslt->ratio) : timing.cublas.ratio;
+  timing.ratio_best = timing.cublas.ratio;
+  for (size_t i = 2; i < contenders.size(); ++i) {
+    std::optional<Baseline>& library = contenders[i].name == "cutlass" ? timing.cutlass : timing.cublaslt;
+    library = baseline(i);
+    timing.ratio_best = std::min(timing.ratio_best, library->ratio);
+  }
+  if (timing.cutlass) timing.cutlass_kernel = group_->cutlass->choice()->name;
   if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->unit, p)) {
     timing.ceiling = floor->ceiling;
     timing.ceiling_fraction = floor->ms / median;

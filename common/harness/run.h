@@ -8,6 +8,7 @@
 
 #include "common/harness/blas.h"
 #include "common/harness/check/check.h"
+#include "common/harness/cutlass/baseline.h"
 #include "common/harness/operands.h"
 #include "common/harness/result.h"
 #include "common/harness/timing/ceilings.h"
@@ -50,7 +51,9 @@ class Runner {
   Nvml nvml_;
   std::unique_ptr<Blas> blas_;  // null on the simulator, where there is no driver for it
   std::vector<Ceiling> ceilings_;
-  std::vector<std::pair<OperandSpec, LtChoice>> lt_choices_;  // kept from sitting to sitting
+  // What was found to be the fastest is kept from sitting to sitting.
+  std::vector<std::pair<OperandSpec, LtChoice>> lt_choices_;
+  std::vector<std::pair<OperandSpec, CutlassChoice>> cutlass_choices_;
   std::unique_ptr<Group> group_;
   bool context_lost_ = false;
 };

@@ -50,6 +50,10 @@ std::string cublaslt(const C&, const R& r) {
   return r.timing ? of(r.timing->cublaslt, member) : "";
 }
 template <auto member>
+std::string cutlass(const C&, const R& r) {
+  return r.timing ? of(r.timing->cutlass, member) : "";
+}
+template <auto member>
 std::string gpu_state(const C&, const R& r) {
   return r.timing ? of(r.timing->gpu, member) : "";
 }
@@ -95,7 +99,11 @@ const Column columns[] = {
     {"cublas_clock_mhz", cublas<&Baseline::clock_mhz>},
     {"cublaslt_ms", cublaslt<&Baseline::ms>},
     {"cublaslt_gflops", cublaslt<&Baseline::gflops>},
+    {"cutlass_ms", cutlass<&Baseline::ms>},
+    {"cutlass_gflops", cutlass<&Baseline::gflops>},
+    {"cutlass_kernel", timing<&Timing::cutlass_kernel>},
     {"ratio_cublas", cublas<&Baseline::ratio>},
+    {"ratio_cutlass", cutlass<&Baseline::ratio>},
     {"ratio_best", timing<&Timing::ratio_best>},
     {"ratio_clk", cublas<&Baseline::ratio_clk>},
     {"ceiling_fraction", timing<&Timing::ceiling_fraction>},

@@ -34,7 +34,14 @@ COUNTERS = [  # of the simulator; empty on a GPU
     *("sim_warp_instructions", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
     *("sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
 ]
-NEWER = ["sitting", "flop_clk_sm", "ratio_clk", *COUNTERS]  # empty in a file that was recorded before there were these
+NEWER = [
+    "sitting",
+    "flop_clk_sm",
+    "ratio_clk",
+    "cutlass_gflops",
+    "ratio_cutlass",
+    *COUNTERS,
+]  # empty in a file that was recorded before there were these
 CEILING_COLUMNS = ["name", "value", "unit"]
 TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "status", "reason", "throttle", *PROVENANCE}
 SIZES = {"m", "n", "k"}

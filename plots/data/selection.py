@@ -37,6 +37,9 @@ class Condition(NamedTuple):
         )
 
 
+BASELINES = {"cuBLAS": "cublas_gflops", "cuBLASLt": "cublaslt_gflops", "CUTLASS": "cutlass_gflops"}  # their columns
+
+
 @dataclass(frozen=True)
 class Ceiling:
     """A measured limit of compute: in GFLOP/s, and in FLOP/clk/SM, which power does not move; NaN where unknown."""
@@ -77,7 +80,7 @@ class Table:
     cells: dict[tuple[str, Shape], Cell]
     kernels: list[str]  # in ladder order
     shapes: list[Shape]  # squares by size, then the others
-    baselines: dict[str, dict[Shape, float]]  # "cuBLAS", "cuBLASLt" -> shape -> median over kernels' rows
+    baselines: dict[str, dict[Shape, float]]  # name -> shape -> median over kernels' rows
     measured_ceilings: dict[str, Ceiling]
     dram_gbs: float  # GB/s, NaN where not measured
     left_out: int  # timed rows of this type under other conditions
@@ -147,7 +150,7 @@ class Table:
         return sorted(found.values(), key=lambda ceiling: ceiling.gflops)
 
     def baseline(self, name: str, shape: Shape) -> float:
-        """GFLOP/s of "cuBLAS" or "cuBLASLt"; NaN where not measured."""
+        """GFLOP/s of a library; NaN where not measured."""
         return self.baselines[name].get(shape, NAN)
 
 
@@ -185,16 +188,19 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
         cells=cells(chosen),
         kernels=sorted(set(chosen["kernel"]), key=order),
         shapes=sorted(set(chosen["shape"]), key=lambda s: (not s.is_square, s.m * s.n * s.k, s)),
-        baselines={
-            name: chosen.groupby("shape")[column].median().dropna().to_dict()
-            for name, column in (("cuBLAS", "cublas_gflops"), ("cuBLASLt", "cublaslt_gflops"))
-        },
+        baselines=_baselines(chosen),
         measured_ceilings={
             name: Ceiling(name, value, limits.get(name + PER_CLK, (NAN, ""))[0]) for name, (value, _) in limits.items()
         },
         dram_gbs=limits.get("dram", (NAN, ""))[0],
         left_out=len(rows) - len(chosen),
     )
+
+
+def _baselines(rows: pd.DataFrame) -> dict[str, dict[Shape, float]]:
+    """Median GFLOP/s over kernels' rows by library and shape; CUTLASS, which not every build has, where it was measured."""
+    rates = {name: rows.groupby("shape")[column].median().dropna().to_dict() for name, column in BASELINES.items()}
+    return {name: found for name, found in rates.items() if found or name != "CUTLASS"}
 
 
 def _is_default(condition: Condition) -> bool:

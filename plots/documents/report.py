@@ -195,7 +195,7 @@ def headline(table: Table) -> str:
         return f"{table.type}: no rung has a result at {shape}."
     rate, kernel = max(rated)
     parts = [f"{table.type}: {kernel} reaches {tflops(rate)} TFLOP/s at {shape}"]
-    for column, against in (("ratio_cublas", "cuBLAS"), ("ratio_best", "the faster of cuBLAS and cuBLASLt")):
+    for column, against in (("ratio_cublas", "cuBLAS"), ("ratio_best", "the fastest library")):
         value = table.value(kernel, shape, column)
         if value > 0:
             parts.append(f"{ratio(value)} × {against}")

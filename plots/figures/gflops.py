@@ -1,4 +1,4 @@
-"""Throughput against size over the square shapes, all rungs and both baselines."""
+"""Throughput against size over the square shapes, all rungs and the baselines."""
 
 import math
 
@@ -10,7 +10,7 @@ from plots.data.units import Shape, tflops
 from plots.figures import style
 from plots.figures.labels import Label, label_right
 
-BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0)}
+BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0), "CUTLASS": ("--", 1.6)}
 
 
 def draw(table: Table) -> Figure:
@@ -26,7 +26,8 @@ def draw(table: Table) -> Figure:
         ax.plot(_edges(squares), rates, markersize=5, linewidth=1.5, label=kernel, **form)
         labels += _end_label(squares, rates, kernel, hue[kernel])
     alone = {"marker": "_", "markersize": 20} if len(squares) == 1 else {}  # a line of one point cannot be seen
-    for name, (dash, width) in BASELINES.items():
+    for name in table.baselines:
+        dash, width = BASELINES[name]
         rates = [table.baseline(name, shape) / 1000 for shape in squares]
         ax.plot(_edges(squares), rates, linestyle=dash, linewidth=width, color="black", label=name, zorder=1.9, **alone)
         labels += _end_label(squares, rates, name, "black", "bold")

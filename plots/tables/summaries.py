@@ -52,7 +52,7 @@ def ladder_grid(table: Table) -> Grid:
     for name in table.baselines:
         rate = table.baseline(name, shape)
         of_cublas = [ratio(quotient(rate, table.baseline("cuBLAS", shape))), *[""] * (len(ratios(table)) - 1)]
-        cells = [name, "NVIDIA's library", tflops(rate), "", *of_cublas, ratio(quotient(rate, best))]
+        cells = [name, "NVIDIA's", tflops(rate), "", *of_cublas, ratio(quotient(rate, best))]
         rows.append(cells + [""] * (len(head) - len(cells)))
     return Grid(head, rows, left=2)
 

@@ -61,8 +61,9 @@ TEST_F(Rows, LeaveOutWhatIsNotKnown) {
   EXPECT_EQ(row["reason"], "because");
   EXPECT_EQ(row["unit"], "CUDA cores");
   EXPECT_EQ(row["sitting"], "1");
-  for (const char* column : {"max_error", "median_ms", "cublas_ms", "cublaslt_ms", "ratio_clk", "tile", "registers",
-                             "waves", "power_w", "throttle", "ceiling", "sim_barriers"})
+  for (const char* column :
+       {"max_error", "median_ms", "cublas_ms", "cublaslt_ms", "cutlass_ms", "cutlass_kernel", "ratio_clk", "tile",
+        "registers", "waves", "power_w", "throttle", "ceiling", "sim_barriers"})
     EXPECT_EQ(row[column], "") << column;
 }
 
@@ -77,6 +78,8 @@ TEST_F(Rows, HoldEveryNumber) {
                     .gflops = 45812.98,
                     .cublas = {2.7, 50903.3, 0.9, 1700.0, 0.9125},
                     .cublaslt = Baseline{2.6, 52861.1, 0.8667, 1705.0, 0.88},
+                    .cutlass = Baseline{2.8, 49000.5, 0.9333, 1710.0, 0.95},
+                    .cutlass_kernel = "sm90 pingpong",
                     .ratio_best = 0.8667,
                     .ceiling = "fp32_fma",
                     .ceiling_fraction = 0.75,
@@ -98,6 +101,10 @@ TEST_F(Rows, HoldEveryNumber) {
                                                        {"cublas_gflops", "50903.3"},
                                                        {"cublas_clock_mhz", "1700"},
                                                        {"cublaslt_ms", "2.6"},
+                                                       {"cutlass_ms", "2.8"},
+                                                       {"cutlass_gflops", "49000.5"},
+                                                       {"cutlass_kernel", "sm90 pingpong"},
+                                                       {"ratio_cutlass", "0.9333"},
                                                        {"ratio_cublas", "0.9"},
                                                        {"ratio_best", "0.8667"},
                                                        {"ratio_clk", "0.9125"},

@@ -11,6 +11,7 @@ SIMULATOR = "Simulated Synthetic GPU"
 HEADER = [  # of the harness's CSV; the order is free
     *("kernel", "type", "out", "m", "n", "k", "alpha", "beta", "ld_pad", "init", "l2", "protocol", "sitting", "rounds"),
     *("median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms", "cublaslt_gflops"),
+    *("cutlass_gflops", "ratio_cutlass"),
     *("ratio_cublas", "ratio_best", "ratio_clk", "ceiling_fraction", "ceiling", "unit", "flop_clk_sm", "max_error", "bound"),
     *("status", "reason", "registers", "smem_bytes", "blocks_per_sm", "tile", "waves", "clock_mhz", "cublas_clock_mhz"),
     *("power_w", "temperature_c", "throttle", "gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"),

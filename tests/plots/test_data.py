@@ -5,12 +5,13 @@ from pathlib import Path
 import pandas.testing
 import pytest
 import synthetic
-from synthetic import row, write_folder, write_rows
+from synthetic import HEADER, row, write_folder, write_rows
 
 from plots.data.results import COLUMNS, COUNTERS, NEWER, is_simulation, load, load_simulation, read_rows
 from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.errors import InputError
+from plots.tables.summaries import ladder_grid
 
 SIZE = Shape(4096, 4096, 4096)
 ROOT = Path(__file__).parents[2]
@@ -71,7 +72,7 @@ def test_rows_under_other_conditions_are_counted_not_mixed(tmp_path):
         ("f32,f32,256", "f32,f32,", ":2: m is not a positive whole number: ''"),
         (",ok,", ",fine,", ":2: status is 'fine'"),
         (",128,16384,", ",many,16384,", ":2: registers is not a number: 'many'"),
-        (",abc1234,", ",", ":2: 58 fields, the header has 59"),
+        (",abc1234,", ",", f":2: {len(HEADER) - 1} fields, the header has {len(HEADER)}"),
         ("01_naive,", "naive,", ":2: kernel does not start with a rung's number: 'naive'"),
     ],
 )
@@ -150,3 +151,14 @@ def test_a_bad_ceiling_is_named(folder):
     path.write_text(path.read_text().replace("3970", "-3970"))
     with pytest.raises(InputError, match=r"ceilings.csv:3: value is not a positive number: '-3970'"):
         load(folder)
+
+
+def test_cutlass_is_a_baseline_where_it_was_measured(tmp_path):
+    rows = [row("01_naive", SIZE), row("02_smem_tiling", SIZE)]
+    (table,) = tables(load(write_folder(tmp_path / "without", rows)))
+    assert list(table.baselines) == ["cuBLAS", "cuBLASLt"]
+    with_it = [r | {"cutlass_gflops": 48_000 + i, "ratio_cutlass": 0.2} for i, r in enumerate(rows)]
+    (table,) = tables(load(write_folder(tmp_path / "with", with_it)))
+    assert list(table.baselines) == ["cuBLAS", "cuBLASLt", "CUTLASS"]
+    assert table.baseline("CUTLASS", SIZE) == 48_000.5
+    assert [line[0] for line in ladder_grid(table).rows][-1] == "CUTLASS"

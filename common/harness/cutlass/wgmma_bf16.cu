@@ -1,0 +1,7 @@
+#include "common/harness/cutlass/sm90.h"
+
+namespace ladder {
+
+std::vector<CutlassKernel> cutlass_wgmma_bf16() { return cutlass_wgmma<Type::bf16>(); }
+
+}  // namespace ladder
