@@ -166,9 +166,15 @@ int main() {
   print_copy(layout_a);
   const Tensor sA = make_tensor(make_smem_ptr(static_cast<T*>(nullptr)), layout_a);
   const Tensor rA = mma.get_slice(0).partition_fragment_A(sA(_, _, 0));
+  using Atom = MMA_Traits<ladder::CuteOperand<ladder::Type::bf16>::Mma>;
+  print_layout_of("A of the atom", Atom::ALayout{});
+  print_layout_of("B of the atom", Atom::BLayout{});
+  print_layout_of("C of the atom", Atom::CLayout{});
+  print_layout_of("warps of the TiledMMA", mma.get_thr_layout_vmnk());
   print_layout_of("Swizzled128", ladder::Swizzled128{});
   print_layout_of("sA of 20", layout_a);
   print_layout_of("rA of 20", rA.layout());
+  print_layout_of("sums of 20", partition_fragment_C(mma, Shape<_256, _128>{}).layout());
   print_layout_of("rA as ldmatrix fills it", ldsm_a.get_slice(0).retile_D(rA).layout());
   print_layout_of("sA as thread 37 reads it", ldsm_a.get_slice(37).partition_S(sA).layout());
 }

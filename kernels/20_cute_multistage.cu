@@ -77,6 +77,7 @@ struct TileConfig {
   using LayoutB = decltype(tile_to_shape(Atom{}, Shape<Int<BN>, Int<BK>, Int<STAGES>>{}));
   // [/layouts]
 
+  // [c-layout]
   // C on its way through the stage of A that was multiplied last: as many rows as it holds
   static constexpr int SCRATCH_BYTES = BM * BK * 2;
   template <class TC>
@@ -85,6 +86,7 @@ struct TileConfig {
                          decltype(composition(Swizzle<2, 3, 2>{}, Layout<Shape<_8, _32>, Stride<_32, _1>>{}))>;
   template <class TC>
   using LayoutC = decltype(tile_to_shape(AtomC<TC>{}, Shape<Int<SCRATCH_BYTES / (BN * sizeof(TC))>, Int<BN>>{}));
+  // [/c-layout]
 
   template <Type type>
   using Mma = decltype(make_tiled_mma(MMA_Atom<typename CuteOperand<type>::Mma>{},
@@ -274,6 +276,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     const Tensor cC =
         local_tile(make_identity_tensor(make_shape(M, N)), Shape<Int<ROWS>, Int<BN>>{}, make_coord(_, tile_col));
 
+    // [c-copies]
     using Pair = std::conditional_t<sizeof(TC) == 4, float2, uint32_t>;  // two neighbouring results
     const auto r2s = make_tiled_copy_C(Copy_Atom<UniversalCopy<Pair>, TC>{}, mma);
     const Tensor tRrC = r2s.get_slice(threadIdx.x).retile_S(acc);
@@ -284,6 +287,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     const Tensor tSsC = s2g.get_slice(threadIdx.x).partition_S(sC);  // (SIZE, rows, 1)
     const Tensor tSgC = s2g.get_slice(threadIdx.x).partition_D(gC);  // (SIZE, rows, 1, passes)
     const Tensor tScC = s2g.get_slice(threadIdx.x).partition_D(cC);
+    // [/c-copies]
     CUTE_UNROLL
     for (int pass = 0; pass < BM / ROWS; ++pass) {
       const int c_pass = tile_row * (BM / ROWS) + pass;
