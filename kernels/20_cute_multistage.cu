@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
       cute::copy(copy_atom, src, dst);
   };
   // [copy]
-  // Copies this thread's 16-byte chunks of a k tile that are the turn of a copy step.
+  // Copies those of this thread's 16-byte chunks of a k tile that belong to a copy step.
   const auto copy = [&](int write_stage, int step) {
     CUTE_UNROLL
     for (int j = 0; j < COPIES_PER_STEP; ++j) {  // a constant number, or the compiler would not unroll it

@@ -15,7 +15,7 @@ def bound(number: str) -> float:
 
 
 def test_warps_of_09_wait_for_l1():
-    said("19", r"wait for these loads \(\*long scoreboard\*\), and the queue of loads is full \(\*lg throttle\*\)")
+    said("19", r"wait for these loads \(\*long scoreboard\*\), and that the queue of loads is full \(\*lg throttle\*\)")
     waits = {
         name: metric("bf16", "09", "stalls", name) for name in ("long scoreboard", "lg throttle", "wait", "short scoreboard")
     }
@@ -69,9 +69,13 @@ def test_what_fp16_sums_cost():
 
 
 def test_the_largest_errors_of_the_checks():
-    for type, pattern in (("f16", r"FP16, FP16 sums"), ("bf16", r"BF16, FP32 sums")):
+    for kernel, type, pattern in (
+        ("19_cute_simple", "f16", "19, FP16 operands, FP16 sums"),
+        ("16_epilogue", "f16", "16, FP16 operands, FP32 sums"),
+        ("19_cute_simple", "bf16", "19, BF16 operands, FP32 sums"),
+    ):
         number, power = said("19", rf"\| {pattern} \| ([\d.]+)·10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]) \|")
-        errors = [row["max_error"] for row in rows("check.csv") if (row["kernel"], row["type"]) == ("19_cute_simple", type)]
+        errors = [row["max_error"] for row in rows("check.csv") if (row["kernel"], row["type"]) == (kernel, type)]
         assert agrees(number, max(map(float, filter(None, errors))), 10.0 ** -"⁰¹²³⁴⁵⁶⁷⁸⁹".index(power))
 
 

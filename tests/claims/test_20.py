@@ -95,11 +95,14 @@ def test_the_walk_of_thread_37():
 
 def test_wavefronts_of_the_wrong_swizzle_add_up():
     lines = {
-        name: [int(number.replace(",", "")) for number in said("20", rf"\| {name}[^|]*\| ([\d,]+) \| ([\d,]+) \|")]
+        name: [int(number.replace(",", "")) for number in said("20", rf"\| {name}[^|]*\| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|")]
         for name in ("`ldmatrix`: 2", "copies: 2", "C to shared memory")
     }
-    together = said("20", r"\| \*\*together\*\* \| \*\*([\d,]+)\*\* \| \*\*([\d,]+)\*\* \|")
+    together = said("20", r"as the simulator counts\*\* \| \*\*([\d,]+)\*\* \| \*\*([\d,]+)\*\* \| \*\*([\d,]+)\*\* \|")
     assert [sum(column) for column in zip(*lines.values(), strict=True)] == [int(number.replace(",", "")) for number in together]
     maps = cute.read(ROOT)
-    each = [cute.wavefronts(maps, which, 2) for which in ("333_64", "343_64")]
+    each = [cute.wavefronts(maps, which, 2) for which in ("333_64", "343_64", "033_64")]
+    assert [int(number) for number in said("20", r"\| per `ldmatrix` \| (\d+) \| (\d+) \| (\d+) \|")] == [
+        4 * count for count in each
+    ]
     assert lines["`ldmatrix`: 2"] == [2 * 8 * (4 * 32 + 8) * 4 * count for count in each]
