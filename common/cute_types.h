@@ -42,6 +42,13 @@ using CuteMma =
                                   cute::Layout<cute::Shape<cute::Int<WARPS_M>, cute::Int<WARPS_N>, cute::_1>>{},
                                   cute::Tile<cute::Int<WARPS_M * 16>, cute::Int<WARPS_N * 16>, cute::_16>{}));
 
+/// The TiledCopy of 20 for a tile of 64 elements along k: 256 threads copy 32 rows of 8 chunks of 16 bytes at once. Likewise.
+template <class T>
+using CuteCopy =
+    decltype(cute::make_tiled_copy(cute::Copy_Atom<cute::SM80_CP_ASYNC_CACHEGLOBAL<cute::uint128_t>, T>{},
+                                   cute::Layout<cute::Shape<cute::_32, cute::_8>, cute::Stride<cute::_8, cute::_1>>{},
+                                   cute::Layout<cute::Shape<cute::_1, cute::_8>>{}));
+
 /// Rung::refuses of the two rungs.
 constexpr auto refuses_cute = refuses_mma_sync;
 

@@ -64,10 +64,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   extern __shared__ __align__(128) unsigned char smem[];
 
   // 1. who am I
+  // [who]
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
+  // [/who]
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
@@ -112,6 +114,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
   };
 
+  // [copy]
   // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
   // further down, the chunk has the same place in its row.
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
@@ -125,7 +128,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
+  // [/copy]
 
+  // [fragments]
   // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
   // of A two down and two along k, of B two along k and two across.
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
@@ -146,6 +151,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int j = 0; j < WN / 16; ++j)
       ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
   };
+  // [/fragments]
 
   start_c_tile();
 #pragma unroll 1

@@ -26,10 +26,12 @@ struct Config {
   static constexpr int BM = 128;  // rows of C per block
   static constexpr int BN = 128;  // columns of C per block
   static constexpr int BK = 32;   // elements along k per tile
+  // [tiled-mma]
   // 4 x 2 warps with an atom of 16 x 8 results each, twice along n: 64 x 32 results at once, eight times
   template <Type type>
   using Mma = decltype(make_tiled_mma(MMA_Atom<typename CuteOperand<type>::Mma>{}, Layout<Shape<_4, _2, _1>>{},
                                       Tile<_64, _32, _16>{}));
+  // [/tiled-mma]
   static constexpr int THREADS = 256;
 };
 

@@ -70,11 +70,14 @@ struct TileConfig {
   static constexpr int COPIES_PER_STEP = (COPIES + COPY_STEPS - 1) / COPY_STEPS;
   static constexpr int SMEM_BYTES = STAGES * (BM + BN) * BK * 2;
 
+  // [layouts]
   // 8 rows of 128 bytes, swizzled, and as many of them as cover a tile and its stages
   using Atom = decltype(composition(Swizzle<3, 3, 3>{}, Layout<Shape<_8, _64>, Stride<_64, _1>>{}));
   using LayoutA = decltype(tile_to_shape(Atom{}, Shape<Int<BM>, Int<BK>, Int<STAGES>>{}));
   using LayoutB = decltype(tile_to_shape(Atom{}, Shape<Int<BN>, Int<BK>, Int<STAGES>>{}));
+  // [/layouts]
 
+  // [c-layout]
   // C on its way through the stage of A that was multiplied last: as many rows as it holds
   static constexpr int SCRATCH_BYTES = BM * BK * 2;
   template <class TC>
@@ -83,6 +86,7 @@ struct TileConfig {
                          decltype(composition(Swizzle<2, 3, 2>{}, Layout<Shape<_8, _32>, Stride<_32, _1>>{}))>;
   template <class TC>
   using LayoutC = decltype(tile_to_shape(AtomC<TC>{}, Shape<Int<SCRATCH_BYTES / (BN * sizeof(TC))>, Int<BN>>{}));
+  // [/c-layout]
 
   template <Type type>
   using Mma = decltype(make_tiled_mma(MMA_Atom<typename CuteOperand<type>::Mma>{},
@@ -129,6 +133,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   const Tensor sB = make_tensor(sA.data() + cosize(sA.layout()), typename Config::LayoutB{});
 
   // 2. set up
+  // [tiled-copy]
   const auto copy_atom = [] {
     if constexpr (RAGGED)
       return Copy_Atom<CpAsyncBytes, T>{};
@@ -139,6 +144,9 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   const auto g2s_thread = g2s.get_slice(threadIdx.x);
   const Tensor tAsA = kept(g2s_thread.partition_D(sA));  // (8 elements, A_COPIES, 1, STAGES)
   const Tensor tBsB = kept(g2s_thread.partition_D(sB));
+  // [/tiled-copy]
+  static_assert(std::is_same_v<typename decltype(g2s)::TiledLayout_TV, typename CuteCopy<T>::TiledLayout_TV>,
+                "the figures draw CuteCopy");
 
   // The copies run ahead of the mma: they have their own tile of C, and their own k tile.
   int copy_c_tile = blockIdx.x, copy_k_tile = 0;
@@ -179,7 +187,8 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     else
       cute::copy(copy_atom, src, dst);
   };
-  // Copies this thread's 16-byte chunks of a k tile that are the turn of a copy step.
+  // [copy]
+  // Copies those of this thread's 16-byte chunks of a k tile that belong to a copy step.
   const auto copy = [&](int write_stage, int step) {
     CUTE_UNROLL
     for (int j = 0; j < COPIES_PER_STEP; ++j) {  // a constant number, or the compiler would not unroll it
@@ -190,7 +199,9 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
         copy_16(tBgB(_, i - A_COPIES, 0, copy_k_tile), tBsB(_, i - A_COPIES, 0, write_stage), tile.col * BN + row < N);
     }
   };
+  // [/copy]
 
+  // [fragments]
   const typename Config::template Mma<type> mma;
   const auto mma_thread = mma.get_slice(threadIdx.x);
   Tensor rA = mma_thread.partition_fragment_A(sA(_, _, 0));           // (8 elements, BM / 64, K_STEPS)
@@ -214,6 +225,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     cute::copy(ldsm_a, tXsA_of[k_step](_, _, stage), tXrA(_, _, k_step));
     cute::copy(ldsm_b, tXsB_of[k_step](_, _, stage), tXrB(_, _, k_step));
   };
+  // [/fragments]
 
   CUTE_NO_UNROLL
   for (int stage = 0; stage < STAGES - 1; ++stage) {
@@ -264,6 +276,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     const Tensor cC =
         local_tile(make_identity_tensor(make_shape(M, N)), Shape<Int<ROWS>, Int<BN>>{}, make_coord(_, tile_col));
 
+    // [c-copies]
     using Pair = std::conditional_t<sizeof(TC) == 4, float2, uint32_t>;  // two neighbouring results
     const auto r2s = make_tiled_copy_C(Copy_Atom<UniversalCopy<Pair>, TC>{}, mma);
     const Tensor tRrC = r2s.get_slice(threadIdx.x).retile_S(acc);
@@ -274,6 +287,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
     const Tensor tSsC = s2g.get_slice(threadIdx.x).partition_S(sC);  // (SIZE, rows, 1)
     const Tensor tSgC = s2g.get_slice(threadIdx.x).partition_D(gC);  // (SIZE, rows, 1, passes)
     const Tensor tScC = s2g.get_slice(threadIdx.x).partition_D(cC);
+    // [/c-copies]
     CUTE_UNROLL
     for (int pass = 0; pass < BM / ROWS; ++pass) {
       const int c_pass = tile_row * (BM / ROWS) + pass;

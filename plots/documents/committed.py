@@ -18,7 +18,7 @@ from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
 from plots.figures import predicted, stalls, style, waves
 from plots.figures.kinds import drawable
-from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
+from plots.maps import columns, cute, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
 from plots.tables import conditions, profiled
 
 
@@ -106,13 +106,16 @@ def _fingerprint(results: Results, files: list[str], more: str = "") -> str:
 
 
 def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
-    """The figures of index maps, from what the maps program printed into a file, or prints now; the stale ones."""
+    """The figures of index maps, from what the maps program printed into a file, or prints now; the stale ones.
+
+    CuTe's maps are in a file of the checkout: the program that prints them needs the headers of CUTLASS.
+    """
     program = root / "build" / "bin" / "maps"
     if printed and not printed.is_file():
         raise InputError(f"{printed}: no such file")
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
-    drawings = pictures.figures() | timelines.figures()
+    drawings = pictures.figures() | timelines.figures() | cute.figures(cute.read(root))
     for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices):
         drawings |= module.figures(read)
     stale = []

@@ -19,15 +19,15 @@ def words(maps: Maps, matrix: str, kind: str) -> Words:
     return found
 
 
-def held(maps: Maps, kind: str) -> Drawing:
+def held(maps: Maps, kind: str, title: str) -> Drawing:
     """A on the left, B above, C where their rows and columns meet: the lane of every register, its colour the register."""
     fragments = {matrix: words(maps, matrix, kind) for matrix in "abc"}
     depth = 1 + max(col for places in fragments["a"].values() for _, col in places)
     scale = {"a": (16 * SIDE // depth, SIDE), "b": (SIDE, 16 * SIDE // depth), "c": (SIDE, SIDE)}
     left, top, gap = 52, 80, 54
     right, below = left + 16 * SIDE + gap, top + 16 * SIDE + gap
-    drawing = Drawing(right + 8 * SIDE + 130, below + 16 * SIDE + 12, f"Who holds which element, {KINDS[kind]}")
-    drawing.text(12, 18, KINDS[kind], 14, "start", bold=True)
+    drawing = Drawing(right + 8 * SIDE + 130, below + 16 * SIDE + 12, f"Who holds which element, {title}")
+    drawing.text(12, 18, title, 14, "start", bold=True)
     for matrix, x, y in (("a", left, below), ("b", right, top), ("c", right, below)):
         for (lane, register), places in fragments[matrix].items():
             _word(drawing, (x, y), scale[matrix], lane, register, places)
@@ -87,4 +87,4 @@ def _key(drawing: Drawing, x: int, y: int, each: int) -> None:
 
 def figures(maps: Maps) -> dict[str, Drawing]:
     """These figures by file stem."""
-    return {f"10_fragments_{kind}": held(maps, kind) for kind in KINDS}
+    return {f"10_fragments_{kind}": held(maps, kind, title) for kind, title in KINDS.items()}

@@ -11,14 +11,14 @@ from matplotlib.textpath import TextPath
 
 from plots.__main__ import main
 from plots.errors import InputError
-from plots.maps import columns, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
+from plots.maps import columns, cute, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def drawings(read):
-    drawn = pictures.figures() | timelines.figures()
+    drawn = pictures.figures() | timelines.figures() | cute.figures(cute.read(ROOT))
     for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices):
         drawn |= module.figures(read)
     return drawn
