@@ -600,7 +600,8 @@ std::optional<Reference> integers(const Parts& parts) {
   return std::nullopt;
 }
 
-/// add.cc, addc, mad.lo.cc, ...: with a carry that comes from c's, or e's, lowest bit, d and the carry after it.
+/// add.cc, addc, mad.lo.cc, ...: with a carry that comes from c's, or e's, lowest bit, d and the carry after it. A subtraction
+/// adds b's complement, so its carry is 1 where nothing is borrowed.
 std::optional<Reference> carried(Parts parts) {
   const bool out = parts.take("cc"), in = parts.base.ends_with('c') && parts.base != "dec";
   if (!in && !out) return std::nullopt;
@@ -618,9 +619,10 @@ std::optional<Reference> carried(Parts parts) {
   r.exact = [=](const Args& x) -> uint64_t {
     const u128 a = low(x[0], bits), b = low(x[1], bits), c = low(x[2], bits);
     const u128 before = (is_mad ? x[3] : x[2]) & 1, used = in ? before : 0;
-    const u128 product = a * b;
-    const u128 term = high ? product >> bits : u128(low(uint64_t(product), bits));
-    const u128 result = base == "add" ? a + b + used : base == "sub" ? a - b - used : term + c + used;
+    const u128 not_b = low(~x[1], bits), one = in ? used : 1;
+    const u128 product = is_signed(type) ? u128(integer(type, x[0]) * integer(type, x[1])) : a * b;
+    const u128 term = low(uint64_t(high ? product >> bits : product), bits);
+    const u128 result = base == "add" ? a + b + used : base == "sub" ? a + not_b + one : term + c + used;
     const uint64_t after = out ? uint64_t(result >> bits) & 1 : uint64_t(before);
     return uint64_t(result) ^ after << 7;
   };
@@ -774,23 +776,84 @@ TEST(Instructions, EveryTableOfLop3) {
   }
 }
 
+/// Statements that chain by the carry flag, against arithmetic in 128 bits. The operands are a, b, c and e, of 64 bits. As words
+/// of 32 bits they are a0, a1, b0, ...; x = a + 2^64 b, y = c + 2^64 e.
 TEST(Instructions, CarryGoesFromOneToTheNext) {
-  const auto a = operands("u64", 1), c = operands("u64", 2);
-  const std::string split = "mov.b64 {l, h}, a; mov.b64 {m, i}, b;", join = "mov.b64 d, {l, h};";
-  const auto sum = execute(split + "add.cc.u32 l, l, m; addc.u32 h, h, i;" + join, "b64", {"b64", "b64"}, {a, c},
-                           ".reg .b32 l, h, m, i;");
-  const auto difference = execute(split + "sub.cc.u32 l, l, m; subc.u32 h, h, i;" + join, "b64", {"b64", "b64"}, {a, c},
-                                  ".reg .b32 l, h, m, i;");
-  const auto upper =
-      execute(split +
-                  "mul.lo.u32 s, l, m; mul.hi.u32 t, l, m; mad.lo.cc.u32 t, l, i, t; madc.hi.u32 u, l, i, 0;"
-                  "mad.lo.cc.u32 t, h, m, t; madc.hi.cc.u32 u, h, m, u; addc.u32 v, 0, 0;"
-                  "mad.lo.cc.u32 u, h, i, u; madc.hi.u32 v, h, i, v; mov.b64 d, {u, v};",
-              "b64", {"b64", "b64"}, {a, c}, ".reg .b32 l, h, m, i, s, t, u, v;");
-  for (int t = 0; t < threads; ++t) {
-    EXPECT_EQ(sum[t], a[t] + c[t]);
-    EXPECT_EQ(difference[t], a[t] - c[t]);
-    EXPECT_EQ(upper[t], uint64_t(u128(a[t]) * c[t] >> 64)) << "the upper half of a product, from eight of 32 bits";
+  const std::vector<std::vector<uint64_t>> in = {operands("u64", 1), operands("u64", 2), operands("u64", 3),
+                                                 operands("u64", 4)};
+  const std::string declarations = ".reg .b32 a0, a1, b0, b1, c0, c1, e0, e1, f0, f1, f2, f3; .reg .b64 f, g;";
+  const std::string split = "mov.b64 {a0, a1}, a; mov.b64 {b0, b1}, b; mov.b64 {c0, c1}, c; mov.b64 {e0, e1}, e; ";
+  struct Chain {
+    std::string statements;  ///< to f0 to f3, or to g and f where it has words of 64 bits
+    std::function<u128(u128 x, u128 y)> exact;
+  };
+  const auto low64 = [](u128 x) { return x & ~uint64_t{0}; };
+  const std::vector<Chain> chains = {
+      {"add.cc.u32 f0, a0, c0; addc.cc.u32 f1, a1, c1; addc.cc.u32 f2, b0, e0; addc.u32 f3, b1, e1;",
+       [](u128 x, u128 y) { return x + y; }},
+      {"add.cc.s32 f0, a0, c0; addc.cc.s32 f1, a1, c1; addc.cc.s32 f2, b0, e0; addc.s32 f3, b1, e1;",
+       [](u128 x, u128 y) { return x + y; }},
+      {"add.cc.u64 f, a, c; addc.u64 g, b, e;", [](u128 x, u128 y) { return x + y; }},
+      {"sub.cc.u32 f0, a0, c0; subc.cc.u32 f1, a1, c1; subc.cc.u32 f2, b0, e0; subc.u32 f3, b1, e1;",
+       [](u128 x, u128 y) { return x - y; }},
+      {"sub.cc.s64 f, a, c; subc.s64 g, b, e;", [](u128 x, u128 y) { return x - y; }},
+      // the carry out of the last word
+      {"add.cc.u64 f, a, c; addc.cc.u64 f, b, e; addc.u64 f, 0, 0; mov.u64 g, 0;",
+       [](u128 x, u128 y) { return u128(x + y < x); }},
+      {"sub.cc.u64 f, a, c; subc.cc.u64 f, b, e; subc.u64 f, 0, 0; mov.u64 g, 0;",
+       [=](u128 x, u128 y) { return x < y ? low64(~u128{0}) : u128{0}; }},
+      // Mixed: a subtraction adds the complement, so the flag is 1 where it borrows nothing, and subc borrows where it is 0.
+      {"sub.cc.u32 f0, a0, c0; addc.u32 f0, 0, 0; sub.cc.u64 f, a, c; addc.u32 f1, 0, 0;"
+       "sub.cc.u64 f, a, c; subc.cc.u64 f, b, e; addc.u32 f2, 0, 0; mov.u32 f3, 0;",
+       [=](u128 x, u128 y) {
+         return u128(uint32_t(x) >= uint32_t(y)) | u128(low64(x) >= low64(y)) << 32 | u128(x >= y) << 64;
+       }},
+      {"add.cc.u32 f0, a0, c0; subc.u32 f0, 5, 2; add.cc.u64 f, a, c; subc.u32 f1, 5, 2;"
+       "mad.lo.cc.u32 f2, a0, b0, c0; subc.u32 f2, 5, 2; mad.hi.cc.u64 f, a, b, c; subc.u32 f3, 5, 2;",
+       [=](u128 x, u128 y) {
+         const auto three = [](bool carry) { return u128(carry ? 3 : 2); };
+         const uint64_t a = uint64_t(x), b = uint64_t(x >> 64), c = uint64_t(y);
+         return three((low64(uint32_t(x)) + uint32_t(y)) >> 32) | three((low64(x) + c) >> 64) << 32 |
+                three((uint64_t{uint32_t(a * b)} + uint32_t(c)) >> 32) << 64 |
+                three(((u128(a) * b >> 64) + c) >> 64) << 96;
+       }},
+      // products: c + a * b, of 32-bit words and of 64-bit ones; and the product of x and c, cut off
+      {"mad.lo.cc.u32 f0, a0, b0, c0; madc.hi.u32 f1, a0, b0, c1;"
+       "mul.lo.u32 f2, a1, b1; mul.hi.u32 f3, a1, b1; mad.lo.cc.u32 f1, a0, b1, f1; madc.hi.cc.u32 f2, a0, b1, f2;"
+       "addc.u32 f3, f3, 0; mad.lo.cc.u32 f1, a1, b0, f1; madc.hi.cc.u32 f2, a1, b0, f2; addc.u32 f3, f3, 0;",
+       [=](u128 x, u128 y) {
+         const uint64_t a = uint64_t(x), b = uint64_t(x >> 64), c = uint64_t(y);
+         // the carry out of madc.hi.u32 f1 is dropped
+         const u128 first = u128{uint32_t(a)} * uint32_t(b) + c;
+         return u128(a) * b - u128{uint32_t(a)} * uint32_t(b) + low64(first);
+       }},
+      {"mad.lo.cc.u64 f, a, b, c; madc.hi.u64 g, a, b, e;", [=](u128 x, u128 y) { return low64(x) * (x >> 64) + y; }},
+      {"mul.lo.u64 f, a, c; mul.hi.u64 g, a, c; mad.lo.cc.u64 g, b, c, g; madc.lo.u64 g, 0, 0, g;",
+       [=](u128 x, u128 y) {
+         const u128 middle = (low64(x) * low64(y) >> 64) + low64((x >> 64) * low64(y));
+         return low64(low64(x) * low64(y)) | low64(middle + (middle >> 64)) << 64;
+       }},
+      {"mad.lo.cc.s64 f, a, b, c; madc.hi.s64 g, a, b, e;",
+       [=](u128 x, u128 y) { return u128(i128(int64_t(x)) * i128(int64_t(x >> 64))) + y; }},
+      {"mad.lo.cc.s32 f0, a0, c0, e0; madc.hi.cc.s32 f1, a0, c0, e1; madc.lo.s32 f2, a1, c1, b0; mov.u32 f3, 0;",
+       [=](u128 x, u128 y) {
+         const u128 sum = u128(uint64_t(int64_t{int32_t(x)} * int32_t(y))) + uint64_t(y >> 64);
+         const uint32_t rest = uint32_t(x >> 32) * uint32_t(y >> 32) + uint32_t(x >> 64) + uint32_t(sum >> 64);
+         return low64(sum) | u128{rest} << 64;
+       }},
+  };
+  for (const Chain& chain : chains) {
+    const bool wide = chain.statements.find("g,") != std::string::npos;
+    const auto part = [&](const std::string& to_d) {
+      return execute(split + chain.statements + to_d, "b64", {"b64", "b64", "b64", "b64"}, in, declarations);
+    };
+    const auto lower = part(wide ? "mov.b64 d, f;" : "mov.b64 d, {f0, f1};");
+    const auto upper = part(wide ? "mov.b64 d, g;" : "mov.b64 d, {f2, f3};");
+    for (int t = 0; t < threads; ++t) {
+      const u128 want = chain.exact(u128(in[1][t]) << 64 | in[0][t], u128(in[3][t]) << 64 | in[2][t]);
+      EXPECT_EQ(lower[t], uint64_t(want)) << chain.statements << " thread " << t;
+      EXPECT_EQ(upper[t], uint64_t(want >> 64)) << chain.statements << " thread " << t;
+    }
   }
 }
 
