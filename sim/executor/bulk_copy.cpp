@@ -128,13 +128,14 @@ void Block::issue(BulkCopy copy) {
                              copy.shared_bytes(), end.address, shared.size()),
            Fault::illegal_address);
   }
-  for (uint32_t w = 0; copy.from.block && w < copy.bytes / 4; ++w) {
-    const uint32_t at = copy.shared_address(copy.from, 4 * w) / 4;
-    SharedMemory& shared = copy.from.block->shared_;
-    if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc); verdict.found != Found::nothing)
-      report_shared(warp, copy.lane, op, at, "read", verdict);
-    if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
-  }
+  if (copy.from.block)
+    copy.for_each_word_read([&](uint32_t at, unsigned byte_mask) {
+      SharedMemory& shared = copy.from.block->shared_;
+      if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc, byte_mask);
+          verdict.found != Found::nothing)
+        report_shared(warp, copy.lane, op, at, "read", verdict);
+      if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
+    });
   for (uint32_t w = 0; copy.to.block && w < copy.bytes / 4; ++w) {
     const uint32_t at = copy.shared_address(copy.to, 4 * w) / 4;
     const auto verdict = copy.to.block->shared_.begin_async_write(at, warp.actor, copy.pc);
@@ -196,9 +197,9 @@ void Block::read_source(BulkCopy& copy) {
     SharedMemory& shared = copy.from.block->shared_;
     for (uint32_t at = 0; at < copy.bytes; at += 16)
       std::memcpy(&copy.data[at], shared.data() + copy.shared_address(copy.from, at), 16);
-    for (uint32_t w = 0; w < copy.bytes / 4; ++w)
-      shared.end_async_read(copy.shared_address(copy.from, 4 * w) / 4, copy.warp->actor, copy.pc,
-                            clocks_.now(copy.warp->actor));
+    copy.for_each_word_read([&](uint32_t word, unsigned byte_mask) {
+      shared.end_async_read(word, copy.warp->actor, copy.pc, clocks_.now(copy.warp->actor), byte_mask);
+    });
     return;
   }
   if (!copy.map.rank) {

@@ -3,6 +3,7 @@
 // of a bulk group lands when its thread waits for the group, or when the cluster ends. The source is read only then.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -40,6 +41,24 @@ struct BulkCopy {
     uint32_t place = at;
     if (map.swizzle) place = at / map.row_bytes() * map.swizzle + at % map.row_bytes();
     return Swizzle{map.swizzle}(uint32_t(end.address) + place);
+  }
+  /// Calls f(word, byte_mask) for each word of shared memory that it reads: of a box that reaches past the tensor, only what is
+  /// stored.
+  template <class F>
+  void for_each_word_read(const F& f) const {
+    const auto part = [&](uint32_t at, uint32_t end) {  // bytes of the box
+      while (at < end) {
+        const uint32_t next = std::min(at / 4 * 4 + 4, end), below = (1U << (next - at)) - 1;
+        f(shared_address(from, at / 4 * 4) / 4, below << at % 4);
+        at = next;
+      }
+    };
+    if (!map.rank) return part(0, bytes);
+    for (uint32_t r = 0; r < map.rows(); ++r) {
+      const TensorRow row = row_of(map, corner, r);
+      const uint32_t begin = r * map.row_bytes() + row.skipped;
+      part(begin, begin + row.bytes);
+    }
   }
   /// Bytes that it takes at the shared end.
   uint32_t shared_bytes() const { return map.swizzle ? map.rows() * map.swizzle : bytes; }

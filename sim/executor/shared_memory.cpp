@@ -73,11 +73,11 @@ SharedMemory::Verdict SharedMemory::write(uint32_t index, unsigned byte_mask, ui
 
 // --- asynchronous accesses -------------------------------------------------------------------------------------------------
 
-SharedMemory::Verdict SharedMemory::begin_async_read(uint32_t index, uint32_t warp, uint32_t op) {
+SharedMemory::Verdict SharedMemory::begin_async_read(uint32_t index, uint32_t warp, uint32_t op, unsigned byte_mask) {
   Word& word = words_[index];
   Async& async = this->async(index);
   if (word.under_way == writing) return {Found::write_under_way, async.warp, async.op};
-  if (const Verdict verdict = check_read(word, 0xf, warp, false); verdict.found != Found::nothing) return verdict;
+  if (const Verdict verdict = check_read(word, byte_mask, warp, false); verdict.found != Found::nothing) return verdict;
   word.under_way = reading;
   async.op = op;
   async.warp = static_cast<uint16_t>(warp);
@@ -97,10 +97,10 @@ SharedMemory::Verdict SharedMemory::begin_async_write(uint32_t index, uint32_t w
   return {};
 }
 
-void SharedMemory::end_async_read(uint32_t index, uint32_t warp, uint32_t op, uint32_t time) {
+void SharedMemory::end_async_read(uint32_t index, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask) {
   Word& word = words_[index];
   if (--async_[index].reads == 0) word.under_way = 0;
-  note_read(word, 0xf, warp, op, time, false);
+  note_read(word, byte_mask, warp, op, time, false);
 }
 
 void SharedMemory::end_async_write(uint32_t index, uint32_t warp, uint32_t op, uint32_t time) {

@@ -41,11 +41,12 @@ class SharedMemory {
   Verdict read(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
   Verdict write(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
 
-  /// Asynchronous accesses, always of whole words. One write of a word can be under way, or any number of reads.
-  Verdict begin_async_read(uint32_t word, uint32_t warp, uint32_t op);
+  /// Asynchronous accesses, of whole words; a copy may read a part of one. One write of a word can be under way, or any number
+  /// of reads.
+  Verdict begin_async_read(uint32_t word, uint32_t warp, uint32_t op, unsigned byte_mask = 0xf);
   Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op);
   /// Their ends: from now on they are accesses by `warp` at `time`.
-  void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask = 0xf);
   void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
 
   /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.

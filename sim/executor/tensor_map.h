@@ -22,7 +22,8 @@ struct Swizzle {
   }
 };
 
-/// Our own layout of the 128 bytes of a CUtensorMap.
+/// Our own layout of the 128 bytes of a CUtensorMap. CUTLASS clears bit 21 of the second 64-bit word of the maps of small tensors,
+/// against an error of drivers. So nothing lies in that word.
 struct TensorMap {
   static constexpr uint32_t valid = 0x70616d54;
 
@@ -31,6 +32,7 @@ struct TensorMap {
   uint8_t element_bytes = 0;
   uint8_t swizzle = 0;  ///< span
   NumberType type = NumberType::unsigned_;
+  uint64_t cleared_by_cutlass = 0;
   uint64_t base = 0;
   std::array<uint64_t, 5> size{};    ///< elements; the innermost dimension first
   std::array<uint64_t, 4> stride{};  ///< bytes, of the dimensions from 1 on
@@ -45,6 +47,7 @@ struct TensorMap {
   std::string check() const;
 };
 static_assert(sizeof(TensorMap) <= 128, "a CUtensorMap");
+static_assert(offsetof(TensorMap, cleared_by_cutlass) == 8, "the second word");
 
 /// The part of one row of the box that lies in the tensor.
 struct TensorRow {

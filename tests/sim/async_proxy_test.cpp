@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "sim/executor/tensor_map.h"
 #include "tests/sim/hopper.h"
 
 namespace {
@@ -55,6 +56,49 @@ TEST(BulkCopy, StoresAndAdds) {
        "END:"},
       {.threads = 64});
   for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(run.out[t], 2 * t);
+}
+
+/// A box of 4 rows of 8 words, of which the tensor takes `width` elements of `bytes` bytes of 3 rows. The kernel writes the
+/// elements of the tensor alone.
+std::vector<std::string> store_of_a_clipped_box(uint32_t width, uint32_t bytes, const std::string& before = "") {
+  const std::string type = bytes == 4 ? "u32" : "u16";
+  return {
+      "setp.eq.s32 %p7, %t, 0; rem.u32 %r2, %t, 16; div.u32 %r3, %t, 16; mul.lo.s32 %r4, %r2, " +
+          std::to_string(bytes) + "; mad.lo.s32 %r4, %r3, 32, %r4; add.s32 %r4, %r4, 1024; cvt.u16.u32 %h1, %t; " +
+          "setp.lt.u32 %p1, %r2, " + std::to_string(width) + "; setp.lt.and.u32 %p1, %r3, 3, %p1;",
+      before + "@%p1 st.shared." + type + " [%r4], " + (bytes == 4 ? "%t" : "%h1") + ";",
+      "fence.proxy.async.shared::cta; bar.sync 0;",
+      "mov.b64 %d1, map; @%p7 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d1, {0, 0}], [1024];",
+      // meanwhile, the rest of the rows may be written
+      "setp.eq.s32 %p2, %r2, 0; @%p2 st.shared.u32 [%r4+28], 0;",
+      "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; bar.sync 0;"};  // after the wait the rest of the rows may be written
+}
+
+TEST(BulkCopy, AStoreReadsOnlyWhatLiesInTheTensor) {
+  for (const auto& [width, bytes] : {std::pair<uint32_t, uint32_t>{5, 4}, {5, 2}, {1, 2}}) {
+    TensorMap map;
+    map.magic = TensorMap::valid;
+    map.rank = 2;
+    map.element_bytes = uint8_t(bytes);
+    map.size = {width, 3};
+    map.stride = {64};
+    map.box = {uint16_t(32 / bytes), 4};
+    map.step = {1, 1};
+    HopperLaunch how = {.threads = 64};
+    how.map.resize(128);
+    how.into_map_base = offsetof(TensorMap, base);
+    std::memcpy(how.map.data(), &map, sizeof map);
+    const HopperRun run(store_of_a_clipped_box(width, bytes), how);
+    for (uint32_t y = 0; y < 4; ++y)
+      for (uint32_t x = 0; x < 64 / bytes; ++x) {
+        uint32_t got = 0;
+        std::memcpy(&got, reinterpret_cast<const char*>(run.out.data()) + 64 * y + x * bytes, bytes);
+        ASSERT_EQ(got, x < width && y < 3 ? 16 * y + x : 0) << x << ", " << y;
+      }
+    // What lies in the tensor must have been written.
+    expect_report(store_of_a_clipped_box(width, bytes, "setp.ne.and.s32 %p1, %t, 16, %p1; "), how,
+                  {"which nobody in this block has written", "test.cu:104"});
+  }
 }
 
 TEST(BulkCopyChecks, MissingExpectTx) {

@@ -19,6 +19,7 @@ struct HopperLaunch {
   std::string directives = {};      ///< of the kernel: ".maxntid 384, 1, 1"
   std::vector<uint32_t> in = {};    ///< what the output words hold before
   std::vector<std::byte> map = {};  ///< of the parameter `map`, a tensor map
+  int into_map_base = -1;           ///< where in the map the address of the output words goes
 };
 
 /// Runs a kernel `body` with the address of 4096 32-bit words in %out, the thread in %t, the block's rank in its cluster in
@@ -55,6 +56,7 @@ struct HopperRun {
     launch.params.resize(192);
     std::memcpy(launch.params.data(), &address, 8);
     std::memcpy(launch.params.data() + 64, how.map.data(), how.map.size());
+    if (how.into_map_base >= 0) std::memcpy(launch.params.data() + 64 + how.into_map_base, &address, 8);
     const ptx::Module module = ptx::parse(text);
     run_kernel(module, *module.find_function("k"), launch, memory, counters);
     out.resize(words);

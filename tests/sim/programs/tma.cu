@@ -1,5 +1,5 @@
 // Tensor copies: every swizzle, boxes that hang over each edge of the tensor, one to five dimensions; stores that are
-// clipped, and that add; a multicast to a cluster of two; plain bulk copies.
+// clipped, and that add; a multicast to a cluster of two; plain bulk copies; a map that CUTLASS has changed.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -69,6 +69,21 @@ __global__ void store(const __grid_constant__ CUtensorMap map, int x, int y, int
   }
 }
 
+/// The upper left part, of 5 x 3 words, of a box of 8 x 4: the rest is never written.
+__global__ void store_part(const __grid_constant__ CUtensorMap map, int x, int y) {
+  __shared__ __align__(128) uint32_t tile[32];
+  if (threadIdx.x < 15) tile[threadIdx.x / 5 * 8 + threadIdx.x % 5] = 1000 + threadIdx.x;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
+                 "r"(y), "r"(address_of(tile))
+                 : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  }
+}
+
 __global__ void load_3d(const __grid_constant__ CUtensorMap map, uint32_t* out) {
   __shared__ __align__(1024) uint32_t tile[4 * 3 * 8];
   __shared__ uint64_t barrier;
@@ -108,13 +123,17 @@ __global__ void __cluster_dims__(2, 1, 1) multicast(const __grid_constant__ CUte
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/// Global to shared, to the other block's shared memory, and back to global memory.
+/// Global to shared, to the other block's shared memory, and back to global memory. The other block may be first: its copy has
+/// an mbarrier of its own.
 __global__ void __cluster_dims__(2, 1, 1) bytes(const uint32_t* in, uint32_t* out) {
   __shared__ __align__(16) uint32_t mine[64], theirs[64];
-  __shared__ uint64_t barrier;
+  __shared__ uint64_t barrier, from_other;
   uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  if (threadIdx.x == 0) init(&barrier, 1);
+  if (threadIdx.x == 0) {
+    init(&barrier, 1);
+    init(&from_other, 1);
+  }
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
   if (threadIdx.x == 0) {
     expect(&barrier, sizeof mine);
@@ -123,14 +142,14 @@ __global__ void __cluster_dims__(2, 1, 1) bytes(const uint32_t* in, uint32_t* ou
                  "l"(in + rank * 64), "r"(256), "r"(address_of(&barrier))
                  : "memory");
     wait(&barrier, 0);
-    expect(&barrier, sizeof theirs);
+    expect(&from_other, sizeof theirs);
     asm volatile(
         "{\n.reg .b32 to, there;\nmapa.shared::cluster.u32 to, %0, %4;\nmapa.shared::cluster.u32 there, %3, %4;\n"
         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [to], [%1], %2, [there];\n}" ::"r"(
             address_of(theirs)),
-        "r"(address_of(mine)), "r"(256), "r"(address_of(&barrier)), "r"(rank ^ 1)
+        "r"(address_of(mine)), "r"(256), "r"(address_of(&from_other)), "r"(rank ^ 1)
         : "memory");
-    wait(&barrier, 1);
+    wait(&from_other, 0);
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + rank * 64),
                  "r"(address_of(theirs)), "r"(256)
                  : "memory");
@@ -234,6 +253,27 @@ int main(int argc, char** argv) {
       for (size_t i = 0; i < words.size(); ++i) expect_equal(i, after[i], words[i]);
     }
   }
+
+  // A tensor of 5 words less than the box needs there: 13 x 7, rows of 16 words.
+  must(make(&map, tensor, {13, 7}, {64}, {8, 4}, CU_TENSOR_MAP_SWIZZLE_NONE));
+  store_part<<<1, 64>>>(map, 8, 4);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(got.data(), tensor, 7 * 64, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 15; ++i) words[(4 + i / 5) * 16 + 8 + i % 5] = 1000 + i;
+  for (int i = 0; i < 7 * 16; ++i) expect_equal(i, got[i], words[i]);
+
+  // CUTLASS clears bit 21 of the second word of the map of a tensor below 128 KiB. Here it is a bit of the tensor's address, too.
+  char* large;
+  CHECK(cudaMalloc(&large, 6 << 20));
+  const uintptr_t end_of_bit_21 = (reinterpret_cast<uintptr_t>(large) | ((2 << 20) - 1)) + 1;
+  uint32_t* const far = reinterpret_cast<uint32_t*>(end_of_bit_21 | 1 << 21);
+  CHECK(cudaMemcpy(far, words.data(), words.size() * 4, cudaMemcpyHostToDevice));
+  must(make(&map, far, {width, height}, {pitch * 4}, {8, 16}, CU_TENSOR_MAP_SWIZZLE_NONE));
+  reinterpret_cast<uint64_t*>(&map)[1] &= ~(uint64_t{1} << 21);
+  load<<<1, 64, 512>>>(map, 4, 3, 512, 512, out);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(got.data(), out, 512, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 128; ++i) expect_equal(i, got[i], words[(3 + i / 8) * pitch + 4 + i % 8]);
 
   // 10 x 3 x 2 words.
   must(make(&map, tensor, {10, 3, 2}, {64, 256}, {4, 3, 8}, CU_TENSOR_MAP_SWIZZLE_NONE));
