@@ -196,6 +196,7 @@ void Block::start(Extent index) {
   block_index_ = index;
   shared_.reset();
   barriers_.fill({});
+  exited_.clear();
   mbarriers_.clear();
   warpgroups_.assign((warps_.size() + warpgroup_warps - 1) / warpgroup_warps, {});
   free_registers_ = 0;
@@ -209,7 +210,9 @@ void Block::start(Extent index) {
     warp.parked = 0;
     warp.state = Warp::ready;
     warp.spun = false;
+    warp.had_turn = 0;
     warp.cluster_arrived = false;
+    warp.cluster_waited = 0;
     warp.poll = {};
     warp.registers_held = program_.registers;
     warp.bulk_groups.fill(0);
@@ -218,8 +221,9 @@ void Block::start(Extent index) {
   }
 }
 
-void Block::warp_ended() {
+void Block::warp_ended(const Warp& warp) {
   --live_warps_;
+  clocks_.arrive(warp.actor, exited_);
   check_barriers();
   if (live_warps_ == 0) check_pending();
 }
@@ -279,6 +283,7 @@ void Block::complete(uint32_t id) {
   for (Warp& warp : warps_) {
     if (!(barrier.waiting >> warp.index & 1)) continue;
     clocks_.leave(warp.actor, barrier.known);
+    if (!barrier.expected) clocks_.leave(warp.actor, exited_);  // it has waited for their end
     warp.state = Warp::ready;
     const Op& op = program_.ops[warp.waits_at];
     if (op.barrier == BarrierOp::popc) {

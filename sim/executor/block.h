@@ -43,7 +43,7 @@ struct Pattern {
 struct Spin {
   uint64_t state = 0;   ///< a hash of its registers and of its lanes' pc
   uint64_t events = 0;  ///< the cluster's, at that time
-  uint32_t same = 0;    ///< how often it has been in that state since
+  uint32_t same = 0;    ///< how often all its lanes have had a turn since, and have left it in that state
 };
 
 struct Warp {
@@ -60,8 +60,10 @@ struct Warp {
   enum { ready, polling, waiting, done } state = ready;
   uint32_t waits_at = 0, barrier = 0;  ///< where waiting or polling: the operation; the barrier's number
   bool spun = false;             ///< after a long loop: any of its lanes may go on, not only those furthest behind
+  Mask had_turn = 0;             ///< lanes that have spun since all others had their turn
   bool cluster_arrived = false;  ///< between barrier.cluster.arrive and .wait
   uint64_t cluster_phase = 0;    ///< of the cluster's barrier, when it arrived
+  uint64_t cluster_waited = 0;   ///< phases of the cluster's barrier that were complete when it last waited there
   Poll poll;
   Spin spin;
   uint32_t registers_held = 0;                    ///< per thread, by setmaxnreg
@@ -85,7 +87,7 @@ class Block {
   void start(Extent index);
   void run_warp(Warp& warp);
   /// A warp has exited: looks again at the barriers that waited for it.
-  void warp_ended();
+  void warp_ended(const Warp& warp);
 
   std::vector<Warp>& warps() { return warps_; }
   SharedMemory& shared() { return shared_; }
@@ -122,6 +124,7 @@ class Block {
   Then call(Warp& warp, const Op& op, Turn& turn, Mask mask);
   Then leave(Warp& warp, const Op& op, Turn& turn, Mask mask);
   Then yield(Warp& warp, const Turn& turn);
+  static void spin(Warp& warp, const Turn& turn);
   Then mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mask);
   Then meet(Warp& warp, const Op& op, const Turn& turn, Mask& mask);
   void copy_in_frame(Warp& warp, int lane, std::span<const Copy> copies);
@@ -242,6 +245,7 @@ class Block {
   std::vector<std::byte> frames_;
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
+  Knowledge exited_;  ///< of the warps that have exited
   Mbarriers mbarriers_;
   std::vector<Warpgroup> warpgroups_;
   uint32_t free_registers_ = 0;  ///< given up by setmaxnreg.dec: of one thread of a warp

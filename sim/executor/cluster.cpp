@@ -59,7 +59,8 @@ void Cluster::run(uint64_t index) {
     warp->block->run_warp(*warp);
     look_at(*warp);
     if (warp->state != Warp::done) continue;
-    warp->block->warp_ended();
+    clocks.arrive(warp->actor, arriving_);  // to the barrier of the cluster, an exit is an arrival
+    warp->block->warp_ended(*warp);
     check_barrier();
   }
   finish();
@@ -69,8 +70,8 @@ bool Cluster::has_patience(const Warp& warp) const {
   return warp.poll.progress != progress_ || warp.poll.times < patience;
 }
 
-/// A turn has ended. A turn in a loop may have changed nothing. If that is true of every warp that does not wait, on all
-/// workers, nothing will ever change.
+/// A turn has ended. A turn in a loop may have changed nothing. If that is true of every warp that does not wait, after all of
+/// its lanes have had a turn, and on all workers, nothing will ever change.
 void Cluster::look_at(Warp& warp) {
   if (warp.state == Warp::polling) return;  // that has its own patience
   if (warp.state != Warp::ready || !warp.spun) {
@@ -80,7 +81,10 @@ void Cluster::look_at(Warp& warp) {
   Spin& spin = warp.spin;
   const uint64_t state = warp.block->state_of(warp);
   if (state != spin.state) ++events_;
-  spin.same = spin.events == events_ ? spin.same + 1 : 0;
+  const bool unchanged = spin.events == events_, all_lanes_ran = !(warp.live & ~warp.parked & ~warp.had_turn);
+  if (!unchanged) spin.same = 0;
+  if (unchanged && all_lanes_ran) ++spin.same;
+  if (!unchanged || all_lanes_ran) warp.had_turn = 0;
   spin.state = state;
   spin.events = events_;
   for (const Warp* const w : warps_) {
@@ -140,6 +144,7 @@ bool Cluster::wait(Warp& warp, const Op& op) {
                        Fault::launch_failure);
   if (warp.cluster_phase == phase_) return false;
   warp.cluster_arrived = false;
+  warp.cluster_waited = phase_;
   clocks.leave(warp.actor, arrived_);
   return true;
 }

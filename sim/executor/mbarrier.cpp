@@ -55,10 +55,15 @@ void Block::map_address(Warp& warp, const Op& op, Mask mask) {
   }
 }
 
-/// fence.mbarrier_init: the objects that the warp has initialised are known to the asynchronous proxy.
+/// fence.mbarrier_init: the objects that the warp has initialised are known to the asynchronous proxy, and to the warps that
+/// wait for a phase of the cluster's barrier in which this warp arrives afterwards (PTX ISA 9.7.13.4, membar/fence).
 void Block::fence_mbarriers(const Warp& warp) {
-  for (auto& [address, m] : mbarriers_)
-    if (m.made_by == warp.actor) m.fenced = true;
+  const bool has_arrived = warp.cluster_arrived && warp.cluster_phase == cluster_.phase_;
+  for (auto& [address, m] : mbarriers_) {
+    if (m.made_by != warp.actor || m.fenced) continue;
+    m.fenced = true;
+    m.fenced_in = cluster_.phase_ + (has_arrived ? 1 : 0);
+  }
 }
 
 /// The object at an offset of `owner`'s shared memory, which the warp must know to be there.
@@ -69,7 +74,8 @@ Mbarrier& Block::find_mbarrier(const Warp& warp, int lane, const Op& op, Block& 
     report(warp, lane, op, ladder::formatted("no mbarrier has been initialised at {:#x}", address),
            Fault::launch_failure);
   const Mbarrier& m = found->second;
-  if (!clocks_.knows(warp.actor, m.made_by, m.made_at))
+  const bool by_cluster = m.fenced && warp.cluster_waited > m.fenced_in;
+  if (!by_cluster && !clocks_.knows(warp.actor, m.made_by, m.made_at))
     report(warp, lane, op,
            ladder::formatted("the mbarrier at {:#x}: no barrier between its initialisation by {} and this", address,
                              cluster_.name_of(m.made_by, *this)),

@@ -213,7 +213,7 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
            ladder::formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y,
                              other.z),
            Fault::illegal_address);
-  bool started = false;
+  bool started = warp.cluster_waited > 0;  // a relaxed barrier, too, has waited for all to start
   for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
   if (!started)
     report(warp, lane, op,

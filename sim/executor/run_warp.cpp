@@ -209,7 +209,7 @@ inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask
     turn.looked = false;
     if (turn.branches_left == 0) {
       set_pc(warp, turn.active, op.target);
-      warp.spun = true;
+      spin(warp, turn);
       return Then::yield;
     }
   }
@@ -262,8 +262,14 @@ void Block::trap(const Warp& warp, const Op& op, Mask mask) const {
 /// nanosleep: others run.
 Block::Then Block::yield(Warp& warp, const Turn& turn) {
   set_pc(warp, turn.active, turn.pc + 1);
-  warp.spun = true;
+  spin(warp, turn);
   return Then::yield;
+}
+
+/// The active lanes wait for something, perhaps for other lanes of the warp: those have the next turns.
+void Block::spin(Warp& warp, const Turn& turn) {
+  warp.spun = true;
+  warp.had_turn |= turn.active;
 }
 
 /// Where a wait has found its phase incomplete, other warps must run. After any other operation they may.
@@ -272,7 +278,7 @@ Block::Then Block::mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mas
   if (complete && cluster_.random() % 4) return Then::next;
   set_pc(warp, turn.active, turn.pc + 1);
   if (!complete) {
-    warp.spun = true;
+    spin(warp, turn);
     warp.waits_at = turn.pc;
     warp.state = Warp::polling;
   }
@@ -333,8 +339,8 @@ void Block::is_space(Warp& warp, const Op& op, Mask mask) {
 // --------------------------------------------------------------------------------------------------------------
 
 /// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc. After a long spin,
-/// which may wait for other lanes of the warp, any lane is chosen. They run until they come to turn.limit, where others
-/// wait. False where no lane can run.
+/// which may wait for other lanes of the warp, any lane is chosen that has not spun since the others had their turn. They run
+/// until they come to turn.limit, where others wait. False where no lane can run.
 bool Block::regroup(Warp& warp, Turn& turn) {
   uint32_t& pc = turn.pc;
   uint32_t& limit = turn.limit;
@@ -344,9 +350,11 @@ bool Block::regroup(Warp& warp, Turn& turn) {
   pc = no_limit;
   limit = no_limit;
   if (warp.spun) {
-    int lane = first(able);
-    for (uint64_t skip = cluster_.random() % uint64_t(std::popcount(able)); skip; --skip)
-      lane = first(able & ~((Mask{2} << lane) - 1));
+    if (!(able & ~warp.had_turn)) warp.had_turn = 0;
+    const Mask next = able & ~warp.had_turn;
+    int lane = first(next);
+    for (uint64_t skip = cluster_.random() % uint64_t(std::popcount(next)); skip; --skip)
+      lane = first(next & ~((Mask{2} << lane) - 1));
     depth = warp.calls[lane].size();
     pc = warp.pc[lane];
     warp.spun = false;

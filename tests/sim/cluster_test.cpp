@@ -31,6 +31,16 @@ TEST(Cluster, BlocksExchangeThroughSharedMemory) {
   }
 }
 
+/// Warps that have returned count as arrived at the cluster's barrier, too: what they did happened before it.
+TEST(Cluster, TheBarrierWaitsForTheEndOfWarpsThatReturn) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const HopperRun run({neighbour, cluster_sync, "setp.ge.u32 %p1, %t, 32; @%p1 st.shared::cluster.u32 [%r3], %w;",
+                         "@%p1 ret;", cluster_sync, "ld.shared.u32 %r5, [%r2+128]; st.global.u32 [%mine], %r5;"},
+                        {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
+    for (uint32_t i = 0; i < 128; ++i) ASSERT_EQ(run.out[i], i % 64 < 32 ? (i ^ 64) + 32 : 0);
+  }
+}
+
 TEST(Cluster, GenericAddressesAndAtomics) {
   const HopperRun run(
       {"mov.u64 %d0, tile; cvta.shared.u64 %d1, %d0; mapa.u64 %d2, %d1, 0; getctarank.u64 %r5, %d2; "
@@ -200,6 +210,31 @@ TEST(MbarrierChecks, NoBarrierAfterItsInitialisation) {
                  "setp.ge.u32 %p2, %t, 32; @%p2 mbarrier.arrive.shared.b64 _, [64];"},
                 {.threads = 64}, {"64", "mbarrier", "test.cu:103"});
 }
+/// fence.mbarrier_init makes relaxed arrivals at the cluster's barrier enough, for the mbarrier and for nothing else.
+TEST(Mbarrier, MadeKnownToTheClusterByItsFence) {
+  const std::string init = "mov.u32 %r5, 8192; setp.eq.s32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [%r5], 128; ",
+                    fence = "@%p1 fence.mbarrier_init.release.cluster; ",
+                    relaxed = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;";
+  const std::string arrive =
+      "mapa.shared::cluster.u32 %r6, %r5, 0; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6]; "
+      "setp.ne.s32 %p2, %rank, 0; @%p2 bra END;";
+  const std::string wait =
+      "WAIT: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [%r5], 0; @!%p3 bra WAIT; "
+      "st.global.u32 [%mine], 7; END: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const HopperRun run({init + fence, relaxed, arrive, wait},
+                        {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
+    for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[t], 7U);
+  }
+  const HopperLaunch two = {.threads = 64, .blocks = 2, .cluster = 2};
+  expect_report({init, relaxed, arrive, wait}, two, {"no barrier between its initialisation by warp 0", "test.cu:103"});
+  expect_report(
+      {init, "barrier.cluster.arrive.relaxed.aligned; " + fence + "barrier.cluster.wait.aligned;", arrive, wait}, two,
+      {"no barrier between its initialisation by warp 0", "test.cu:103"});
+  expect_report({init + fence + "@%p1 st.shared.u32 [0], 1;", relaxed, "ld.shared.u32 %r7, [0];", arrive, wait}, two,
+                {"shared memory at 0x0", "test.cu:103"});
+}
+
 TEST(MbarrierChecks, MoreArrivalsThanExpected) {
   expect_report({mbarriers(31), "mbarrier.arrive.shared.b64 _, [%r10], 2;"}, {},
                 {"2 arrivals at an mbarrier that waits for 1 of 31", "test.cu:102"});

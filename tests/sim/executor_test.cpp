@@ -133,6 +133,25 @@ TEST(Barriers, TheBlockReversesItself) {
   }
 }
 
+/// Warps that returned before a barrier: what they did happened before it, because it has waited for their end.
+TEST(Barriers, WaitForTheEndOfWarpsThatReturn) {
+  const auto body = [](const std::string& barrier) {
+    return std::vector<std::string>{
+        "mov.u64 %d0, tile; mul.wide.u32 %d1, %t, 4; add.s64 %d1, %d1, %d0; st.shared.u32 [%d1], %t;",
+        "setp.lt.u32 %p1, %t, 72; @%p1 ret;", barrier,
+        "xor.b32 %r2, %t, 64; mul.wide.u32 %d2, %r2, 4; add.s64 %d2, %d2, %d0; ld.shared.u32 %r3, [%d2]; "
+        "st.global.u32 [%mine], %r3;"};
+  };
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const Launched run(body("bar.sync 0;"), 128, 2, 4096, seed);
+    for (uint32_t i = 0; i < 256; ++i) ASSERT_EQ(run.out[i], i % 128 < 72 ? 0 : i % 128 ^ 64);
+    EXPECT_EQ(Launched(body("bar.red.popc.u32 %r4, 0, %p1;"), 128, 1, 4096, seed).out[100], 36U);
+    // A barrier of a number of threads waits for nobody's end.
+    expect_report(body("bar.sync 1, 64;"), Fault::launch_failure,
+                  {"a race in shared memory", "test.cu:101", "test.cu:104"}, 128);
+  }
+}
+
 TEST(Barriers, ProducersArriveConsumersWait) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const Launched run({"mov.u64 %d0, tile; and.b32 %r2, %t, 31; mul.wide.u32 %d1, %r2, 4; add.s64 %d1, %d1, %d0; "
@@ -236,6 +255,40 @@ TEST(Checks, Livelock) {
                      "SPIN: ld.volatile.global.u32 %r2, [%out]; setp.eq.s32 %p2, %r2, 0; " + pause + "@%p2 bra SPIN;",
                      "END: bar.sync 0; st.global.u32 [%mine], 1;"},
                     Fault::launch_failure, {"livelock", "test.cu:102", "warp 0 spins"}, threads);
+  // A lock that nobody gives back; and two locks that the lanes of a warp take in different orders.
+  const std::string take = "atom.global.cas.b32 %r2, [%d1], 0, 1; setp.ne.s32 %p1, %r2, 0; @%p1 bra ",
+                    take_other = "atom.global.cas.b32 %r2, [%d2], 0, 1; setp.ne.s32 %p1, %r2, 0; @%p1 bra ";
+  expect_report({"mov.u64 %d1, %out;", "SPIN: " + take + "SPIN;"}, Fault::launch_failure,
+                {"livelock", "test.cu:102", "warp 0 spins"});
+  expect_report(
+      {"and.b32 %r3, %t, 1; mul.wide.u32 %d1, %r3, 4; add.s64 %d1, %out, %d1; xor.b32 %r3, %r3, 1; "
+       "mul.wide.u32 %d2, %r3, 4; add.s64 %d2, %out, %d2;",
+       "FIRST: " + take + "FIRST;", "SECOND: " + take_other + "SECOND;", "atom.global.exch.b32 %r2, [%d1], 0;"},
+      Fault::launch_failure, {"livelock", "test.cu:10", "warp 0 spins"});
+}
+
+/// Each lane of a warp takes the same lock. The lane that has it comes to its turn, though 31 others spin: in the loop before the
+/// critical section, or at its end, where the compiler may put the section behind the loop.
+TEST(Barriers, LanesOfOneWarpTakeALockInTurn) {
+  const std::string critical =
+      "ld.volatile.global.u32 %r4, [%out+4]; add.s32 %r4, %r4, 1; "
+      "st.volatile.global.u32 [%out+4], %r4; membar.gl; atom.global.exch.b32 %r5, [%out], 0;";
+  const std::vector<std::vector<std::string>> variants = {
+      {"SPIN: atom.global.cas.b32 %r2, [%out], 0, 1; setp.ne.s32 %p1, %r2, 0; @%p1 bra SPIN;", critical},
+      {"SPIN: atom.global.cas.b32 %r2, [%out], 0, 1; setp.ne.s32 %p1, %r2, 0; @%p1 nanosleep.u32 20; @%p1 bra SPIN;",
+       critical},
+      // done = false; while (!done) if (lock is taken) { ...; done = true; }
+      {"mov.u32 %r3, 0;", "LOOP: atom.global.cas.b32 %r2, [%out], 0, 1; setp.ne.s32 %p1, %r2, 0; @%p1 bra NEXT;",
+       critical + " mov.u32 %r3, 1;", "NEXT: setp.eq.s32 %p2, %r3, 0; @%p2 bra LOOP;"},
+      {"mov.u32 %r3, 0;", "LOOP: atom.global.cas.b32 %r2, [%out], 0, 1; setp.eq.s32 %p1, %r2, 0; @%p1 bra TAKEN;",
+       "NEXT: setp.eq.s32 %p2, %r3, 0; @%p2 bra LOOP; bra.uni END;", "TAKEN:" + critical + " mov.u32 %r3, 1; bra NEXT;",
+       "END: bar.warp.sync -1;"},
+  };
+  for (uint64_t seed = 0; seed < 8; ++seed)
+    for (const auto& variant : variants) {
+      EXPECT_EQ(Launched(variant, 32, 1, 4096, seed).out[1], 32U);
+      EXPECT_EQ(Launched(variant, 64, 2, 4096, seed).out[1], 128U) << "and between warps and blocks";
+    }
 }
 
 /// Blocks on several CPU threads wait for one another's words. They wait long, but each word is written in the end.

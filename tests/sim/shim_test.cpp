@@ -47,9 +47,9 @@ TEST_P(Program, ComputesWhatTheCpuComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, Program,
                          testing::Values("vector_add", "reduction", "variables", "dynamic_shared", "grid_2d",
-                                         "histogram", "division_128", "thrust_reduce", "memory", "launches",
-                                         "wmma_gemm", "mma_gemm", "tma", "wgmma", "clusters", "tensor_maps",
-                                         "cooperative"),
+                                         "histogram", "division_128", "early_return", "spin_lock", "thrust_reduce",
+                                         "memory", "launches", "wmma_gemm", "mma_gemm", "tma", "wgmma", "clusters",
+                                         "tensor_maps", "cooperative"),
                          [](const auto& program) { return std::string(program.param); });
 
 /// The multi-stage kernel with one thing wrong: reported at the line, or, where it is a wrong index, seen in the result.
