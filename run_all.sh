@@ -9,6 +9,8 @@
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
+#   ./run_all.sh sim PROGRAM ...   run any CUDA program on the simulator; options before PROGRAM: --sim-seed N, --sim-gpu NAME,
+#                                  --sim-counts FILE
 #   ./run_all.sh compare A B       two results folders side by side, with what is outside the noise
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text
@@ -27,7 +29,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 
-commands=(test run list diff profile counts compare docs help)
+commands=(test run list diff profile counts sim compare docs help)
 
 usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
@@ -294,6 +296,31 @@ count_rung() {
   exec python3 -m tools.counts "$stem" "${@:2}"
 }
 
+# The program runs where the caller is, and gets its arguments as they are. Each option is a variable of the simulator's.
+sim_program() {
+  local program option
+  while [[ ${1:-} == --* ]]; do
+    option=${1#--sim-}
+    [[ $1 == --sim-@(seed|gpu|counts) ]] ||
+      usage_error "sim: there is no option '$1'; the nearest is $(nearest "$1" --sim-seed --sim-gpu --sim-counts)"
+    [[ -n ${2:-} ]] || usage_error "sim: $1 takes a value"
+    export "GEMM_LADDER_SIM_${option^^}=$2"
+    shift 2
+  done
+  (($#)) || usage_error "sim takes a program and its arguments, such as: sim ./vector_add 1024"
+  program=$1
+  # shellcheck disable=SC2088  # a ~ that the shell has left as it is, in quotes
+  [[ $program == "~/"* ]] && program=$HOME/${program#"~/"}
+  [[ $program == /* ]] || program=$caller/$program
+  need_python3
+  python3 tools/sim_program.py "$program"
+  [[ -f build/sim/libcudart.so.13 && -f build/sim/libcuda.so.1 ]] || build simulator
+  [[ -f build/sim/libcudart.so.13 ]] || { say "run_all.sh: sim: the simulator is not built (cmake --preset default says why)"; exit 77; }
+  export LD_LIBRARY_PATH=$PWD/build/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  cd "$caller"
+  exec "$program" "${@:2}"
+}
+
 list_rungs() { build ladder; exec build/bin/ladder --list "$@"; }
 
 # What cannot be set up (a GPU node without a network) is named, and the tests that do without it are run.
@@ -327,7 +354,10 @@ build_docs() {
 with=
 arguments=()
 while (($#)); do
-  if [[ $1 == --with ]]; then
+  if [[ $1 == sim && ${#arguments[@]} == 0 ]]; then  # what comes after the program is the program's
+    arguments=("$@")
+    break
+  elif [[ $1 == --with ]]; then
     with=$([[ -n ${2:-} ]] && cd "$caller" && cd -- "$2" 2>/dev/null && pwd) || usage_error "--with takes a folder, got '${2:-}'"
     shift
   else
@@ -345,6 +375,7 @@ case ${1:-} in
   diff) diff_rungs "${@:2}" ;;
   profile) profile_rung "${@:2}" ;;
   counts) count_rung "${@:2}" ;;
+  sim) sim_program "${@:2}" ;;
   docs) build_docs ;;
   compare) compare_results "${@:2}" ;;
   help | --help | -h) sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0" ;;

@@ -18,10 +18,18 @@ uint64_t DeviceMemory::allocate(size_t bytes, MemoryKind kind, const std::string
   return base;
 }
 
+bool DeviceMemory::adopt(uint64_t address, size_t bytes) {
+  const auto next = blocks_.lower_bound(address);
+  if (next != blocks_.end() && next->first - address < bytes) return false;
+  if (find(address)) return false;
+  blocks_[address] = {{address, bytes, MemoryKind::registered_host, ""}, nullptr};
+  return true;
+}
+
 bool DeviceMemory::free(uint64_t address, MemoryKind kind) {
   const auto block = blocks_.find(address);
   if (block == blocks_.end() || block->second.allocation.kind != kind) return false;
-  used_ -= block->second.allocation.bytes;
+  if (block->second.bytes) used_ -= block->second.allocation.bytes;
   blocks_.erase(block);
   return true;
 }
@@ -32,7 +40,8 @@ void DeviceMemory::clear() {
     return allocation.kind != MemoryKind::managed || allocation.name.empty();
   });
   used_ = 0;
-  for (const auto& [base, block] : blocks_) used_ += block.allocation.bytes;
+  for (const auto& [base, block] : blocks_)
+    if (block.bytes) used_ += block.allocation.bytes;
   variables_.clear();
 }
 

@@ -23,10 +23,14 @@ constexpr uint64_t shared_window = 0x7000'0000'0000'0000;
 constexpr uint64_t local_window = 0x7100'0000'0000'0000;
 constexpr uint64_t window_bytes = 0x0100'0000'0000'0000;
 
+/// The address of function `index` of a module, as a pointer to it holds: not null, another one for each, and no memory.
+constexpr uint64_t function_addresses = 0x7200'0000'0000'0000;
+constexpr uint64_t function_address(uint32_t index) { return function_addresses + 16 * (uint64_t{index} + 1); }
+
 constexpr bool in_shared_window(uint64_t address) { return address - shared_window < window_bytes; }
 constexpr bool in_local_window(uint64_t address) { return address - local_window < window_bytes; }
 
-enum class MemoryKind { device, pinned_host, managed, variable, constant };
+enum class MemoryKind { device, pinned_host, registered_host, managed, variable, constant };
 
 struct Allocation {
   uint64_t base = 0;
@@ -48,6 +52,9 @@ class DeviceMemory {
 
   /// The address, or 0 where there is not enough memory. The bytes have no particular value, as on a GPU.
   uint64_t allocate(size_t bytes, MemoryKind kind = MemoryKind::device, const std::string& name = "");
+
+  /// Makes memory of the host reachable (cudaHostRegister); free() forgets it. False where some of it already is.
+  bool adopt(uint64_t address, size_t bytes);
 
   /// False where `address` is not the first byte of an allocation of this kind.
   bool free(uint64_t address, MemoryKind kind = MemoryKind::device);
@@ -80,7 +87,7 @@ class DeviceMemory {
  private:
   struct Block {
     Allocation allocation;
-    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<std::byte[]> bytes;  ///< null: the host's
   };
 
   size_t capacity_;

@@ -157,6 +157,10 @@ void Block::preset(Warp& warp, const Preset& p) {
           return launch_.grid.z / in_cluster.z;
         case Preset::is_explicit_cluster:
           return launch_.explicit_cluster;
+        case Preset::grid_workspace_high:
+          return launch_.grid_workspace >> 32;
+        case Preset::grid_workspace_low:
+          return launch_.grid_workspace & 0xffffffff;
       }
       return 0;
     }();
@@ -206,6 +210,8 @@ void Block::start(Extent index) {
       if (is_of_block(p.what)) preset(warp, p);
     warp.pc.fill(0);
     for (auto& calls : warp.calls) calls.clear();
+    for (auto& kept : warp.kept) kept.clear();
+    warp.stack.fill(program_.stack_begin);
     warp.live = warp.exist;
     warp.parked = 0;
     warp.state = Warp::ready;

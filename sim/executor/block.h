@@ -46,6 +46,12 @@ struct Spin {
   uint32_t same = 0;    ///< how often all its lanes have had a turn since, and have left it in that state
 };
 
+/// What a lane keeps during a call: of the function that it calls, which may be active already.
+struct Kept {
+  uint32_t stack = 0;  ///< where its stack ended
+  std::vector<std::byte> bytes;
+};
+
 struct Warp {
   Block* block = nullptr;
   uint32_t index = 0;  ///< in the block
@@ -54,6 +60,8 @@ struct Warp {
   std::byte* frames = nullptr;  ///< lane after lane
   std::array<uint32_t, warp_size> pc{};
   std::array<std::vector<uint32_t>, warp_size> calls;  ///< the call operations that a lane is inside of
+  std::array<std::vector<Kept>, warp_size> kept;       ///< of those calls whose function keeps something
+  std::array<uint32_t, warp_size> stack{};             ///< its end, in a lane's frame
   Mask exist = 0, live = 0;
   Mask parked = 0;  ///< lanes that wait, at their pc, for others of the warp
   /// polling: it can run, but in its last turn it only found a phase of an mbarrier incomplete
@@ -122,6 +130,11 @@ class Block {
   Then execute(Warp& warp, const Op& op, Turn& turn, Mask& mask);
   Then branch(Warp& warp, const Op& op, Turn& turn, Mask mask);
   Then call(Warp& warp, const Op& op, Turn& turn, Mask mask);
+  Then call_indirect(Warp& warp, const Op& op, Turn& turn, Mask mask);
+  void enter(Warp& warp, int lane, const Op& op, const Callee& callee);
+  void restore(Warp& warp, int lane, const Callee& callee);
+  uint32_t grow_stack(Warp& warp, int lane, const Op& op, uint64_t bytes, uint32_t alignment);
+  void stack_operation(Warp& warp, const Op& op, Mask mask);
   Then leave(Warp& warp, const Op& op, Turn& turn, Mask mask);
   Then yield(Warp& warp, const Turn& turn);
   static void spin(Warp& warp, const Turn& turn);

@@ -25,8 +25,10 @@ Program Decoder::run() {
   // The kernel, then every function that it calls, one after the other.
   place(kernel_);
   for (size_t i = 0; i < functions_.size(); ++i) collect_calls(*functions_[i]);
-  check_recursion();
-  for (const ptx::Function* function : functions_) layout(*function);
+  const std::set<const ptx::Function*> keep = that_keep();
+  for (const ptx::Function* function : functions_) layout(*function, keep.count(function) != 0);
+  program_.stack_begin = frame(0);
+  if (uses_stack_) frame(stack_bytes);
   for (const ptx::Function* function : functions_) {
     function_ = function;
     for (const ptx::Instruction& instruction : function->instructions) {
@@ -38,6 +40,7 @@ Program Decoder::run() {
     end.kind = Kind::ret;
     end.counted = Class::control;
     end.text = "ret";
+    end.o.extra = places_.at(function).number;
     program_.ops.push_back(end);
   }
   return std::move(program_);
@@ -66,25 +69,71 @@ const ptx::Function* Decoder::callee(const ptx::Instruction& call) const {
 }
 
 void Decoder::collect_calls(const ptx::Function& function) {
-  for (const ptx::Instruction& instruction : function.instructions)
-    if (instruction.mnemonic == "call")
-      if (const ptx::Function* target = callee(instruction); target && !target->is_declaration) {
+  for (const ptx::Instruction& instruction : function.instructions) {
+    if (instruction.mnemonic != "call") continue;
+    std::vector<const ptx::Function*> targets;
+    if (const ptx::Function* const target = callee(instruction))
+      targets.push_back(target);
+    else if (instruction.operands.size() == 4)
+      targets = pointed_at(function.prototypes.at(instruction.operands[3].symbol.index));
+    for (const ptx::Function* const target : targets)
+      if (!target->is_declaration) {
         calls_[&function].insert(target);
         place(*target);
       }
+  }
 }
 
-void Decoder::check_recursion() {
-  std::map<const ptx::Function*, int> state;  // 1: on the way down, 2: done
-  const auto visit = [&](const auto& self, const ptx::Function* f) -> void {
-    if (state[f] == 2) return;
-    if (state[f] == 1)
-      throw Error(ladder::formatted("kernel {}: recursion (of {}) is not supported", kernel_.name, f->name));
-    state[f] = 1;
-    for (const ptx::Function* g : calls_[f]) self(self, g);
-    state[f] = 2;
-  };
-  visit(visit, &kernel_);
+template <class Signature>
+uint32_t Decoder::signature_of(const Signature& of) {
+  std::vector<uint64_t> sizes;
+  for (const auto* const list : {&of.parameters, &of.results}) {
+    sizes.push_back(list->size());
+    for (const ptx::Variable& one : *list) {
+      sizes.push_back(one.offset);
+      sizes.push_back(one.size);
+    }
+  }
+  return signatures_.emplace(std::move(sizes), static_cast<uint32_t>(signatures_.size() + 1)).first->second;
+}
+
+std::vector<const ptx::Function*> Decoder::pointed_at(const ptx::Prototype& prototype) {
+  std::set<uint32_t> taken;
+  for (const ptx::Variable& variable : module_.variables)
+    for (const ptx::Relocation& relocation : variable.relocations)
+      if (relocation.symbol.kind == ptx::Symbol::Kind::function) taken.insert(relocation.symbol.index);
+  for (const ptx::Function& function : module_.functions)
+    for (const ptx::Instruction& instruction : function.instructions)
+      if (instruction.mnemonic != "call")
+        for (const Operand& operand : instruction.operands)
+          if (operand.kind == symbol && operand.symbol.kind == ptx::Symbol::Kind::function)
+            taken.insert(operand.symbol.index);
+  std::vector<const ptx::Function*> found;
+  for (const uint32_t index : taken) {
+    const ptx::Function& function = module_.functions.at(index);
+    if (!function.is_entry && signature_of(function) == signature_of(prototype)) found.push_back(&function);
+  }
+  return found;
+}
+
+std::set<const ptx::Function*> Decoder::that_keep() const {
+  std::set<const ptx::Function*> keep;
+  for (const ptx::Function* const f : functions_) {
+    std::set<const ptx::Function*> reached;
+    std::vector<const ptx::Function*> next{f};
+    while (!next.empty()) {
+      const auto calls = calls_.find(next.back());
+      next.pop_back();
+      if (calls == calls_.end()) continue;
+      for (const ptx::Function* const g : calls->second)
+        if (reached.insert(g).second) next.push_back(g);
+    }
+    if (reached.count(f)) keep.insert(f);
+    if (f != &kernel_)
+      for (const ptx::Instruction& instruction : f->instructions)
+        if (instruction.mnemonic == "alloca") keep.insert(f);
+  }
+  return keep;
 }
 
 uint32_t Decoder::frame(uint64_t bytes) {
@@ -94,16 +143,42 @@ uint32_t Decoder::frame(uint64_t bytes) {
   return offset;
 }
 
-void Decoder::layout(const ptx::Function& function) {
+void Decoder::layout(const ptx::Function& function, bool keeps) {
   Place& p = places_[&function];
   p.first_op = next_op_;
   next_op_ += static_cast<uint32_t>(function.instructions.size()) + 1;
-  p.locals = frame(function.local_bytes);
+  Callee known;
+  known.keeps = keeps;
+  if (keeps)
+    known.local_bytes = static_cast<uint32_t>(function.local_bytes);
+  else
+    p.locals = frame(function.local_bytes);
+  known.frame = frame(0);
   if (!function.is_entry)
     p.parameters = frame(function.parameter_bytes ? function.parameter_bytes : extent(function.parameters));
   p.results = frame(function.result_bytes ? function.result_bytes : extent(function.results));
   p.call_params = frame(function.call_param_bytes);
   for (const ptx::Register& r : function.registers) p.registers.push_back(allocate(register_bytes(r.type)));
+
+  p.number = static_cast<uint32_t>(program_.callees.size());
+  known.name = function.name;
+  known.first_op = p.first_op;
+  known.signature = signature_of(function);
+  known.parameters = p.parameters;
+  known.results = p.results;
+  known.frame_bytes = program_.frame_bytes - known.frame;
+  if (keeps) {
+    for (size_t i = 0; i < function.registers.size(); ++i)
+      known.registers.push_back({p.registers[i], register_bytes(function.registers[i].type)});
+    known.local_base = allocate(8);
+    known.registers.push_back({known.local_base, 8});
+    uses_stack_ = true;
+  }
+  for (const ptx::Instruction& instruction : function.instructions)
+    uses_stack_ = uses_stack_ || instruction.mnemonic == "alloca";
+  for (uint32_t i = 0; i < module_.functions.size(); ++i)
+    if (&module_.functions[i] == &function) program_.callee_at[function_address(i)] = p.number;
+  program_.callees.push_back(std::move(known));
 }
 
 // --- the register file -------------------------------------------------------------------------------------------------
@@ -135,6 +210,7 @@ const ptx::Variable& Decoder::variable(const ptx::Symbol& s) const {
 }
 
 uint32_t Decoder::address_of(const ptx::Symbol& s, uint64_t addend, uint8_t bytes) {
+  if (s.kind == ptx::Symbol::Kind::function) return constant(function_address(s.index) + addend, bytes);
   const ptx::Variable& v = variable(s);
   const Place& p = places_.at(function_);
   using K = ptx::Symbol::Kind;
@@ -153,6 +229,10 @@ uint32_t Decoder::address_of(const ptx::Symbol& s, uint64_t addend, uint8_t byte
       return constant(offset + addend, bytes);
     }
     case S::local:
+      if (const Callee& own = program_.callees.at(p.number); own.keeps) {  // on the stack
+        if (bytes != 8 || v.offset + addend) fail("this address of a local variable of a recursive function");
+        return own.local_base;
+      }
       return constant(p.locals + v.offset + addend, bytes);
     case S::param:
       return constant(p.call_params + v.offset + addend, bytes);
@@ -205,7 +285,9 @@ uint32_t Decoder::special(const Operand& operand, uint8_t bytes) {
                                                   {S::nclusterid_x, Preset::nclusterid_x},
                                                   {S::nclusterid_y, Preset::nclusterid_y},
                                                   {S::nclusterid_z, Preset::nclusterid_z},
-                                                  {S::is_explicit_cluster, Preset::is_explicit_cluster}};
+                                                  {S::is_explicit_cluster, Preset::is_explicit_cluster},
+                                                  {S::envreg1, Preset::grid_workspace_high},
+                                                  {S::envreg2, Preset::grid_workspace_low}};
   if (operand.special == S::warp_size) return constant(warp_size, bytes);
   const auto found = known.find(operand.special);
   if (found == known.end())
@@ -310,9 +392,11 @@ Op Decoder::decode_one() {
   if (hopper(op)) return op;
   if (m == "bra") return branch(op);
   if (m == "call") return call(op);
+  if (stack(op)) return op;
   if (m == "ret" || m == "exit" || m == "trap") {
     op.kind = m == "ret" ? Kind::ret : m == "exit" ? Kind::exit : Kind::trap;
     op.counted = Class::control;
+    op.o.extra = places_.at(function_).number;
     only({"uni"});
     return op;
   }
@@ -414,7 +498,7 @@ Op Decoder::call(Op& op) {
   only({"uni"});
   op.counted = Class::control;
   const ptx::Function* target = callee(*instruction_);
-  if (!target) fail("an indirect call is not supported");
+  if (!target) return call_indirect(op);
   if (target->is_declaration) {  // the system's; only reached where something has gone wrong, or to print
     op.kind = Kind::trap;
     op.text = "call of " + target->name;
@@ -432,8 +516,26 @@ Op Decoder::call(Op& op) {
   }
   op.kind = Kind::call;
   const Place& to = places_.at(target);
-  const Place& from = places_.at(function_);
   op.target = to.first_op;
+  op.o.extra = to.number;
+  arguments(op, target->parameters, to.parameters, target->results, to.results);
+  return op;
+}
+
+/// Where the callee's parameters and results lie is known when it is called: the copies have offsets into them.
+Op Decoder::call_indirect(Op& op) {
+  op.kind = Kind::call_indirect;
+  if (operands() != 4) fail("an indirect call without a prototype");
+  const ptx::Prototype& prototype = function_->prototypes.at(operand(3).symbol.index);
+  op.o.a = read_bytes(operand(1), 8);
+  op.o.immediate = signature_of(prototype);
+  arguments(op, prototype.parameters, 0, prototype.results, 0);
+  return op;
+}
+
+void Decoder::arguments(Op& op, const std::vector<ptx::Variable>& parameters, uint32_t parameters_at,
+                        const std::vector<ptx::Variable>& results, uint32_t results_at) {
+  const Place& from = places_.at(function_);
   const auto copy = [&](const Operand& list, const std::vector<ptx::Variable>& formal, uint32_t base, bool in) {
     if (list.elements.size() != formal.size()) fail("a call with the wrong number of arguments");
     for (size_t i = 0; i < formal.size(); ++i) {
@@ -444,10 +546,30 @@ Op Decoder::call(Op& op) {
       op.copies.push_back({in ? mine : theirs, in ? theirs : mine, uint32_t(formal[i].size)});
     }
   };
-  copy(operand(2), target->parameters, to.parameters, true);
+  copy(operand(2), parameters, parameters_at, true);
   op.arguments = static_cast<uint32_t>(op.copies.size());
-  copy(operand(0), target->results, to.results, false);
-  return op;
+  copy(operand(0), results, results_at, false);
+}
+
+/// alloca, stacksave, stackrestore (PTX ISA 9.7.16, "Stack Manipulation Instructions").
+bool Decoder::stack(Op& op) {
+  const std::string_view m = instruction_->mnemonic;
+  if (m != "alloca" && m != "stacksave" && m != "stackrestore") return false;
+  op.kind = m == "alloca" ? Kind::stack_allocate : m == "stacksave" ? Kind::stack_save : Kind::stack_restore;
+  op.counted = Class::move;
+  only({"u32", "u64"});
+  op.bytes = has("u64") ? 8 : 4;
+  if (op.kind == Kind::stack_restore) {
+    op.o.a = read_bytes(operand(0), op.bytes);
+    return true;
+  }
+  op.o.d = write(operand(0), op.bytes);
+  op.o.immediate = 8;
+  if (op.kind == Kind::stack_allocate) {
+    op.o.a = read_bytes(operand(1), op.bytes);
+    if (operands() > 2) op.o.immediate = static_cast<uint32_t>(operand(2).bits);
+  }
+  return true;
 }
 
 // --- memory (PTX ISA 9.7.9) ----------------------------------------------------------------------------------------------

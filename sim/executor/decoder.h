@@ -31,6 +31,7 @@ class Decoder {
     uint32_t first_op = 0;
     uint32_t parameters = 0, results = 0, call_params = 0, locals = 0;  ///< in a lane's frame
     std::vector<uint32_t> registers;                                    ///< in the register file
+    uint32_t number = 0;                                                ///< in Program::callees
   };
 
   /// Ends the decoding with an error that names the instruction.
@@ -41,10 +42,14 @@ class Decoder {
   void place(const ptx::Function& function);
   const ptx::Function* callee(const ptx::Instruction& call) const;
   void collect_calls(const ptx::Function& function);
-  /// Registers and frames of a function exist once per lane, so a function cannot be active twice.
-  void check_recursion();
+  /// Every function that a call of this prototype may reach: of all whose address is taken, those with its signature.
+  std::vector<const ptx::Function*> pointed_at(const ptx::Prototype& prototype);
+  /// Registers and frames of a function exist once per lane. One that can be active twice must keep them.
+  std::set<const ptx::Function*> that_keep() const;
+  template <class Signature>
+  uint32_t signature_of(const Signature& of);
   uint32_t frame(uint64_t bytes);
-  void layout(const ptx::Function& function);
+  void layout(const ptx::Function& function, bool keeps);
 
   // --- the register file -------------------------------------------------------------------------------------------------
 
@@ -105,6 +110,11 @@ class Decoder {
   Op lanes(Op& op);
   Op branch(Op& op);
   Op call(Op& op);
+  Op call_indirect(Op& op);
+  /// What a call copies into the callee's parameters, then what out of its results.
+  void arguments(Op& op, const std::vector<ptx::Variable>& parameters, uint32_t parameters_at,
+                 const std::vector<ptx::Variable>& results, uint32_t results_at);
+  bool stack(Op& op);
   Op load_store(Op& op, bool is_load);
   Op atomic(Op& op, bool has_result);
   Op cvta(Op& op);
@@ -145,9 +155,11 @@ class Decoder {
   std::map<std::pair<const ptx::Function*, uint32_t>, std::pair<uint32_t, uint32_t>>
       extents_;  ///< first and last line per file
   std::map<const ptx::Function*, std::set<const ptx::Function*>> calls_;
+  std::map<std::vector<uint64_t>, uint32_t> signatures_;
   std::map<std::tuple<Preset::What, uint8_t, uint64_t, std::string>, uint32_t> presets_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> source_index_;
   uint32_t next_op_ = 0;
+  bool uses_stack_ = false;
 };
 
 }  // namespace sim

@@ -29,6 +29,7 @@ struct LaunchParams {
   std::vector<std::byte> params;  ///< the values of the .param list, laid out by size and alignment
   uint64_t seed = 0;              ///< decides the order in which warps run
   unsigned threads = 0;           ///< CPU threads; 0: as many as there are
+  uint64_t grid_workspace = 0;    ///< address of zeroed memory for grid-wide barriers, as %envreg1 and %envreg2 give it
   PrintBuffer* print = nullptr;   ///< where printf goes; null: nowhere
 };
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,10 +39,14 @@ constexpr uint32_t carry_register = 0;
 using LaneFunction = void (*)(std::byte* registers, const Operands& operands, Mask mask);
 
 enum class Kind : uint8_t {
-  lanes,   ///< arithmetic: op.function
-  branch,  ///< bra: to op.target
-  call,    ///< call of a function: to op.target
-  ret,     ///< from a function, or the end of the lane
+  lanes,           ///< arithmetic: op.function
+  branch,          ///< bra: to op.target
+  call,            ///< call of a function: to op.target; o.extra: its number in Program::callees
+  call_indirect,   ///< through the address in o.a, of a function with signature `immediate`
+  stack_allocate,  ///< alloca: o.a bytes, aligned to `immediate`
+  stack_save,      ///< stacksave
+  stack_restore,   ///< stackrestore
+  ret,             ///< from a function, or the end of the lane
   exit,
   trap,
   print,   ///< call of vprintf: format, arguments and result at o.a, o.b, o.d of a lane's frame
@@ -292,7 +297,9 @@ struct Preset {
     nclusterid_x,
     nclusterid_y,
     nclusterid_z,
-    is_explicit_cluster
+    is_explicit_cluster,
+    grid_workspace_high,
+    grid_workspace_low
   };
   What what;
   uint8_t bytes;
@@ -301,14 +308,32 @@ struct Preset {
   std::string name;    ///< of a variable
 };
 
+/// A function that the kernel calls.
+struct Callee {
+  std::string name;
+  uint32_t first_op = 0;
+  uint32_t signature = 0;                ///< the same number for the same sizes of parameters and results
+  uint32_t parameters = 0, results = 0;  ///< in a lane's frame
+  /// It may call itself, or takes memory from the stack: a call keeps its registers and its part of the frame, and puts them
+  /// back when it returns. Its local variables then lie on the stack, at the address that `local_base` holds.
+  bool keeps = false;
+  uint32_t frame = 0, frame_bytes = 0;
+  uint32_t local_base = 0, local_bytes = 0;
+  std::vector<Element> registers;
+};
+constexpr uint32_t stack_bytes = 16 << 10;  ///< per lane, where a program needs a stack
+
 struct Program {
   std::string kernel;   ///< its PTX name
   std::vector<Op> ops;  ///< of the kernel and then of every function that it calls
   std::vector<SourceLine> sources;
   std::vector<Preset> presets;
-  uint32_t register_bytes = 0;  ///< per warp
-  uint32_t frame_bytes = 0;     ///< per lane: local memory and parameters of functions
-  uint32_t shared_bytes = 0;    ///< static
+  uint32_t register_bytes = 0;             ///< per warp
+  uint32_t frame_bytes = 0;                ///< per lane: local memory, parameters of functions and the stack
+  uint32_t stack_begin = 0;                ///< in the frame
+  std::vector<Callee> callees;             ///< the kernel, which nothing calls, and the functions
+  std::map<uint64_t, uint32_t> callee_at;  ///< by the address that a pointer holds
+  uint32_t shared_bytes = 0;               ///< static
   uint32_t param_bytes = 0;
   uint32_t dynamic_shared_align = 16;
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none

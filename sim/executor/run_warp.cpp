@@ -8,6 +8,7 @@
 #include "common/text.h"
 #include "sim/executor/block.h"
 #include "sim/executor/cluster.h"
+#include "sim/executor/lanes.h"
 
 namespace sim {
 namespace {
@@ -108,6 +109,13 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
       return branch(warp, op, turn, mask);
     case Kind::call:
       return call(warp, op, turn, mask);
+    case Kind::call_indirect:
+      return call_indirect(warp, op, turn, mask);
+    case Kind::stack_allocate:
+    case Kind::stack_save:
+    case Kind::stack_restore:
+      stack_operation(warp, op, mask);
+      return Then::next;
     case Kind::ret:
     case Kind::exit:
       return leave(warp, op, turn, mask);
@@ -218,8 +226,10 @@ inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask
 }
 
 Block::Then Block::call(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+  const Callee& callee = program_.callees[op.o.extra];
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
+    if (callee.keeps) enter(warp, l, op, callee);
     copy_in_frame(warp, l, std::span(op.copies).first(op.arguments));
     warp.calls[l].push_back(turn.pc);
   }
@@ -228,9 +238,101 @@ Block::Then Block::call(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   return Then::regroup;
 }
 
+/// Each lane to the function that its pointer names.
+Block::Then Block::call_indirect(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+  set_pc(warp, turn.active & ~mask, turn.pc + 1);
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    const uint64_t address = at<uint64_t>(warp.registers, op.o.a)[l];
+    const auto found = program_.callee_at.find(address);
+    if (found == program_.callee_at.end() || program_.callees[found->second].signature != op.o.immediate)
+      report(warp, l, op,
+             address ? ladder::formatted("a call through {:#x}, which is no function with these parameters", address)
+                     : std::string("a call through a null pointer"),
+             Fault::launch_failure);
+    const Callee& callee = program_.callees[found->second];
+    if (callee.keeps) enter(warp, l, op, callee);
+    std::byte* const frame = warp.frames + size_t(l) * program_.frame_bytes;
+    for (const Copy& copy : std::span(op.copies).first(op.arguments))
+      std::memcpy(frame + callee.parameters + copy.to, frame + copy.from, copy.bytes);
+    warp.calls[l].push_back(turn.pc);
+    warp.pc[l] = callee.first_op;
+  }
+  return Then::regroup;
+}
+
+/// Keeps what the callee holds, in this lane, from an earlier call of it.
+void Block::enter(Warp& warp, int lane, const Op& op, const Callee& callee) {
+  constexpr size_t deepest = 1 << 16;
+  if (warp.calls[lane].size() >= deepest)
+    report(warp, lane, op, ladder::formatted("{} calls inside one another: a recursion without an end", deepest),
+           Fault::launch_failure);
+  Kept kept;
+  kept.stack = warp.stack[lane];
+  const std::byte* const frame = warp.frames + size_t(lane) * program_.frame_bytes + callee.frame;
+  kept.bytes.assign(frame, frame + callee.frame_bytes);
+  for (const Element& e : callee.registers) {
+    if (e.bytes == predicate) {
+      kept.bytes.push_back(std::byte(*at<Mask>(warp.registers, e.offset) >> lane & 1));
+      continue;
+    }
+    const std::byte* const value = warp.registers + e.offset + size_t(lane) * e.bytes;
+    kept.bytes.insert(kept.bytes.end(), value, value + e.bytes);
+  }
+  warp.kept[lane].push_back(std::move(kept));
+  if (callee.local_bytes)
+    at<uint64_t>(warp.registers, callee.local_base)[lane] = grow_stack(warp, lane, op, callee.local_bytes, 16);
+}
+
+/// The callee returns: an earlier call of it finds what it held.
+void Block::restore(Warp& warp, int lane, const Callee& callee) {
+  const Kept& kept = warp.kept[lane].back();
+  warp.stack[lane] = kept.stack;
+  const std::byte* from = kept.bytes.data();
+  std::memcpy(warp.frames + size_t(lane) * program_.frame_bytes + callee.frame, from, callee.frame_bytes);
+  from += callee.frame_bytes;
+  for (const Element& e : callee.registers) {
+    if (e.bytes == predicate) {
+      Mask& word = *at<Mask>(warp.registers, e.offset);
+      word = (word & ~(Mask{1} << lane)) | Mask(*from++) << lane;
+      continue;
+    }
+    std::memcpy(warp.registers + e.offset + size_t(lane) * e.bytes, from, e.bytes);
+    from += e.bytes;
+  }
+  warp.kept[lane].pop_back();
+}
+
+/// Returns where the new bytes begin. `alignment`: a power of two.
+uint32_t Block::grow_stack(Warp& warp, int lane, const Op& op, uint64_t bytes, uint32_t alignment) {
+  const uint64_t begin = (uint64_t{warp.stack[lane]} + alignment - 1) & ~uint64_t{alignment - 1};
+  if (begin > program_.frame_bytes || bytes > program_.frame_bytes - begin)
+    report(warp, lane, op,
+           ladder::formatted("the thread's stack of {} bytes is full (local variables of recursive functions, alloca)",
+                             stack_bytes),
+           Fault::launch_failure);
+  warp.stack[lane] = static_cast<uint32_t>(begin + bytes);
+  return static_cast<uint32_t>(begin);
+}
+
+void Block::stack_operation(Warp& warp, const Op& op, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    uint64_t value = 0;
+    if (op.kind != Kind::stack_save) std::memcpy(&value, warp.registers + op.o.a + size_t(l) * op.bytes, op.bytes);
+    if (op.kind == Kind::stack_restore) {
+      warp.stack[l] = static_cast<uint32_t>(value);
+      continue;
+    }
+    value = op.kind == Kind::stack_save ? warp.stack[l] : grow_stack(warp, l, op, value, op.o.immediate);
+    std::memcpy(warp.registers + op.o.d + size_t(l) * op.bytes, &value, op.bytes);
+  }
+}
+
 /// ret and exit. A ret outside of any call ends the thread.
 Block::Then Block::leave(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   set_pc(warp, turn.active & ~mask, turn.pc + 1);
+  const Callee& callee = program_.callees[op.o.extra];
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     if (op.kind == Kind::exit || warp.calls[l].empty()) {
@@ -240,7 +342,22 @@ Block::Then Block::leave(Warp& warp, const Op& op, Turn& turn, Mask mask) {
     const uint32_t from = warp.calls[l].back();
     warp.calls[l].pop_back();
     const Op& call = program_.ops[from];
-    copy_in_frame(warp, l, std::span(call.copies).subspan(call.arguments));
+    const auto results = std::span(call.copies).subspan(call.arguments);
+    const uint32_t base = call.kind == Kind::call_indirect ? callee.results : 0;
+    std::byte* const frame = warp.frames + size_t(l) * program_.frame_bytes;
+    if (callee.keeps) {  // the caller may be the same function, whose frame comes back: its results must not go with it
+      std::vector<std::byte> values;
+      for (const Copy& copy : results)
+        values.insert(values.end(), frame + base + copy.from, frame + base + copy.from + copy.bytes);
+      restore(warp, l, callee);
+      const std::byte* value = values.data();
+      for (const Copy& copy : results) {
+        std::memcpy(frame + copy.to, value, copy.bytes);
+        value += copy.bytes;
+      }
+    } else {
+      for (const Copy& copy : results) std::memcpy(frame + copy.to, frame + base + copy.from, copy.bytes);
+    }
     warp.pc[l] = from + 1;
   }
   return Then::regroup;

@@ -9,6 +9,7 @@
 
 #include "common/text.h"
 #include "sim/shim/runtime.h"
+#include "sim/shim/streams.h"
 
 namespace sim {
 namespace {
@@ -70,8 +71,13 @@ std::vector<Figure> figures_of(const Gpu& gpu) {
       {cudaDevAttrAsyncEngineCount, 0, &Properties::asyncEngineCount},
       {cudaDevAttrGpuOverlap, 0},
       {cudaDevAttrCooperativeLaunch, 1, &Properties::cooperativeLaunch},
-      {cudaDevAttrMemoryPoolsSupported, 0, &Properties::memoryPoolsSupported},
+      {cudaDevAttrMemoryPoolsSupported, 1, &Properties::memoryPoolsSupported},
       {cudaDevAttrComputeMode, 0},
+      {cudaDevAttrHostRegisterSupported, 1, &Properties::hostRegisterSupported},
+      {cudaDevAttrMaxAccessPolicyWindowSize, 0, &Properties::accessPolicyMaxWindowSize},
+      {cudaDevAttrMaxPersistingL2CacheSize, 0, &Properties::persistingL2CacheMaxSize},
+      {cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0, &Properties::pageableMemoryAccessUsesHostPageTables},
+      {cudaDevAttrDirectManagedMemAccessFromHost, 1, &Properties::directManagedMemAccessFromHost},
       {cudaDevAttrKernelExecTimeout, 0},
       {cudaDevAttrIntegrated, 0, &Properties::integrated},
       {cudaDevAttrTccDriver, 0, &Properties::tccDriver},
@@ -113,6 +119,8 @@ size_t host_available_bytes() {
     if (key == "MemAvailable:") return std::stoull(rest) * 1024;
   return described_gpu().memory_bytes;
 }
+
+size_t limits[] = {1024, size_t{1} << 20, size_t{8} << 20, 2, 2048, 64, 0};  ///< by cudaLimit, as an H200 has them
 
 void require_device(int device) { require(device == 0, cudaErrorInvalidDevice); }
 
@@ -193,7 +201,83 @@ CUDA_API cudaError_t cudaProfilerStop() {
   return call([] {});
 }
 
+CUDA_API cudaError_t cudaProfilerInitialize(const char*, const char*, int) {
+  return call([] {});
+}
+
 CUDA_API cudaError_t cudaDeviceSynchronize() {
+  return call([] { sim::require_no_capture(nullptr); });
+}
+
+CUDA_API cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  return call([&] {
+    require(flags);
+    *flags = cudaDeviceScheduleAuto;
+  });
+}
+
+CUDA_API cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
+  return call([&] { require_device(device); });
+}
+
+CUDA_API cudaError_t cudaSetValidDevices(int* devices, int count) {
+  return call([&] {
+    require(devices || !count);
+    for (int i = 0; i < count; ++i) require_device(devices[i]);
+  });
+}
+
+CUDA_API cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* properties) {
+  return call([&] {
+    require(device && properties);
+    *device = 0;
+  });
+}
+
+CUDA_API cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  return call([&] {
+    require(device && text);
+    require(std::strcmp(text, sim::pci_bus_id) == 0, cudaErrorInvalidDevice);
+    *device = 0;
+  });
+}
+
+/// What a program sets, it reads again. The stack is as large as a kernel needs, and what it prints is kept whole.
+CUDA_API cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  return call([&] {
+    require(limit >= 0 && size_t(limit) < std::size(sim::limits), cudaErrorUnsupportedLimit);
+    sim::limits[limit] = value;
+  });
+}
+
+CUDA_API cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  return call([&] {
+    require(value);
+    require(limit >= 0 && size_t(limit) < std::size(sim::limits), cudaErrorUnsupportedLimit);
+    *value = sim::limits[limit];
+  });
+}
+
+/// Hints on speed: there is no cache.
+CUDA_API cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
+  return call([] {});
+}
+CUDA_API cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  return call([&] {
+    require(config);
+    *config = cudaFuncCachePreferNone;
+  });
+}
+CUDA_API cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) {
+  return call([] {});
+}
+CUDA_API cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  return call([&] {
+    require(config);
+    *config = cudaSharedMemBankSizeFourByte;
+  });
+}
+CUDA_API cudaError_t cudaCtxResetPersistingL2Cache() {
   return call([] {});
 }
 
@@ -228,5 +312,28 @@ CUDA_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
     require_device(peer);
     require(can);
     *can = 0;
+  });
+}
+
+/// There is no other device that could be a peer.
+CUDA_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  return call([&] {
+    require_device(peer);
+    require(false, cudaErrorInvalidDevice);
+  });
+}
+
+CUDA_API cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return call([&] {
+    require_device(peer);
+    require(false, cudaErrorPeerAccessNotEnabled);
+  });
+}
+
+CUDA_API cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int from, int to) {
+  return call([&] {
+    require_device(from);
+    require_device(to);
+    require(value && from != to, cudaErrorInvalidDevice);
   });
 }

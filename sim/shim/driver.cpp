@@ -1,90 +1,31 @@
-// The few functions of the driver that programs of this project ask the runtime for by name: cuTensorMapEncodeTiled.
-#include <cuda.h>
+// What a program asks the runtime for by name: functions of the driver. They are in a library of their own, libcuda.so.1 next to
+// this one, which also programs find that are linked with it.
+#include <dlfcn.h>
 
-#include <cstring>
-#include <string_view>
+#include <string>
 
 #include "common/text.h"
-#include "sim/executor/tensor_map.h"
 #include "sim/shim/runtime.h"
 
 namespace sim {
 namespace {
 
-/// Bytes per element, and the type in which cp.reduce adds it; 0 bytes: not supported.
-std::pair<uint8_t, NumberType> element_of(CUtensorMapDataType type) {
-  switch (type) {
-    case CU_TENSOR_MAP_DATA_TYPE_UINT8:
-      return {1, NumberType::unsigned_};
-    case CU_TENSOR_MAP_DATA_TYPE_UINT16:
-      return {2, NumberType::unsigned_};
-    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
-    case CU_TENSOR_MAP_DATA_TYPE_INT32:
-      return {4, NumberType::unsigned_};
-    case CU_TENSOR_MAP_DATA_TYPE_UINT64:
-    case CU_TENSOR_MAP_DATA_TYPE_INT64:
-      return {8, NumberType::unsigned_};
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-      return {2, NumberType::f16};
-    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
-      return {2, NumberType::bf16};
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
-      return {4, NumberType::f32};
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
-      return {8, NumberType::f64};
-    default:
-      return {0, NumberType::unsigned_};
-  }
+/// Null where the library is not there.
+void* driver() {
+  static void* const library = [] {
+    Dl_info here;
+    if (!dladdr(reinterpret_cast<const void*>(&driver), &here)) return static_cast<void*>(nullptr);
+    const std::string path = here.dli_fname;
+    return dlopen((path.substr(0, path.rfind('/') + 1) + "libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
+  }();
+  return library;
 }
 
-CUresult unsupported(const char* what) {
-  ladder::print(stderr, "simulator: cuTensorMapEncodeTiled with {} is not supported\n", what);
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult encode_tiled(CUtensorMap* result, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                      const cuuint64_t* size, const cuuint64_t* strides, const cuuint32_t* box,
-                      const cuuint32_t* element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                      CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) noexcept {
-  const auto invalid = [](std::string_view what) {  // the driver says no more than its code
-    ladder::print(stderr, "simulator: cuTensorMapEncodeTiled: {}\n", what);
-    return CUDA_ERROR_INVALID_VALUE;
-  };
-  if (!result || !size || !strides || !box || !element_strides) return invalid("a null pointer");
-  if (rank < 1 || rank > 5) return invalid(ladder::formatted("rank {}: 1 to 5 can be", rank));
-  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return unsupported("interleaved channels");
-  if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) return unsupported("NaNs outside of the tensor");
-  TensorMap map;
-  map.magic = TensorMap::valid;
-  std::tie(map.element_bytes, map.type) = element_of(type);
-  if (!map.element_bytes) return unsupported("this type of elements");
-  switch (swizzle) {
-    case CU_TENSOR_MAP_SWIZZLE_NONE:
-      break;
-    case CU_TENSOR_MAP_SWIZZLE_32B:
-      map.swizzle = 32;
-      break;
-    case CU_TENSOR_MAP_SWIZZLE_64B:
-      map.swizzle = 64;
-      break;
-    case CU_TENSOR_MAP_SWIZZLE_128B:
-      map.swizzle = 128;
-      break;
-    default:
-      return unsupported("this swizzle");
-  }
-  map.rank = static_cast<uint8_t>(rank);
-  map.base = reinterpret_cast<uint64_t>(address);
-  for (cuuint32_t d = 0; d < rank; ++d) {
-    map.size[d] = size[d];
-    map.box[d] = static_cast<uint16_t>(std::min(box[d], 65535U));
-    map.step[d] = static_cast<uint8_t>(std::min(element_strides[d], 255U));
-    if (d) map.stride[d - 1] = strides[d - 1];
-  }
-  if (const std::string wrong = map.check(); !wrong.empty()) return invalid(wrong);
-  std::memset(result, 0, sizeof *result);
-  std::memcpy(result, &map, sizeof map);
-  return CUDA_SUCCESS;
+/// The newest version of the function, as the driver's own cuGetProcAddress finds it.
+void* driver_function(const std::string& name) {
+  for (const char* version : {"_v3", "_v2", ""})
+    if (void* const found = driver() ? dlsym(driver(), (name + version).c_str()) : nullptr) return found;
+  return nullptr;
 }
 
 }  // namespace
@@ -96,11 +37,15 @@ CUDA_API cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void**
                                                       cudaDriverEntryPointQueryResult* result) {
   return call([&] {
     require(symbol && function);
-    const bool known = std::string_view(symbol) == "cuTensorMapEncodeTiled";
-    *function = known ? reinterpret_cast<void*>(&encode_tiled) : nullptr;
-    if (result) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-    if (known) return;
+    *function = driver_function(symbol);
+    if (result) *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    if (*function) return;
     ladder::print(stderr, "simulator: the driver's {} is not there\n", symbol);
     require(result, cudaErrorSymbolNotFound);
   });
+}
+
+CUDA_API cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result) {
+  return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, result);
 }

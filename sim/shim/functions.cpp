@@ -86,6 +86,34 @@ CUDA_API cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache)
   return call([&] { find_kernel(function); });  // a hint on speed
 }
 
+CUDA_API cudaError_t cudaFuncSetSharedMemConfig(const void* function, cudaSharedMemConfig) {
+  return call([&] { find_kernel(function); });  // a hint on speed
+}
+
+CUDA_API cudaError_t cudaFuncGetName(const char** name, const void* function) {
+  return call([&] {
+    require(name);
+    *name = find_kernel(function).name.c_str();
+  });
+}
+
+CUDA_API cudaError_t cudaFuncGetParamInfo(const void* function, size_t index, size_t* offset, size_t* bytes) {
+  return call([&] {
+    const auto& parameters = find_kernel(function).function->parameters;
+    require(offset && index < parameters.size());
+    *offset = parameters[index].offset;
+    if (bytes) *bytes = parameters[index].size;
+  });
+}
+
+/// The driver's handle of a kernel, for cuLaunchKernel and cuFuncSetAttribute.
+CUDA_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
+  return call([&] {
+    require(function);
+    *function = reinterpret_cast<cudaFunction_t>(&find_kernel(symbol));
+  });
+}
+
 CUDA_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
                                                                             int threads, size_t dynamic_smem,
                                                                             unsigned) {

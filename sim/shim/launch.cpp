@@ -10,7 +10,9 @@
 #include "sim/executor/print.h"
 #include "sim/shim/counts.h"
 #include "sim/shim/device.h"
+#include "sim/shim/graphs.h"
 #include "sim/shim/modules.h"
+#include "sim/shim/streams.h"
 
 namespace sim {
 namespace {
@@ -50,13 +52,6 @@ std::vector<std::byte> pack(const ptx::Function& function, void** arguments) {
   return packed;
 }
 
-/// GEMM_LADDER_SIM_SEED repeats a run; each launch has an order of warps of its own.
-uint64_t next_seed() {
-  static const char* const text = std::getenv("GEMM_LADDER_SIM_SEED");
-  static uint64_t seed = text ? std::strtoull(text, nullptr, 0) : 0;
-  return seed++;
-}
-
 /// What the kernel prints, written when it has ended, also when a fault has ended it.
 struct Printed {
   PrintBuffer buffer;
@@ -75,7 +70,15 @@ void check_residency(const Kernel& kernel, const Configuration& launch) {
           cudaErrorCooperativeLaunchTooLarge);
 }
 
-void launch(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments, bool cooperative = false) {
+/// A launch that is ready to run: its configuration is checked, its arguments are copied.
+struct Launch {
+  Kernel* kernel;
+  LaunchParams params;
+
+  void run();
+};
+
+Launch prepared(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments, bool cooperative) {
   const Configuration configuration{launched.gridDim, launched.blockDim, launched.dynamicSmemBytes, launched.stream};
   check_configuration(kernel, configuration);
   if (cooperative) check_residency(kernel, configuration);
@@ -87,15 +90,46 @@ void launch(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments
   params.block = {configuration.block.x, configuration.block.y, configuration.block.z};
   params.dynamic_smem = static_cast<uint32_t>(configuration.dynamic_smem);
   params.sms = static_cast<uint32_t>(described_gpu().sms);
-  params.seed = next_seed();
   params.params = pack(*kernel.function, arguments);
-  const ptx::Module& module = *kernel.binary->module;
-  if (!kernel.program) kernel.program = std::make_unique<Program>(decode(module, *kernel.function));
+  return {&kernel, std::move(params)};
+}
+
+/// What the blocks of a cooperative launch meet at: grid.sync() of cooperative groups finds its words through %envreg1 and 2.
+class GridWorkspace {
+ public:
+  explicit GridWorkspace(LaunchParams& params) {
+    if (!params.cooperative) return;
+    address_ = runtime().memory.allocate(bytes, MemoryKind::device, "the grid's barrier");
+    require(address_, cudaErrorMemoryAllocation);
+    std::memset(reinterpret_cast<void*>(address_), 0, bytes);
+    params.grid_workspace = address_;
+  }
+  ~GridWorkspace() {
+    if (address_) runtime().memory.free(address_);
+  }
+  GridWorkspace(const GridWorkspace&) = delete;
+
+ private:
+  static constexpr size_t bytes = 4096;
+  uint64_t address_ = 0;
+};
+
+void Launch::run() {
+  params.seed = next_seed();
+  const GridWorkspace workspace(params);
+  const ptx::Module& module = *kernel->binary->module;
+  if (!kernel->program) kernel->program = std::make_unique<Program>(decode(module, *kernel->function));
   Counters counters;
   Printed printed;
   params.print = &printed.buffer;
-  run(*kernel.program, module, params, runtime().memory, counters);
-  add_counts(kernel.name, counters);
+  sim::run(*kernel->program, module, params, runtime().memory, counters);
+  add_counts(kernel->name, counters);
+}
+
+/// On its stream, which may be capturing.
+void launch(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments, bool cooperative = false) {
+  on_stream(launched.stream, cudaGraphNodeTypeKernel,
+            [ready = prepared(kernel, launched, arguments, cooperative)]() mutable { ready.run(); });
 }
 
 cudaLaunchConfig_t plain(dim3 grid, dim3 block, size_t dynamic_smem, cudaStream_t stream) {
@@ -122,6 +156,8 @@ bool is_cooperative(const cudaLaunchConfig_t& configuration) {
       case cudaLaunchAttributePriority:
       case cudaLaunchAttributeMemSyncDomainMap:
       case cudaLaunchAttributeMemSyncDomain:
+      case cudaLaunchAttributePreferredClusterDimension:
+      case cudaLaunchAttributePreferredSharedMemoryCarveout:
         break;
       case cudaLaunchAttributeCooperative:
         cooperative = attribute.val.cooperative != 0;
@@ -136,6 +172,19 @@ bool is_cooperative(const cudaLaunchConfig_t& configuration) {
 }
 
 }  // namespace
+
+/// GEMM_LADDER_SIM_SEED repeats a run; each launch has an order of warps of its own.
+uint64_t next_seed() {
+  static const char* const text = std::getenv("GEMM_LADDER_SIM_SEED");
+  static uint64_t seed = text ? std::strtoull(text, nullptr, 0) : 0;
+  return seed++;
+}
+
+std::function<void()> prepared_launch(const void* function, const cudaLaunchConfig_t& configuration, void** arguments) {
+  return [ready = prepared(find_kernel(function), configuration, arguments, is_cooperative(configuration))]() mutable {
+    ready.run();
+  };
+}
 
 int max_cluster_blocks(const Kernel& kernel) {
   return kernel.nonportable_clusters ? described_gpu().cluster_blocks_nonportable : described_gpu().cluster_blocks;

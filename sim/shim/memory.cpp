@@ -1,10 +1,12 @@
 // Memory management: allocations, copies, fills and symbols. A copy is done when its call returns, the asynchronous ones
-// too: streams run in order and nothing overlaps.
+// too, unless their stream captures: streams run in order and nothing overlaps. Stream-ordered allocation is in pools.cpp.
 #include <cstring>
 
 #include "common/text.h"
+#include "sim/shim/graphs.h"
 #include "sim/shim/modules.h"
 #include "sim/shim/runtime.h"
+#include "sim/shim/streams.h"
 
 namespace sim {
 namespace {
@@ -73,6 +75,26 @@ void free_memory(void* pointer, MemoryKind kind) {
 }
 
 }  // namespace
+
+std::function<void()> prepared_copy(const cudaMemcpy3DParms& given) {
+  if (given.srcArray || given.dstArray) not_supported("cudaMemcpy3D of a cudaArray");
+  return [p = given] {
+    const cudaExtent size = p.extent;
+    if (!size.width || !size.height || !size.depth) return;
+    const auto at = [](const cudaPitchedPtr& memory, const cudaPos& begin, size_t row, size_t slice) {
+      return static_cast<std::byte*>(memory.ptr) + ((begin.z + slice) * memory.ysize + begin.y + row) * memory.pitch +
+             begin.x;
+    };
+    require(p.srcPtr.ptr && p.dstPtr.ptr);
+    require(size.height == 1 || (size.width <= p.srcPtr.pitch && size.width <= p.dstPtr.pitch),
+            cudaErrorInvalidPitchValue);
+    for (size_t slice = 0; slice < size.depth; ++slice)
+      for (size_t row = 0; row < size.height; ++row)
+        copy(at(p.dstPtr, p.dstPos, row, slice), at(p.srcPtr, p.srcPos, row, slice), size.width, p.kind,
+             "cudaMemcpy3D");
+  };
+}
+
 }  // namespace sim
 
 using namespace sim;
@@ -80,8 +102,6 @@ using namespace sim;
 CUDA_API cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return call([&] { allocate(pointer, bytes, MemoryKind::device); });
 }
-
-CUDA_API cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
 
 CUDA_API cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
   return call([&] {
@@ -95,6 +115,29 @@ CUDA_API cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width
     require(pitch);
     *pitch = (width + 511) / 512 * 512;
     allocate(pointer, *pitch * height, MemoryKind::device);
+  });
+}
+
+CUDA_API cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent size) {
+  return call([&] {
+    require(pointer);
+    const size_t pitch = (size.width + 511) / 512 * 512;
+    *pointer = {nullptr, pitch, size.width, size.height};
+    allocate(&pointer->ptr, pitch * size.height * size.depth, MemoryKind::device);
+  });
+}
+
+/// The device's pointer to the host's memory is the host's pointer.
+CUDA_API cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  return call([&] {
+    require(pointer && bytes);
+    require(memory().adopt(address_of(pointer), bytes), cudaErrorHostMemoryAlreadyRegistered);
+  });
+}
+
+CUDA_API cudaError_t cudaHostUnregister(void* pointer) {
+  return call([&] {
+    require(memory().free(address_of(pointer), MemoryKind::registered_host), cudaErrorHostMemoryNotRegistered);
   });
 }
 
@@ -116,21 +159,36 @@ CUDA_API cudaError_t cudaFree(void* pointer) {
     const Allocation* allocation = memory().find(address_of(pointer));
     const bool managed = allocation && allocation->kind == MemoryKind::managed;
     free_memory(pointer, managed ? MemoryKind::managed : MemoryKind::device);
+    left_pool(pointer);
   });
 }
-
-CUDA_API cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
 
 CUDA_API cudaError_t cudaFreeHost(void* pointer) {
   return call([&] { free_memory(pointer, MemoryKind::pinned_host); });
 }
 
 CUDA_API cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return call([&] { copy(to, from, bytes, kind, "cudaMemcpy"); });
+  return call([&] {
+    require_no_capture(nullptr);
+    copy(to, from, bytes, kind, "cudaMemcpy");
+  });
 }
 
-CUDA_API cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  return call([&] { copy(to, from, bytes, kind, "cudaMemcpyAsync"); });
+CUDA_API cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                     cudaStream_t stream) {
+  return call(
+      [&] { on_stream(stream, cudaGraphNodeTypeMemcpy, [=] { copy(to, from, bytes, kind, "cudaMemcpyAsync"); }); });
+}
+
+/// There is one device.
+CUDA_API cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                         cudaStream_t stream) {
+  if (to_device || from_device) return call([] { throw CallFailed{cudaErrorInvalidDevice}; });
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+CUDA_API cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t bytes) {
+  return cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, nullptr);
 }
 
 CUDA_API cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
@@ -139,49 +197,81 @@ CUDA_API cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, s
 }
 
 CUDA_API cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                                       size_t height, cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+                                       size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return call([&] {
+    on_stream(stream, cudaGraphNodeTypeMemcpy, [=] { copy_rows(to, to_pitch, from, from_pitch, width, height, kind); });
+  });
+}
+
+CUDA_API cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* parameters, cudaStream_t stream) {
+  return call([&] {
+    require(parameters);
+    on_stream(stream, cudaGraphNodeTypeMemcpy, prepared_copy(*parameters));
+  });
+}
+
+CUDA_API cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) {
+  return cudaMemcpy3DAsync(parameters, nullptr);
+}
+
+CUDA_API cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return call([&] { on_stream(stream, cudaGraphNodeTypeMemset, [=] { fill(to, value, bytes); }); });
 }
 
 CUDA_API cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  return call([&] { fill(to, value, bytes); });
+  return cudaMemsetAsync(to, value, bytes, nullptr);
 }
 
-CUDA_API cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
-  return cudaMemset(to, value, bytes);
+CUDA_API cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent size, cudaStream_t stream) {
+  return call([&] {
+    require(size.width <= to.pitch, cudaErrorInvalidPitchValue);
+    on_stream(stream, cudaGraphNodeTypeMemset, [=] {
+      for (size_t slice = 0; slice < size.depth; ++slice)
+        for (size_t row = 0; row < size.height; ++row)
+          fill(static_cast<std::byte*>(to.ptr) + (slice * to.ysize + row) * to.pitch, value, size.width);
+    });
+  });
+}
+
+CUDA_API cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent size) {
+  return cudaMemset3DAsync(to, value, size, nullptr);
+}
+
+CUDA_API cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                                       cudaStream_t stream) {
+  return cudaMemset3DAsync({to, pitch, width, height}, value, {width, height, 1}, stream);
 }
 
 CUDA_API cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+  return cudaMemset2DAsync(to, pitch, value, width, height, nullptr);
+}
+
+CUDA_API cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                             cudaMemcpyKind kind, cudaStream_t stream) {
   return call([&] {
-    require(width <= pitch, cudaErrorInvalidPitchValue);
-    for (size_t row = 0; row < height; ++row) fill(static_cast<std::byte*>(to) + row * pitch, value, width);
+    require(kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyHostToHost, cudaErrorInvalidMemcpyDirection);
+    std::byte* const to = in_symbol(symbol, offset, bytes);
+    on_stream(stream, cudaGraphNodeTypeMemcpy, [=] { copy(to, from, bytes, kind, "cudaMemcpyToSymbol"); });
   });
 }
 
 CUDA_API cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
                                         cudaMemcpyKind kind) {
-  return call([&] {
-    require(kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyHostToHost, cudaErrorInvalidMemcpyDirection);
-    copy(in_symbol(symbol, offset, bytes), from, bytes, kind, "cudaMemcpyToSymbol");
-  });
+  return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, nullptr);
 }
 
-CUDA_API cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
-                                             cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+CUDA_API cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
+                                               cudaMemcpyKind kind, cudaStream_t stream) {
+  return call([&] {
+    require(kind != cudaMemcpyHostToDevice && kind != cudaMemcpyHostToHost, cudaErrorInvalidMemcpyDirection);
+    const std::byte* const from = in_symbol(symbol, offset, bytes);
+    on_stream(stream, cudaGraphNodeTypeMemcpy, [=] { copy(to, from, bytes, kind, "cudaMemcpyFromSymbol"); });
+  });
 }
 
 CUDA_API cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
                                           cudaMemcpyKind kind) {
-  return call([&] {
-    require(kind != cudaMemcpyHostToDevice && kind != cudaMemcpyHostToHost, cudaErrorInvalidMemcpyDirection);
-    copy(to, in_symbol(symbol, offset, bytes), bytes, kind, "cudaMemcpyFromSymbol");
-  });
-}
-
-CUDA_API cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
-                                               cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+  return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, nullptr);
 }
 
 CUDA_API cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
@@ -209,6 +299,7 @@ CUDA_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
     attributes->devicePointer = address;
     switch (allocation->kind) {
       case MemoryKind::pinned_host:
+      case MemoryKind::registered_host:
         attributes->type = cudaMemoryTypeHost;
         break;
       case MemoryKind::managed:
@@ -218,5 +309,28 @@ CUDA_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
         attributes->type = cudaMemoryTypeDevice;
         attributes->hostPointer = nullptr;
     }
+  });
+}
+
+/// Managed memory is where host and device both reach it: where it should lie is a hint on speed.
+CUDA_API cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation, unsigned,
+                                          cudaStream_t stream) {
+  return call([&] {
+    require_stream(stream);
+    require_inside(pointer, bytes, "cudaMemPrefetchAsync");
+  });
+}
+
+CUDA_API cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {
+  return call([&] { require_inside(pointer, bytes, "cudaMemAdvise"); });
+}
+
+CUDA_API cudaError_t cudaHostGetFlags(unsigned* flags, void* pointer) {
+  return call([&] {
+    require(flags);
+    const Allocation* const allocation = memory().find(address_of(pointer));
+    require(allocation &&
+            (allocation->kind == MemoryKind::pinned_host || allocation->kind == MemoryKind::registered_host));
+    *flags = cudaHostAllocMapped;
   });
 }

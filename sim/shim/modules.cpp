@@ -36,10 +36,6 @@ Variable* registered_variable(const Binary& binary, const std::string& name) {
   return nullptr;
 }
 
-/// Stands for the address of a function in a table of functions. It is not null, each function has its own, and it is no
-/// memory. A kernel that calls through it is refused when it is decoded; a kernel that does not (virtual functions) runs.
-constexpr uint64_t function_addresses = 0x7200'0000'0000'0000;
-
 /// Memory for the module's .global and .const variables, with their initial values.
 void define_variables(Binary& binary) {
   const ptx::Module& module = *binary.module;
@@ -71,7 +67,7 @@ void define_variables(Binary& binary) {
     for (const ptx::Relocation& relocation : module.variables[i].relocations) {
       const bool function = relocation.symbol.kind == ptx::Symbol::Kind::function;
       const uint64_t address =
-          function ? function_addresses + 16 * (relocation.symbol.index + 1) : addresses[relocation.symbol.index];
+          function ? function_address(relocation.symbol.index) : addresses[relocation.symbol.index];
       if (!address)
         throw Error(ladder::formatted("variable '{}' is initialised with an address in shared or local memory",
                                       module.variables[i].name));

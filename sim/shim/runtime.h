@@ -42,6 +42,9 @@ cudaError_t kernel_fault(const Error& error);
 /// Prints what the simulator cannot do, and ends the call with cudaErrorNotSupported.
 [[noreturn]] void not_supported(const char* what);
 
+/// Memory that cudaMallocAsync gave out is gone (pools.cpp).
+void left_pool(void* pointer);
+
 inline void require(bool condition, cudaError_t otherwise = cudaErrorInvalidValue) {
   if (!condition) throw CallFailed{otherwise};
 }

@@ -52,6 +52,14 @@ INSTANTIATE_TEST_SUITE_P(Shim, Program,
                                          "tensor_maps", "cooperative"),
                          [](const auto& program) { return std::string(program.param); });
 
+TEST(ShimAlone, WhatIsNotSupportedIsNamed) {
+  const Result result = run("driver");
+  EXPECT_THAT(result.output, testing::EndsWith("passed\n"));
+  EXPECT_THAT(result.output, testing::HasSubstr("simulator: not supported: cuModuleLoadData\n"));
+  EXPECT_THAT(result.output, testing::HasSubstr("simulator: not supported: cudaMallocMipmappedArray\n"));
+  EXPECT_THAT(result.output, testing::HasSubstr("simulator: the driver's cuNoSuchFunction is not there\n"));
+}
+
 /// The multi-stage kernel with one thing wrong: reported at the line, or, where it is a wrong index, seen in the result.
 TEST(MmaGemm, PlantedFaults) {
   const auto expect = [](const std::string& fault, const std::vector<std::string>& parts) {

@@ -1,0 +1,30 @@
+# The names of all functions that a header of the toolkit declares, as lines for sim/unsupported.h.
+
+# header_functions(HEADER MARK PREFIX OUTPUT): those declared as "MARK PREFIXname(". The runtime has each function that works on
+# the default stream a second time, for programs that are compiled with --default-stream per-thread.
+function(header_functions header mark prefix output)
+  file(READ "${header}" text)
+  string(REGEX MATCHALL "${mark} +${prefix}[A-Za-z0-9_]+ *\\(" declared "${text}")
+  list(TRANSFORM declared REPLACE "${mark} +([A-Za-z0-9_]+) *\\(" "\\1")
+  # #define cuMemAlloc cuMemAlloc_v2: programs call the newer one.
+  string(REGEX MATCHALL "#define +${prefix}[A-Za-z0-9]+ +${prefix}[A-Za-z0-9]+_v[0-9]+" renamed "${text}")
+  list(TRANSFORM renamed REPLACE "#define +[A-Za-z0-9_]+ +" "")
+  set(names ${declared} ${renamed})
+  list(REMOVE_DUPLICATES names)
+  string(REGEX MATCHALL "__CUDART_API_PT[DS][SZ]\\(${prefix}[A-Za-z0-9_]+\\)" streams "${text}")
+  list(REMOVE_DUPLICATES streams)
+  set(lines "")
+  foreach(name IN LISTS names)
+    if(NOT name MATCHES "_pt[ds][sz]$")
+      string(APPEND lines "FUNCTION(${name})\n")
+    endif()
+  endforeach()
+  foreach(stream IN LISTS streams)
+    string(REGEX REPLACE "__CUDART_API_(PT[DS][SZ])\\((.*)\\)" "\\1" suffix "${stream}")
+    string(REGEX REPLACE "__CUDART_API_(PT[DS][SZ])\\((.*)\\)" "\\2" name "${stream}")
+    string(TOLOWER "${suffix}" suffix)
+    string(APPEND lines "ALIAS(${name}_${suffix}, ${name})\n")
+  endforeach()
+  file(CONFIGURE OUTPUT "${output}" CONTENT "${lines}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+endfunction()
