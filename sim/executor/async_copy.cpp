@@ -41,8 +41,6 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
 
   const Addresses to = addresses(warp, op);
   const Addresses from = addresses(warp, op.from);
-  check_aligned(warp, op, mask, to, op.bytes);
-  check_aligned(warp, op, mask, from, op.bytes);
   std::array<Mask, 17> by_size{};
   uint64_t bytes = 0;
   for (int l = 0; l < warp_size; ++l) {
@@ -52,10 +50,17 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     by_size[copy.valid[l]] |= Mask{1} << l;
     bytes += copy.valid[l];
   }
-  for (uint32_t size = 1; size < by_size.size(); ++size)
-    if (by_size[size]) check_bounds(warp, op, pc, by_size[size], from, size);
-  if (const Mask reading = mask & ~by_size[0]) count_global(pc, reading, from, bytes, 0);
-  check_shared(warp, op, pc, mask, *this, to, op.bytes);
+  // The last one first: a pattern that is new moves those before it.
+  const Mask reading = mask & ~by_size[0];
+  Pattern* const some = reading && reading != mask ? &pattern(pc, 1, Space::global, reading, from, op.bytes) : nullptr;
+  Pattern& written = pattern(pc, 0, Space::shared, mask, to, op.bytes);
+  Pattern& source = pattern(pc, 0, Space::global, mask, from, op.bytes);
+  check_aligned(warp, op, to, op.bytes, written);
+  check_aligned(warp, op, from, op.bytes, source);
+  for (uint32_t size = 1; size <= op.bytes; ++size)
+    if (by_size[size]) check_bounds(warp, op, pc, by_size[size], from, size, some ? *some : source);
+  if (reading) count_global(pc, from, bytes, some ? *some : source);
+  check_shared(warp, op, pc, mask, *this, to, op.bytes, written);
   warp.copies.push_back(copy);
 }
 

@@ -29,14 +29,33 @@ struct OpCount {
   uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_bytes = 0;
 };
 
-/// What the last access with this pattern of addresses cost.
+/// How the addresses of an access lie to one another, and what follows from that. In a loop it is the same time after time, so
+/// it is kept from one access of an operation to the next.
 struct Pattern {
-  std::array<int64_t, warp_size> relative{};
-  Mask mask = 0;
-  int count = 0, ideal = 0;                 ///< sectors, or wavefronts
-  int words = 0;                            ///< of shared memory: distinct words ...
-  std::array<int32_t, 4 * warp_size> word;  ///< ... relative to the first lane's
+  enum class Form : uint8_t { general, uniform, consecutive };  ///< of all 32 lanes: at one place, side by side
+
+  std::array<int64_t, warp_size> relative{};  ///< each lane's address, from that of the first active one
+  Mask mask = 0;                              ///< the active lanes; 0: no access yet
+  Form form = Form::general;
+  int64_t low = 0, high = 0;  ///< the least and the greatest of `relative`
+  uint64_t bits = 0;          ///< all of `relative` ORed
+
+  std::array<uint8_t, 32> sectors{};  ///< by the place of the first lane's address in its sector; 0: not counted yet
+
+  // Of shared memory.
+  uint8_t place = 0;                        ///< of the first lane's address in its word, for which the rest is known
+  int wavefronts = 0, ideal = 0;            ///< 0: not counted yet
+  int words = 0;                            ///< distinct words ...
+  std::array<int32_t, 4 * warp_size> word;  ///< ... from the first lane's
   std::array<uint8_t, 4 * warp_size> bytes;
+
+  /// `low` is at most -far where addresses are so far apart that their differences say nothing: then `within` is false.
+  static constexpr int64_t far = int64_t{1} << 60;
+
+  /// Whether all lanes' accesses lie in `size` bytes, of which the first lane's is at byte `first`.
+  bool within(uint64_t first, uint32_t bytes, uint64_t size) const {
+    return first < size && int64_t(first) + low >= 0 && int64_t(first) + high + int64_t(bytes) <= int64_t(size);
+  }
 };
 
 /// The state of a warp whose turn ended in a loop. If the warp returns to the same state, it may never leave the loop.
@@ -161,32 +180,31 @@ class Block {
   void check_barriers();
 
   void memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
-  void access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& address, uint64_t base);
+  void access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, Addresses& address, bool generic);
   /// The lanes' addresses, as they stand in the instruction's state space.
   static Addresses addresses(const Warp& warp, const Address& operand);
   static Addresses addresses(const Warp& warp, const Op& op) {
     return addresses(warp, {op.o.a, op.address_bytes, op.displacement});
   }
   void check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
-                    uint32_t part = 0);
-  void check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
-  void count_global(uint32_t pc, Mask mask, const Addresses& address, uint64_t bytes, uint32_t part);
-  void check_aligned(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes) const;
+                    Pattern& pattern);
+  void check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                    const Pattern& pattern);
+  void count_global(uint32_t pc, const Addresses& address, uint64_t bytes, Pattern& pattern);
+  void check_aligned(const Warp& warp, const Op& op, const Addresses& address, uint32_t bytes,
+                     const Pattern& pattern) const;
   void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
-                    uint32_t bytes, uint32_t part = 0);
+                    uint32_t bytes, Pattern& pattern);
   void store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
   void print(Warp& warp, const Op& op, Mask mask);
   const std::byte* readable(const Warp& warp, int lane, uint64_t address, uint64_t bytes) const;
   std::string text_at(const Warp& warp, int lane, const Op& op, uint64_t address) const;
   std::string argument_text(const Warp& warp, int lane, const Op& op, uint32_t argument) const;
-  /// What access number `part` of an operation cost the last time.
-  Pattern& pattern(uint32_t pc, uint32_t part, Space space) {
-    std::vector<Pattern>& known = patterns_[pc];
-    const size_t index = 2 * part + (space == Space::shared);
-    if (index >= known.size()) known.resize(index + 1);
-    return known[index];
-  }
-  void move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
+  /// The pattern of access number `part` of an operation, of `bytes` bytes per lane.
+  Pattern& pattern(uint32_t pc, uint32_t part, Space space, Mask mask, const Addresses& address, uint32_t bytes);
+  static void learn(Pattern& pattern, Mask mask, const Addresses& address, uint32_t bytes);
+  void move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at,
+                 Pattern::Form form = Pattern::Form::general);
   void atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);
 
   // async_copy.cpp

@@ -70,8 +70,9 @@ void Block::move_matrices(Warp& warp, const Op& op, uint32_t pc) {
   const size_t count = op.elements.size();
   const Mask rows = all_lanes >> (warp_size - 8 * count);
   const Addresses address = shared_addresses(warp, op, rows);
-  check_aligned(warp, op, rows, address, op.bytes);
-  check_shared(warp, op, pc, rows, *this, address, op.bytes);
+  Pattern& pattern = this->pattern(pc, 0, Space::shared, rows, address, op.bytes);
+  check_aligned(warp, op, address, op.bytes, pattern);
+  check_shared(warp, op, pc, rows, *this, address, op.bytes, pattern);
   for (size_t i = 0; i < count; ++i) {
     Matrix m;
     std::byte* const registers = warp.registers + op.elements[i].offset;
@@ -102,7 +103,11 @@ void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
     if (base[l] != base[0] || stride[l] != stride[0])
       report(warp, l, op, "an address or a stride that is not the same in all lanes", Fault::launch_failure);
   const uint64_t step = uint64_t{stride[0]} * f.element_bytes;
-  check_aligned(warp, op, 1, base, alignment);
+  if (base[0] % alignment)
+    report(warp, 0, op,
+           ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", base[0], alignment,
+                             alignment),
+           Fault::misaligned);
   if (const uint64_t unit = std::min(16, f.line_bytes); step % unit)
     report(warp, 0, op, ladder::formatted("a stride of {} bytes: it must be a multiple of {}", step, unit),
            Fault::misaligned);
@@ -124,10 +129,11 @@ void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
     const Fragment::Access& access = f.accesses[part];
     Addresses address;
     for (int l = 0; l < warp_size; ++l) address[l] = base[0] + access.line[l] * step + access.byte[l];
+    Pattern& pattern = this->pattern(pc, part, space, all_lanes, address, access.bytes);
     if (space == Space::shared)
-      check_shared(warp, op, pc, all_lanes, *this, address, access.bytes, part);
+      check_shared(warp, op, pc, all_lanes, *this, address, access.bytes, pattern);
     else
-      check_global(warp, op, pc, all_lanes, address, access.bytes, part);
+      check_global(warp, op, pc, all_lanes, address, access.bytes, pattern);
     for (int l = 0; l < warp_size; ++l) {
       std::byte* const memory =
           space == Space::shared ? shared_.data() + address[l] : reinterpret_cast<std::byte*>(address[l]);

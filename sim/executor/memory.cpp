@@ -1,4 +1,6 @@
 // Loads, stores and atomics of a warp: each address is checked, the cost is counted, the data moves.
+#include <immintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -26,47 +28,91 @@ Block::Addresses Block::addresses(const Warp& warp, const Address& operand) {
   return address;
 }
 
+Pattern& Block::pattern(uint32_t pc, uint32_t part, Space space, Mask mask, const Addresses& address, uint32_t bytes) {
+  std::vector<Pattern>& known = patterns_[pc];
+  const size_t index = 2 * part + (space == Space::shared);
+  if (index >= known.size()) known.resize(index + 1);
+  Pattern& pattern = known[index];
+  const uint64_t origin = address[first(mask)];
+  uint64_t differs = pattern.mask ^ mask;
+  if (mask == all_lanes) {
+    for (int l = 0; l < warp_size; ++l) differs |= uint64_t(pattern.relative[l]) ^ (address[l] - origin);
+  } else {
+    for (int l = 0; l < warp_size; ++l)
+      differs |= uint64_t(pattern.relative[l]) ^ (mask >> l & 1 ? address[l] - origin : 0);
+  }
+  if (differs) learn(pattern, mask, address, bytes);
+  return pattern;
+}
+
+void Block::learn(Pattern& pattern, Mask mask, const Addresses& address, uint32_t bytes) {
+  const uint64_t origin = address[first(mask)];
+  int64_t low = 0, high = 0;
+  uint64_t bits = 0, from_consecutive = 0;
+  for (int l = 0; l < warp_size; ++l) {
+    const int64_t relative = mask >> l & 1 ? int64_t(address[l] - origin) : 0;
+    pattern.relative[l] = relative;
+    low = std::min(low, relative);
+    high = std::max(high, relative);
+    bits |= uint64_t(relative);
+    from_consecutive |= uint64_t(relative - int64_t{bytes} * l);
+  }
+  pattern.mask = mask;
+  pattern.form = mask != all_lanes       ? Pattern::Form::general
+                 : bits == 0             ? Pattern::Form::uniform
+                 : from_consecutive == 0 ? Pattern::Form::consecutive
+                                         : Pattern::Form::general;
+  pattern.low = low < -Pattern::far || high > Pattern::far ? -Pattern::far : low;
+  pattern.high = std::min(high, Pattern::far);
+  pattern.bits = bits;
+  pattern.sectors.fill(0);
+  pattern.ideal = 0;
+}
+
 void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
-  alignas(32) const Addresses address = addresses(warp, op);
-  if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, 0);
+  alignas(32) Addresses address = addresses(warp, op);
+  if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, false);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
   Mask shared = 0, local = 0;
   for (int l = 0; l < warp_size; ++l) {
     if (in_shared_window(address[l])) shared |= mask & Mask{1} << l;
     if (in_local_window(address[l])) local |= mask & Mask{1} << l;
   }
-  if (shared) access(warp, op, pc, shared, Space::shared, address, shared_window);
-  if (local) access(warp, op, pc, local, Space::local, address, local_window);
-  if (const Mask rest = mask & ~shared & ~local) access(warp, op, pc, rest, Space::global, address, 0);
+  for (int l = 0; l < warp_size; ++l) address[l] -= shared >> l & 1 ? shared_window : local >> l & 1 ? local_window : 0;
+  if (shared) access(warp, op, pc, shared, Space::shared, address, true);
+  if (local) access(warp, op, pc, local, Space::local, address, true);
+  if (const Mask rest = mask & ~shared & ~local) access(warp, op, pc, rest, Space::global, address, true);
 }
 
-void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, const Addresses& generic,
-                   uint64_t base) {
+/// `address`: in the state space `space`; of shared memory, changed to offsets in it. `generic`: they were generic ones.
+void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, Addresses& address, bool generic) {
   const uint32_t bytes = op.bytes * uint32_t(op.elements.size());
-  alignas(32) Addresses address = generic;
-  if (base)
-    for (uint64_t& a : address) a -= base;
-  check_aligned(warp, op, mask, address, bytes);
-  std::array<std::byte*, warp_size> at{};
+  std::array<std::byte*, warp_size> at;  // of the lanes of `mask`
+  const bool of_cluster = space == Space::shared && (generic || op.cluster);
+  Pattern* pattern = &this->pattern(pc, 0, space, mask, address, bytes);
+  check_aligned(warp, op, address, bytes, *pattern);
   switch (space) {
     case Space::shared:
-      for (Mask rest = mask; rest;) {  // block by block of the cluster
+      if (!of_cluster) {
+        check_shared(warp, op, pc, mask, *this, address, bytes, *pattern);
+        for (int l = 0; l < warp_size; ++l) at[l] = shared_.data() + address[l];
+        break;
+      }
+      for (Mask rest = mask; rest;) {  // block by block
         Mask here = rest;
-        Block* owner = this;
-        if (base || op.cluster) {
-          const uint64_t rank = address[first(rest)] >> cluster_rank_shift;
-          owner = &owner_of(warp, first(rest), op, address[first(rest)]);
-          for (int l = 0; l < warp_size; ++l) {
-            if (!(rest >> l & 1)) continue;
-            if (address[l] >> cluster_rank_shift != rank)
-              here &= ~(Mask{1} << l);
-            else
-              address[l] = shared_offset(address[l]);
-          }
+        const uint64_t rank = address[first(rest)] >> cluster_rank_shift;
+        Block& owner = owner_of(warp, first(rest), op, address[first(rest)]);
+        for (int l = 0; l < warp_size; ++l) {
+          if (!(rest >> l & 1)) continue;
+          if (address[l] >> cluster_rank_shift != rank)
+            here &= ~(Mask{1} << l);
+          else
+            address[l] = shared_offset(address[l]);
         }
-        check_shared(warp, op, pc, here, *owner, address, bytes);
+        pattern = &this->pattern(pc, 0, space, here, address, bytes);
+        check_shared(warp, op, pc, here, owner, address, bytes, *pattern);
         for (int l = 0; l < warp_size; ++l)
-          if (here >> l & 1) at[l] = owner->shared_.data() + address[l];
+          if (here >> l & 1) at[l] = owner.shared_.data() + address[l];
         rest &= ~here;
       }
       break;
@@ -90,16 +136,17 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
       }
       break;
     default:
-      check_global(warp, op, pc, mask, address, bytes);
+      check_global(warp, op, pc, mask, address, bytes, *pattern);
       for (int l = 0; l < warp_size; ++l) at[l] = reinterpret_cast<std::byte*>(address[l]);
   }
   if (op.kind == Kind::atomic)
     atomic(warp, op, mask, at);
   else if (space == Space::shared && op.kind == Kind::store &&
-           uint32_t(pattern(pc, 0, Space::shared).words) * 4 < uint32_t(std::popcount(mask)) * bytes)
+           uint32_t(pattern->words) * 4 < uint32_t(std::popcount(mask)) * bytes)
     store_in_any_order(warp, op, mask, at);
   else
-    move_data(warp, op, mask, at);
+    move_data(warp, op, mask, at,
+              pattern->mask == mask && space != Space::local ? pattern->form : Pattern::Form::general);
 }
 
 /// Lanes that write to one place at once: which of them wins is not specified (CUDA C++ Programming Guide, "SIMT
@@ -110,12 +157,11 @@ void Block::store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::a
   if (mask >> last & 1) move_data(warp, op, Mask{1} << last, at);  // once more, after the others
 }
 
-void Block::check_aligned(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes) const {
-  uint64_t low_bits = 0;
-  for (int l = 0; l < warp_size; ++l) low_bits |= mask >> l & 1 ? address[l] : 0;
-  if ((low_bits & (bytes - 1)) == 0) return;
+void Block::check_aligned(const Warp& warp, const Op& op, const Addresses& address, uint32_t bytes,
+                          const Pattern& pattern) const {
+  if (((address[first(pattern.mask)] | pattern.bits) & (bytes - 1)) == 0) return;
   for (int l = 0; l < warp_size; ++l)
-    if ((mask >> l & 1) && (address[l] & (bytes - 1)))
+    if ((pattern.mask >> l & 1) && (address[l] & (bytes - 1)))
       report(warp, l, op,
              ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes,
                                bytes),
@@ -123,74 +169,56 @@ void Block::check_aligned(const Warp& warp, const Op& op, Mask mask, const Addre
 }
 
 void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
-                         uint32_t part) {
-  check_bounds(warp, op, pc, mask, address, bytes);
-  if (op.counted != Class::param) count_global(pc, mask, address, uint64_t{bytes} * std::popcount(mask), part);
+                         Pattern& pattern) {
+  check_bounds(warp, op, pc, mask, address, bytes, pattern);
+  if (op.counted != Class::param) count_global(pc, address, uint64_t{bytes} * std::popcount(mask), pattern);
 }
 
-void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes) {
-  uint64_t low = UINT64_MAX, high = 0;
-  if (mask == all_lanes) {
-    for (int l = 0; l < warp_size; ++l) {
-      low = std::min(low, address[l]);
-      high = std::max(high, address[l]);
-    }
-  } else {
-    for (int l = 0; l < warp_size; ++l) {
-      low = std::min(low, mask >> l & 1 ? address[l] : UINT64_MAX);
-      high = std::max(high, mask >> l & 1 ? address[l] : 0);
-    }
-  }
+/// `pattern`: of these lanes, or of more.
+void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                         const Pattern& pattern) {
   auto& [begin, end] = ranges_[pc];
-  if (low < begin || high >= end || bytes > end - high) {
-    for (int l = 0; l < warp_size; ++l) {
-      if (!(mask >> l & 1)) continue;
-      if (address[l] >= begin && address[l] < end && bytes <= end - address[l]) continue;
-      const Allocation* allocation = memory_.find(address[l]);
-      if (allocation && allocation->contains(address[l], bytes)) {
-        begin = allocation->base;
-        end = allocation->base + allocation->bytes;
-        continue;
-      }
-      // The parameters can be read through generic addresses (__grid_constant__).
-      const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
-      if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
-      report(warp, l, op,
-             ladder::formatted("{} of {} bytes outside of every allocation: {}",
-                               op.kind == Kind::async_copy ? "a copy"
-                               : is_read(op.kind)          ? "a load"
-                               : is_write(op.kind)         ? "a store"
-                                                           : "an atomic operation",
-                               bytes, memory_.describe(address[l])),
-             Fault::illegal_address);
+  if (pattern.within(address[first(pattern.mask)] - begin, bytes, end - begin)) return;
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    if (address[l] >= begin && address[l] < end && bytes <= end - address[l]) continue;
+    const Allocation* allocation = memory_.find(address[l]);
+    if (allocation && allocation->contains(address[l], bytes)) {
+      begin = allocation->base;
+      end = allocation->base + allocation->bytes;
+      continue;
     }
+    // The parameters can be read through generic addresses (__grid_constant__).
+    const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
+    if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
+    report(warp, l, op,
+           ladder::formatted("{} of {} bytes outside of every allocation: {}",
+                             op.kind == Kind::async_copy ? "a copy"
+                             : is_read(op.kind)          ? "a load"
+                             : is_write(op.kind)         ? "a store"
+                                                         : "an atomic operation",
+                             bytes, memory_.describe(address[l])),
+           Fault::illegal_address);
   }
 }
 
-/// Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another.
-void Block::count_global(uint32_t pc, Mask mask, const Addresses& address, uint64_t bytes, uint32_t part) {
+/// Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another, and on
+/// where in its sector the first one lies.
+void Block::count_global(uint32_t pc, const Addresses& address, uint64_t bytes, Pattern& pattern) {
   OpCount& count = counts_[pc];
   ++count.global_requests;
   count.global_bytes += bytes;
-  Pattern& pattern = this->pattern(pc, part, Space::global);
-  const uint64_t origin = address[first(mask)] & ~uint64_t{31};
-  uint64_t differs = pattern.mask ^ mask;
-  for (int l = 0; l < warp_size; ++l) {
-    const int64_t relative = mask >> l & 1 ? int64_t(address[l] - origin) : 0;
-    differs |= uint64_t(pattern.relative[l] ^ relative);
-    pattern.relative[l] = relative;
-  }
-  if (differs || pattern.ideal != 1) {
-    pattern.mask = mask;
-    pattern.ideal = 1;  // known
+  const uint64_t place = address[first(pattern.mask)] % 32;
+  uint8_t& sectors = pattern.sectors[place];
+  if (sectors == 0) {
     std::array<int64_t, warp_size> sector;
     int n = 0;
     for (int l = 0; l < warp_size; ++l)
-      if (mask >> l & 1) sector[n++] = pattern.relative[l] >> 5;
-    std::sort(sector.begin(), sector.begin() + n);
-    pattern.count = int(std::unique(sector.begin(), sector.begin() + n) - sector.begin());
+      if (pattern.mask >> l & 1) sector[n++] = (pattern.relative[l] + int64_t(place)) >> 5;
+    if (!std::is_sorted(sector.begin(), sector.begin() + n)) std::sort(sector.begin(), sector.begin() + n);
+    sectors = uint8_t(std::unique(sector.begin(), sector.begin() + n) - sector.begin());
   }
-  count.sectors += pattern.count;
+  count.sectors += sectors;
 }
 
 /// The block in whose shared memory an address of shared::cluster, or a generic one, lies.
@@ -225,12 +253,11 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
 }
 
 void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,
-                         uint32_t bytes, uint32_t part) {
+                         uint32_t bytes, Pattern& pattern) {
   check_reachable(warp, first(mask), op, owner);
   SharedMemory& shared = owner.shared_;
-  uint64_t high = 0;
-  for (int l = 0; l < warp_size; ++l) high = std::max(high, mask >> l & 1 ? address[l] : 0);
-  if (high >= shared.size() || bytes > shared.size() - high) {
+  const uint64_t origin = address[first(mask)];
+  if (!pattern.within(origin, bytes, shared.size())) {
     for (int l = 0; l < warp_size; ++l)
       if ((mask >> l & 1) && (address[l] >= shared.size() || bytes > shared.size() - address[l]))
         report(warp, l, op,
@@ -241,36 +268,31 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
 
   // Wavefronts and distinct words depend on the addresses relative to one another: moving all by some words moves all
   // to other banks alike.
-  Pattern& pattern = this->pattern(pc, part, Space::shared);
-  const uint64_t origin = address[first(mask)] & ~uint64_t{3};
-  uint64_t differs = pattern.mask ^ mask;
-  for (int l = 0; l < warp_size; ++l) {
-    const int64_t relative = mask >> l & 1 ? int64_t(address[l] - origin) : 0;
-    differs |= uint64_t(pattern.relative[l] ^ relative);
-    pattern.relative[l] = relative;
-  }
-  if (differs || pattern.ideal == 0) {
-    pattern.mask = mask;
+  const auto place = uint8_t(origin % 4);
+  if (pattern.ideal == 0 || pattern.place != place) {
+    pattern.place = place;
+    std::array<int64_t, warp_size> byte;
+    for (int l = 0; l < warp_size; ++l) byte[l] = pattern.relative[l] + place;
     SharedCost cost;
     if (op.kind == Kind::matrix_load ||
         op.kind == Kind::matrix_store) {  // matrix by matrix, eight rows of 16 bytes each
       for (Mask rows = 0xff; rows; rows <<= 8) {
-        const SharedCost one = shared_cost(pattern.relative, int(bytes), mask & rows);
+        const SharedCost one = shared_cost(byte, int(bytes), mask & rows);
         cost.wavefronts += one.wavefronts;
         cost.ideal += one.ideal;
       }
     } else {
-      cost = shared_cost(pattern.relative, int(bytes), mask);
+      cost = shared_cost(byte, int(bytes), mask);
     }
-    pattern.count = cost.wavefronts;
+    pattern.wavefronts = cost.wavefronts;
     pattern.ideal = cost.ideal;
     std::array<std::pair<int32_t, uint8_t>, 4 * warp_size> touched;
     int n = 0;
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
-      const int32_t word = int32_t(pattern.relative[l] >> 2);
+      const int32_t word = int32_t(byte[l] >> 2);
       if (bytes < 4)
-        touched[n++] = {word, uint8_t(((1U << bytes) - 1) << (pattern.relative[l] & 3))};
+        touched[n++] = {word, uint8_t(((1U << bytes) - 1) << (byte[l] & 3))};
       else
         for (uint32_t i = 0; i < bytes / 4; ++i) touched[n++] = {word + int32_t(i), 0xf};
     }
@@ -288,7 +310,7 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   OpCount& count = counts_[pc];
   ++count.shared_requests;
   count.shared_bytes += uint64_t{bytes} * std::popcount(mask);
-  count.wavefronts += pattern.count;
+  count.wavefronts += pattern.wavefronts;
   count.ideal += pattern.ideal;
 
   const uint32_t first_word = uint32_t(origin >> 2);
@@ -342,49 +364,123 @@ void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t wor
 
 namespace {
 
-/// One element, where the register is as wide as the type.
-template <class T>
-void load_lanes(std::byte* registers, const std::array<std::byte*, warp_size>& at, size_t offset, Mask mask) {
-  T* d = reinterpret_cast<T*>(registers);
-  if (mask == all_lanes) {
-    for (int l = 0; l < warp_size; ++l) std::memcpy(&d[l], at[l] + offset, sizeof(T));
+/// Two matrices of 4 x 4 words, one in each half of the vectors.
+void transpose(__m256 (&row)[4]) {
+  const __m256 a = _mm256_unpacklo_ps(row[0], row[1]), b = _mm256_unpackhi_ps(row[0], row[1]);
+  const __m256 c = _mm256_unpacklo_ps(row[2], row[3]), d = _mm256_unpackhi_ps(row[2], row[3]);
+  row[0] = _mm256_shuffle_ps(a, c, _MM_SHUFFLE(1, 0, 1, 0));
+  row[1] = _mm256_shuffle_ps(a, c, _MM_SHUFFLE(3, 2, 3, 2));
+  row[2] = _mm256_shuffle_ps(b, d, _MM_SHUFFLE(1, 0, 1, 0));
+  row[3] = _mm256_shuffle_ps(b, d, _MM_SHUFFLE(3, 2, 3, 2));
+}
+
+/// One element of a load. A wider register is filled with zeros, or with the sign (PTX ISA 9.7.9.8, ld).
+template <class Element, class Register>
+void load_lanes(std::byte* registers, const std::array<std::byte*, warp_size>& at, size_t offset, Mask mask,
+                Pattern::Form form) {
+  alignas(32) Element values[warp_size];
+  Register* const d = reinterpret_cast<Register*>(registers);
+  if (form == Pattern::Form::uniform) {
+    std::memcpy(values, at[0] + offset, sizeof(Element));
+    for (int l = 0; l < warp_size; ++l) d[l] = Register(values[0]);
+  } else if (form == Pattern::Form::consecutive) {
+    std::memcpy(values, at[0], sizeof values);
+    for (int l = 0; l < warp_size; ++l) d[l] = Register(values[l]);
+  } else if (mask == all_lanes) {
+    for (int l = 0; l < warp_size; ++l) {
+      std::memcpy(values, at[l] + offset, sizeof(Element));
+      d[l] = Register(values[0]);
+    }
   } else {
-    for (int l = 0; l < warp_size; ++l)
-      if (mask >> l & 1) std::memcpy(&d[l], at[l] + offset, sizeof(T));
+    for (Mask rest = mask; rest; rest &= rest - 1) {
+      const int l = first(rest);
+      std::memcpy(values, at[l] + offset, sizeof(Element));
+      d[l] = Register(values[0]);
+    }
   }
 }
-template <class T>
-void store_lanes(const std::byte* registers, const std::array<std::byte*, warp_size>& at, size_t offset, Mask mask) {
-  const T* d = reinterpret_cast<const T*>(registers);
-  for (int l = 0; l < warp_size; ++l)
-    if (mask >> l & 1) std::memcpy(at[l] + offset, &d[l], sizeof(T));
+
+template <class Element, class Register>
+void store_lanes(const std::byte* registers, const std::array<std::byte*, warp_size>& at, size_t offset, Mask mask,
+                 Pattern::Form form) {
+  const Register* const d = reinterpret_cast<const Register*>(registers);
+  if (form == Pattern::Form::consecutive) {
+    alignas(32) Element values[warp_size];
+    for (int l = 0; l < warp_size; ++l) values[l] = Element(d[l]);
+    std::memcpy(at[0], values, sizeof values);
+    return;
+  }
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    const int l = first(rest);
+    const auto value = Element(d[l]);
+    std::memcpy(at[l] + offset, &value, sizeof value);
+  }
+}
+
+template <class Element, class Register>
+void move_lanes(bool load, std::byte* registers, const std::array<std::byte*, warp_size>& at, size_t offset, Mask mask,
+                Pattern::Form form) {
+  if (load)
+    load_lanes<Element, Register>(registers, at, offset, mask, form);
+  else
+    store_lanes<Element, Register>(registers, at, offset, mask, form);
+}
+
+/// By the widths of the element and of the register.
+template <class Element>
+auto move_lanes_of(uint8_t register_bytes) {
+  return register_bytes == 2   ? move_lanes<Element, uint16_t>
+         : register_bytes == 4 ? move_lanes<Element, uint32_t>
+                               : move_lanes<Element, uint64_t>;
+}
+
+/// Four words per lane, of all lanes: four registers, of which each pass fills 8 lanes.
+void load_quads(std::byte* const (&registers)[4], const std::array<std::byte*, warp_size>& at) {
+  for (int l = 0; l < warp_size; l += 8) {
+    __m256 row[4];  // the words of lane l + i, and of lane l + 4 + i
+    for (int i = 0; i < 4; ++i)
+      row[i] = _mm256_set_m128(_mm_loadu_ps(reinterpret_cast<const float*>(at[l + 4 + i])),
+                               _mm_loadu_ps(reinterpret_cast<const float*>(at[l + i])));
+    transpose(row);
+    for (int i = 0; i < 4; ++i) _mm256_store_ps(reinterpret_cast<float*>(registers[i]) + l, row[i]);
+  }
+}
+void store_quads(std::byte* const (&registers)[4], const std::array<std::byte*, warp_size>& at) {
+  for (int l = 0; l < warp_size; l += 8) {
+    __m256 row[4];
+    for (int i = 0; i < 4; ++i) row[i] = _mm256_load_ps(reinterpret_cast<const float*>(registers[i]) + l);
+    transpose(row);
+    for (int i = 0; i < 4; ++i) _mm_storeu_ps(reinterpret_cast<float*>(at[l + i]), _mm256_castps256_ps128(row[i]));
+    for (int i = 0; i < 4; ++i)
+      _mm_storeu_ps(reinterpret_cast<float*>(at[l + 4 + i]), _mm256_extractf128_ps(row[i], 1));
+  }
 }
 
 }  // namespace
 
-void Block::move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
+void Block::move_data(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at,
+                      Pattern::Form form) {
+  const bool load = op.kind == Kind::load;
+  if (op.elements.size() == 4 && op.bytes == 4 && mask == all_lanes) {
+    std::byte* registers[4];
+    bool words = true;
+    for (int i = 0; i < 4; ++i) {
+      words = words && op.elements[i].offset != discarded && op.elements[i].bytes == 4;
+      registers[i] = warp.registers + op.elements[i].offset;
+    }
+    if (words) return load ? load_quads(registers, at) : store_quads(registers, at);
+  }
+  if (op.elements.size() > 1 && form == Pattern::Form::consecutive) form = Pattern::Form::general;
   size_t offset = 0;
   for (const Element& e : op.elements) {
-    std::byte* r = warp.registers + e.offset;
-    if (e.offset == discarded) {
-    } else if (e.bytes == op.bytes && e.bytes == 4) {
-      op.kind == Kind::load ? load_lanes<uint32_t>(r, at, offset, mask) : store_lanes<uint32_t>(r, at, offset, mask);
-    } else if (e.bytes == op.bytes && e.bytes == 8) {
-      op.kind == Kind::load ? load_lanes<uint64_t>(r, at, offset, mask) : store_lanes<uint64_t>(r, at, offset, mask);
-    } else {
-      for (int l = 0; l < warp_size; ++l) {
-        if (!(mask >> l & 1)) continue;
-        std::byte* reg = r + size_t(l) * e.bytes;
-        if (op.kind == Kind::store) {
-          std::memcpy(at[l] + offset, reg, op.bytes);
-          continue;
-        }
-        uint64_t value = 0;  // a wider register is filled with zeros, or with the sign (PTX ISA 9.7.9.8, ld)
-        std::memcpy(&value, at[l] + offset, op.bytes);
-        const int unused = 64 - 8 * op.bytes;
-        if (op.is_signed && unused) value = uint64_t(int64_t(value << unused) >> unused);
-        std::memcpy(reg, &value, e.bytes);
-      }
+    if (e.offset != discarded) {
+      const auto move =
+          op.bytes == 4   ? op.is_signed ? move_lanes_of<int32_t>(e.bytes) : move_lanes_of<uint32_t>(e.bytes)
+            : op.bytes == 8 ? move_lanes_of<uint64_t>(e.bytes)
+          : op.bytes == 2 ? op.is_signed ? move_lanes_of<int16_t>(e.bytes) : move_lanes_of<uint16_t>(e.bytes)
+          : op.is_signed ? move_lanes_of<int8_t>(e.bytes)
+                          : move_lanes_of<uint8_t>(e.bytes);
+      move(load, warp.registers + e.offset, at, offset, mask, form);
     }
     offset += op.bytes;
   }

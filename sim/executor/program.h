@@ -206,7 +206,7 @@ struct Address {
 };
 struct Fragment;  // matrix.h
 
-struct Op {
+struct alignas(64) Op {
   Kind kind = Kind::nothing;
   Class counted = Class::other;
   Space space = Space::generic;

@@ -73,7 +73,10 @@ void Block::run_warp(Warp& warp) {
     Then then = Then::next;
     if (mask) {
       OpCount& count = counts_[turn.pc];
-      then = execute(warp, op, turn, mask);
+      if (op.kind == Kind::lanes)
+        op.function(warp.registers, op.o, mask);
+      else
+        then = execute(warp, op, turn, mask);
       count.warps += mask != 0;
       count.lanes += std::popcount(mask);
     }
