@@ -75,9 +75,8 @@ inline std::string explain_slices(const SlicePlan& plan, const std::string& how)
 /// What shares cost, in clocks of an SM.
 struct ShareCosts {
   double k_tile;  ///< one k tile, where there are shares
-  double
-      fix_up;  ///< two parts in place of a whole tile: the sums of one are left, to those of the other others are added
-  double other;  ///< each further block whose sums are added
+  double fix_up;  ///< two parts in place of a whole tile: one block leaves its sums, the other adds them to its own
+  double other;   ///< each further block whose sums are added
 };
 
 /// How the blocks go about a product, and how many clocks that is expected to take.

@@ -5,7 +5,7 @@
 // Changed from 16   the loop runs over units; a unit has its own k tiles; its sums go to the workspace; the second kernel; a
 //                   smaller tile with more stages; the host chooses tile and number of slices by a model of the clocks
 // Expect            128 x 4096 x 4096 in BF16: 3.2 times 16. 128 units of 16 k tiles take the place of 32 tiles of 64; starting
-//                   and adding take as long as the multiplication that is left
+//                   and adding take longer than the multiplication that is left
 // Limiter now       what is not multiplication: the launch, the first copies, storing and adding the slices; in the main loop
 //                   shared memory, of which a tile of 128 x 128 takes more per mma
 // New instructions  none
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 }
 
 // [costs]
-/// Clocks of an H200, fitted to bench/recorded/nvidia-h200/sweep_17.csv.
+/// Clocks of an H200, fitted to a run of bench/sweep_17.py before the recorded one.
 template <class Tile>
 constexpr SliceCosts costs = {.start = 14400,
                               .k_tile = Tile::BM == 256 ? 1790 : 1040,

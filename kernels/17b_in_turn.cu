@@ -5,7 +5,7 @@
 // Changed from 17   a flag for each warp and tile of C, waited for and set before the epilogue; the model chooses between the two
 //                   ways of adding
 // Expect            1024 x 1024 x 1024 in BF16: 1.16 times 17. Two slices in turn cost one hop of 3700 clocks; the second kernel
-//                   costs 8300 there, so that 17 does not cut K at all
+//                   costs 8400 there, so that 17 does not cut K at all
 // Limiter now       as 17
 // New instructions  ld.acquire.gpu, st.release.gpu
 // Limits            as 16
@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-/// Clocks of an H200, fitted to bench/recorded/nvidia-h200/sweep_17.csv.
+/// Clocks of an H200, fitted to a run of bench/sweep_17.py before the recorded one.
 template <class Tile>
 constexpr SliceCosts costs = {.start = 14400,
                               .k_tile = Tile::BM == 256 ? 1790 : 1040,

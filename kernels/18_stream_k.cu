@@ -6,8 +6,8 @@
 //                   block with the tile's last part adds the sums of the others, which they computed first, and stores C.
 // Changed from 17   a block has segments, whole tiles or slices as before and then the parts of its share, in place of units; sums
 //                   of a part in the order of the registers, with a flag per warp; a cooperative launch, where blocks wait
-// Expect            3072 x 3072 x 3072 in BF16: 1.29 times 17. Its 288 tiles are 2.18 waves: 17 takes the time of 3 waves, 18 that of
-//                   2.18 and a fix-up. Where the last wave is nearly full, as at 4096, it stays with whole tiles
+// Expect            3072 x 3072 x 3072 in BF16: 1.29 times 17. Its 288 tiles are 2.18 waves: whole tiles take the time of 3 waves, 18
+//                   that of 2.18 and a fix-up. Where the last wave is nearly full, as at 4096, it stays with whole tiles
 // Limiter now       as 16, without the last wave
 // New instructions  ld.acquire.gpu, st.release.gpu
 // Limits            as 16
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-/// Clocks of an H200, fitted to bench/recorded/nvidia-h200/sweep_17.csv.
+/// Clocks of an H200: those of 17, but for the k tile of Large. What that was fitted to is not recorded.
 template <class Tile>
 constexpr SliceCosts costs = {.start = 14400,
                               .k_tile = Tile::BM == 256 ? 1745 : 1040,

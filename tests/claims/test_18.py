@@ -43,7 +43,9 @@ def tiles_of_16(product: Product) -> int:
 
 LIMITS = re.findall(rf"\| {PRODUCT} \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", prose("18"))
 MEASURED = re.findall(rf"\| {PRODUCT} \| (BF16|FP32)" + r" \| ([\d.]+)" * 6 + r" \|", prose("18"))
-BELOW = re.findall(rf"\| {PRODUCT} \| (16|17f?|08) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", prose("18"))
+BELOW = re.findall(
+    rf"\| {PRODUCT} \| (16|17f?|08) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| (\d+ slices?|shares) \|", prose("18")
+)
 
 
 def test_the_tables_are_there():
@@ -100,28 +102,98 @@ def test_the_predictions_have_the_kernels_constants():
     slices = 6300 + 11 * (77 * 2505 + 6700) + 3000 + 5 * 160 + 4 * 5 * 3072**2 / 132 / 11.5
     shares = [6300 + 2 * (384 * k_tile + 6700) + 70 * k_tile + 16000 + 5 * 2000 for k_tile in (2505, 2700)]
     assert said("18", r"\*\*together\*\* \| \*\*(2,329,872)\*\* \| \*\*(2,144,890)\*\*") == [f"{slices:,.0f}", f"{shares[0]:,}"]
-    assert said("18", r"Then shares cost (2,308,300) clocks") == [f"{shares[1]:,}"] and shares[1] > 0.98 * slices
+    of_two_waves = 6300 + (384 * 2700 + 6700) + 454 * 2700 + 16000
+    found = said(
+        "18", r"shares of the last wave cost (2,308,300) clocks at 3072³, of the last two waves (2,291,600): less than 2 %"
+    )
+    assert found == [f"{shares[1]:,}", f"{of_two_waves:,}"] and min(shares[1], of_two_waves) > 0.98 * slices
+
+
+def test_the_terms_of_the_model():
+    for row in (
+        "| `k_tile` | per k tile of `Large`, the tile of 16 | 1745 | |",
+        "| `k_tile` | per k tile of a plan with shares | 1745 | 2700 |",
+        "| `fix_up` | leaving the sums of one part and adding them in another block | 20,000 | 16,000 |",
+        "| `other` | each further block whose sums are added | 2000 | 2000 |",
+    ):  # the kernels have these constants: the test before
+        assert row in prose("18")
+    (percent,) = said("18", r"2700 is (\d) % above 17f's 2505")
+    assert round((2700 / 2505 - 1) * 100) == int(percent)
+
+
+def parts(count: int, k_tiles: int) -> tuple[int, int]:
+    """The shortest and the longest part of a number of k tiles."""
+    return k_tiles // count, -(-k_tiles // count)
+
+
+def plan_of_18f(product: Product) -> tuple[bool, float]:
+    """Whether 18f takes shares, and the clocks that its model expects."""
+    m, n, k = product
+    c_tiles, k_tiles = -(-m // 128) * -(-n // 256), -(-k // 8)
+
+    def sliced(slices: int) -> float:
+        waves, added = -(-c_tiles * slices // 132), 3000 + 160 * slices + 4 * slices * m * n / 132 / 11.5
+        return 6300 + waves * (-(-k_tiles // slices) * 2505 + 6700) + (added if slices > 1 else 0)
+
+    best, shared = min(map(sliced, range(1, min(k_tiles, 128) + 1))), False
+    if best >= 0.95 * sliced(1):
+        best = sliced(1)
+    for whole_waves in (c_tiles // 132, max(c_tiles // 132 - 1, 0)):
+        least, longest = parts(132, (c_tiles - whole_waves * 132) * k_tiles)
+        if least == 0:
+            continue
+        others = (k_tiles - 1) // least
+        clocks = 6300 + whole_waves * (k_tiles * 2700 + 6700) + longest * 2700 + 16000 + others * 2000
+        if clocks < 0.98 * best:
+            best, shared = clocks, True
+    return shared, best
+
+
+def test_the_model_of_18f_with_shares():
+    count, least, most = said("18", r"18f takes shares at (\d+) products\. The model is (\d+) to (\d+) % too low for them")
+    too_low = []
+    for product in products("FP32"):
+        shared, expected = plan_of_18f(product)
+        if shared:
+            too_low.append(1 - expected / (value("18f", product, "median_ms") * value("18f", product, "clock_mhz") * 1e3))
+    assert len(too_low) == int(count)
+    assert (round(min(too_low) * 100), round(max(too_low) * 100)) == (int(least), int(most))
+    assert not plan_of_18f(SQUARE)[0]  # five slices: the recorded time at 3072³ is not one of shares
+
+
+def test_plans_of_those_under_0_95():
+    for *sizes, better, _, _, _, _, plan in BELOW:
+        if better in RUNGS["FP32"]:
+            assert plan_of_18f(tuple(map(int, sizes)))[0] == (plan == "shares")
 
 
 def test_clocks_predicted_and_measured():
     found = {}
     for kind, (_, *numbers) in RUNGS.items():
         for number in numbers:
-            (text,) = said("18", rf"\| {number} \| [\d,]{{7,}}(?:; with `Deep` [\d,]+)? \| ([\d,]+) \|")
+            slices = " as it is, with five slices" if number == "18f" else ""
+            (text,) = said("18", rf"\| {number}{slices} \| [\d,]{{7,}}(?:; with `Deep` [\d,]+)? \| ([\d,]+) \|")
             ms, mhz = (cell(NAMES[kind], number, SQUARE, column) for column in ("median_ms", "clock_mhz"))
             found[number] = ms * mhz * 1e3
             assert agrees(text, found[number])
-    first, second = said("18", r"\| quotient \| 1\.29; with `Deep` 1\.22 \| ([\d.]+) \|.*?\| quotient \| 1\.09 \| ([\d.]+) \|")
-    assert agrees(first, found["17"] / found["18"]) and agrees(second, found["17f"] / found["18f"])
+    (quotient,) = said("18", r"\| quotient \| 1\.29; with `Deep` 1\.22 \| ([\d.]+) \|")
+    assert agrees(quotient, found["17"] / found["18"])
+    (within,) = said("18", r"18 does what the model says\*\*, within (\d) %")
+    assert abs(222025 / found["18"] - 1) <= int(within) / 100
     (in_time,) = said("18", r"In time the quotient is ([\d.]+)")
     assert agrees(in_time, cell("bf16", "17", SQUARE, "median_ms") / cell("bf16", "18", SQUARE, "median_ms"))
-    (slower,) = said("18", r"slower than 17f, too: ([\d.]+) % at 4096³")
+    (slower,) = said("18", r"18f is ([\d.]+) % slower than 17f at 4096³")
     assert agrees(slower, (1 - gain("f32", "18f", "17f", 4096)) * 100)
 
 
-def test_the_aim_at_4096_is_missed():
-    ratio, aim = said("18", r"reaches ([\d.]+) of cuBLAS\. The aim was ([\d.]+)")
-    assert agrees(ratio, cell("bf16", "18", 4096, "ratio_cublas")) and float(ratio) < float(aim)
+def test_4096():
+    (ratio,) = said("18", r"stays with whole tiles and reaches ([\d.]+) of cuBLAS")
+    assert agrees(ratio, cell("bf16", "18", 4096, "ratio_cublas"))
+    whole, shares = 14400 + 4 * (64 * 1745 + 4400), 14400 + 2 * (64 * 1745 + 4400) + 121 * 1745 + 20000
+    saved = said(
+        "18", r"whole tiles take ([\d,]+) clocks\. Shares of the last two waves take ([\d,]+): they save ([\d,]+) clocks"
+    )
+    assert saved == [f"{whole:,}", f"{shares:,}", f"{whole - shares + 20000:,}"] and shares > 0.98 * whole
     (full,) = said("18", r"The last wave is (\d+) % full")
     assert agrees(full, (tiles_of_16((4096, 4096)) % 132) / 132 * 100)
 
@@ -138,20 +210,20 @@ def test_small_shapes():
 
 
 def test_squares_at_which_18f_is_the_fastest():
-    of, count = said("18", r"Of the (\d+) squares, 18f is faster than both 08 and 17f at (\d+)")
+    count, of = said("18", r"18f is faster than both 08 and 17f in (\d+) of the (\d+) square products")
     squares = [p for p in products("FP32") if p[0] == p[1] >= 1024 and p[2] == 2048]
     assert len(squares) == int(of) and sum(speed("FP32", p) > 1 for p in squares) == int(count)
 
 
 def test_those_under_0_95_are_listed():
-    numbers = said("18", r"Of (\d+) products per type, 18 is under ([\d.]+) times .*? at (\d+), and 18f at (\d+):")
+    numbers = said("18", r"Of (\d+) products per type, 18 is under ([\d.]+) times .*? at (\d+), and 18f .*? at (\d+) \(before")
     total, limit, counts = int(numbers[0]), float(numbers[1]), dict(zip(RUNGS, map(int, numbers[2:]), strict=True))
     for kind, count in counts.items():
         under = {product for product in products(kind) if speed(kind, product) < limit}
         listed = [row for row in BELOW if row[3] in RUNGS[kind]]
         assert len(products(kind)) == total and len(under) == count
         assert {tuple(map(int, row[:3])) for row in listed} == under
-        for *sizes, better, before, after, quotient, in_clocks in listed:
+        for *sizes, better, before, after, quotient, in_clocks, _ in listed:
             product, shares = tuple(map(int, sizes)), RUNGS[kind][2]
             assert better == min(RUNGS[kind][:2], key=lambda rung: value(rung, product, "median_ms"))
             assert agrees(before, value(better, product, "median_ms"), 1e-3)
@@ -164,7 +236,7 @@ def test_those_under_0_95_are_listed():
 def test_the_large_ones_lose_by_the_clock_rate():
     (percent,) = said("18", r"In clocks they lose (\d) % at most")
     large = [row for row in BELOW if row[3] in ("16", "17") and int(row[0]) > 4096]
-    assert len(large) == 3 and all(round((1 - float(row[-1])) * 100) <= int(percent) for row in large)
+    assert len(large) == 3 and all(round((1 - float(row[-2])) * 100) <= int(percent) for row in large)
 
 
 @pytest.mark.parametrize(("kind", "product"), [("BF16", "3072³, BF16"), ("FP32", "3072³, FP32")])
