@@ -33,7 +33,7 @@ const std::vector<SamplesOf> all = {
     {"samples_grid",
      {"grid_sync", "grid_reduction", "tiles", "partitions", "warp_votes", "background_copies", "barriers", "locks",
       "merge_sort", "radix_sort", "walsh_transform"}},
-    {"samples_sorts", {"radix_keys", "thrust_sorts", "thrust_by_key", "thrust_scan_and_unique"}},
+    {"samples_sorts", {"thrust_scan_and_unique"}},
 };
 
 struct Sample {
