@@ -115,6 +115,7 @@ class GridWorkspace {
 };
 
 void Launch::run() {
+  require(kernel->function, cudaErrorInvalidResourceHandle);  // a graph's, after cudaDeviceReset
   params.seed = next_seed();
   const GridWorkspace workspace(params);
   const ptx::Module& module = *kernel->binary->module;

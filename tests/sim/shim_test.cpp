@@ -2,11 +2,8 @@
 // Each compares its results with the CPU's and prints "passed".
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -15,27 +12,9 @@
 
 #include "common/text.h"
 #include "sim/gpu.h"
+#include "tests/sim/run_program.h"
 
 namespace {
-
-struct Result {
-  int status;
-  std::string output;  ///< standard output and error
-};
-
-Result shell(const std::string& command) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  Result result;
-  std::array<char, 4096> part;
-  while (const size_t bytes = fread(part.data(), 1, part.size(), pipe)) result.output.append(part.data(), bytes);
-  const int status = pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return result;
-}
-
-Result run(const std::string& program, const std::string& arguments = "", const std::string& environment = "") {
-  return shell(environment + " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments);
-}
 
 class Program : public testing::TestWithParam<const char*> {};
 
