@@ -20,6 +20,12 @@ inline __m128i toward_zero(__m256d sum) {
   return _mm_add_epi32(_mm_castps_si128(nearest), narrowed(beyond));
 }
 
+/// The results of FP32 for these sums, where NaN is the canonical one.
+inline __m128 canonical(__m256d sum, __m128i results) {
+  const __m128 nan = _mm_castsi128_ps(narrowed(_mm256_cmp_pd(sum, sum, _CMP_UNORD_Q)));
+  return _mm_blendv_ps(_mm_castsi128_ps(results), _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)), nan);
+}
+
 /// To FP16, to nearest even, once: by way of FP32 and "round to odd" (rounding.h). NaN is the canonical one.
 inline __m128i to_halves(__m256d low, __m256d high) {
   const auto odd = [](__m256d sum) {
