@@ -86,8 +86,7 @@ void Block::land(AsyncCopy& copy, Mask due, uint32_t actor, uint32_t time) {
     std::byte* const to = shared_.data() + copy.to[l];
     std::memcpy(to, copy.from[l], copy.valid[l]);
     std::memset(to + copy.valid[l], 0, copy.bytes - copy.valid[l]);
-    for (uint32_t word = copy.to[l] / 4; word < (copy.to[l] + copy.bytes) / 4; ++word)
-      shared_.end_async_write(word, actor, copy.op, time);
+    shared_.end_async_writes(copy.to[l] / 4, copy.bytes / 4, actor, copy.op, time);
   }
   copy.mask &= ~due;
 }

@@ -136,10 +136,11 @@ void Block::issue(BulkCopy copy) {
         report_shared(warp, copy.lane, op, at, "read", verdict);
       if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
     });
-  for (uint32_t w = 0; copy.to.block && w < copy.bytes / 4; ++w) {
-    const uint32_t at = copy.shared_address(copy.to, 4 * w) / 4;
-    const auto verdict = copy.to.block->shared_.begin_async_write(at, warp.actor, copy.pc);
-    if (verdict.found != Found::nothing) report_shared(warp, copy.lane, op, at, "write", verdict);
+  for (uint32_t at = 0; copy.to.block && at < copy.bytes; at += 16) {
+    const uint32_t word = copy.shared_address(copy.to, at) / 4;
+    SharedMemory::Verdict verdict;
+    const int i = copy.to.block->shared_.begin_async_writes(word, 4, warp.actor, copy.pc, verdict);
+    if (i < 4) report_shared(warp, copy.lane, op, word + uint32_t(i), "write", verdict);
   }
   if (copy.mbarrier.block) {
     const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
@@ -245,10 +246,11 @@ void Block::write_destination(BulkCopy& copy) {
   Mbarrier& m = found->second;
   const uint32_t actor = cluster_.blocks() * cluster_.warps_per_block() + owner.rank_;
   const uint32_t time = clocks_.event(actor, m.arriving);
-  for (uint32_t at = 0; at < copy.bytes; at += 16)
-    std::memcpy(owner.shared_.data() + copy.shared_address(copy.to, at), &copy.data[at], 16);
-  for (uint32_t w = 0; w < copy.bytes / 4; ++w)
-    owner.shared_.end_async_write(copy.shared_address(copy.to, 4 * w) / 4, actor, copy.pc, time);
+  for (uint32_t at = 0; at < copy.bytes; at += 16) {
+    const uint32_t address = copy.shared_address(copy.to, at);
+    std::memcpy(owner.shared_.data() + address, &copy.data[at], 16);
+    owner.shared_.end_async_writes(address / 4, 4, actor, copy.pc, time);
+  }
   m.tx_count -= copy.bytes;
   m.advance();
 }

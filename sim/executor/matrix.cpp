@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "sim/executor/vectors.h"
+
 namespace sim {
 namespace {
 
@@ -67,27 +69,13 @@ struct S32 {
   static uint32_t value(Bits x) { return x; }
 };
 
-/// To FP32, toward zero; NaN is the canonical one.
-uint32_t toward_zero(double sum) {
-  const float nearest = static_cast<float>(sum);
-  const uint32_t bits = std::bit_cast<uint32_t>(nearest) - (std::fabs(double{nearest}) > std::fabs(sum));
-  return sum == sum ? bits : 0x7fffffffU;
-}
-
+/// Sums of integers wrap round, those of FP64 are rounded already.
 template <class T>
 typename T::Bits rounded(auto sum) {
-  if constexpr (std::is_same_v<T, F32>) {
-    return toward_zero(sum);
-  } else if constexpr (std::is_same_v<T, F16>) {
-    // Once to FP32 by "round to odd", which leaves the second rounding right (rounding.h).
-    const uint32_t bits = toward_zero(sum);
-    const uint32_t odd = bits | (double{std::bit_cast<float>(bits)} != sum);
-    return sum == sum ? _cvtss_sh(std::bit_cast<float>(odd), _MM_FROUND_TO_NEAREST_INT) : 0x7fff;
-  } else if constexpr (std::is_same_v<T, F64>) {
+  if constexpr (std::is_same_v<T, F64>)
     return std::bit_cast<uint64_t>(sum);
-  } else {
+  else
     return sum;
-  }
 }
 
 template <class T>
@@ -141,8 +129,28 @@ constexpr int column(int i) {  ///< of value i of a register, from the register'
   return each == 2 ? i % 8 : 2 * (i % 4);
 }
 
+/// Calls f(row of C or D, four values of the row's even columns, of its odd ones) for each eight columns of FP32.
+template <int M, int N, class Function>
+void for_each_row_of_eight(const Element* fragment, std::byte* registers, Function function) {
+  for (int r = 0; r < M * N / warp_size; r += 2) {
+    const Position origin = c_position(M, N, 0, r);
+    float* const even = reinterpret_cast<float*>(registers + fragment[r].offset);
+    float* const odd = reinterpret_cast<float*>(registers + fragment[r + 1].offset);
+    for (int g = 0; g < 8; ++g) function(origin.row + g, origin.column, even + 4 * g, odd + 4 * g);
+  }
+}
+
 template <class T, int M, int N, class Sum>
-void gather_c(const std::byte* registers, const Element* fragment, Sum (&c)[M][N]) {
+void gather_c(std::byte* registers, const Element* fragment, Sum (&c)[M][N]) {
+  if constexpr (std::is_same_v<T, F32>) {
+    for_each_row_of_eight<M, N>(fragment, registers, [&](int row, int column, const float* even, const float* odd) {
+      const __m256d e = _mm256_cvtps_pd(_mm_load_ps(even)), o = _mm256_cvtps_pd(_mm_load_ps(odd));
+      const __m256d low = _mm256_unpacklo_pd(e, o), high = _mm256_unpackhi_pd(e, o);
+      _mm256_storeu_pd(&c[row][column], _mm256_permute2f128_pd(low, high, 0x20));
+      _mm256_storeu_pd(&c[row][column + 4], _mm256_permute2f128_pd(low, high, 0x31));
+    });
+    return;
+  }
   for_each_register<T, M, N>([&](int r, Position origin) {
     Sum block[held<T>];
     values<T>(registers, fragment[r], block);
@@ -153,13 +161,30 @@ void gather_c(const std::byte* registers, const Element* fragment, Sum (&c)[M][N
 
 template <class T, int M, int N, class Sum>
 void scatter_d(std::byte* registers, const Element* fragment, const Sum (&d)[M][N]) {
-  for_each_register<T, M, N>([&](int r, Position origin) {
-    auto* to = reinterpret_cast<typename T::Bits*>(registers + fragment[r].offset);
-    constexpr int each = elements_per_register<T>;
-    Sum block[held<T>];
-    for (int i = 0; i < held<T>; ++i) block[i] = d[origin.row + i / (4 * each)][origin.column + column<each>(i)];
-    for (int i = 0; i < held<T>; ++i) to[i] = rounded<T>(block[i]);
-  });
+  if constexpr (std::is_same_v<T, F32>) {
+    for_each_row_of_eight<M, N>(fragment, registers, [&](int row, int column, float* even, float* odd) {
+      const __m256d low = _mm256_loadu_pd(&d[row][column]), high = _mm256_loadu_pd(&d[row][column + 4]);
+      const __m256d e = _mm256_permute4x64_pd(_mm256_unpacklo_pd(low, high), _MM_SHUFFLE(3, 1, 2, 0));
+      const __m256d o = _mm256_permute4x64_pd(_mm256_unpackhi_pd(low, high), _MM_SHUFFLE(3, 1, 2, 0));
+      _mm_store_ps(even, canonical(e, toward_zero(e)));
+      _mm_store_ps(odd, canonical(o, toward_zero(o)));
+    });
+  } else if constexpr (std::is_same_v<T, F16>) {
+    for_each_register<T, M, N>([&](int r, Position origin) {
+      for (int g = 0; g < 8; ++g) {
+        const double* const row = &d[origin.row + g][origin.column];
+        _mm_store_si128(reinterpret_cast<__m128i*>(registers + fragment[r].offset) + g,
+                        to_halves(_mm256_loadu_pd(row), _mm256_loadu_pd(row + 4)));
+      }
+    });
+  } else {
+    for_each_register<T, M, N>([&](int r, Position origin) {
+      auto* to = reinterpret_cast<typename T::Bits*>(registers + fragment[r].offset);
+      constexpr int each = elements_per_register<T>;
+      for (int i = 0; i < held<T>; ++i)
+        to[i] = rounded<T>(d[origin.row + i / (4 * each)][origin.column + column<each>(i)]);
+    });
+  }
 }
 
 /// c += a * b, a row of C at a time in vector registers.

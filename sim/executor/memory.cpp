@@ -286,25 +286,25 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
     }
     pattern.wavefronts = cost.wavefronts;
     pattern.ideal = cost.ideal;
-    std::array<std::pair<int32_t, uint8_t>, 4 * warp_size> touched;
+    std::array<std::pair<int32_t, uint8_t>, 4 * warp_size> all;
     int n = 0;
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       const int32_t word = int32_t(byte[l] >> 2);
       if (bytes < 4)
-        touched[n++] = {word, uint8_t(((1U << bytes) - 1) << (byte[l] & 3))};
+        all[n++] = {word, uint8_t(((1U << bytes) - 1) << (byte[l] & 3))};
       else
-        for (uint32_t i = 0; i < bytes / 4; ++i) touched[n++] = {word + int32_t(i), 0xf};
+        for (uint32_t i = 0; i < bytes / 4; ++i) all[n++] = {word + int32_t(i), 0xf};
     }
-    std::sort(touched.begin(), touched.begin() + n);
+    std::sort(all.begin(), all.begin() + n);
     pattern.words = 0;
     for (int i = 0; i < n; ++i) {
-      if (pattern.words && pattern.word[pattern.words - 1] == touched[i].first) {
-        pattern.bytes[pattern.words - 1] |= touched[i].second;
+      if (pattern.words && pattern.word[pattern.words - 1] == all[i].first) {
+        pattern.bytes[pattern.words - 1] |= all[i].second;
         continue;
       }
-      pattern.word[pattern.words] = touched[i].first;
-      pattern.bytes[pattern.words++] = touched[i].second;
+      pattern.word[pattern.words] = all[i].first;
+      pattern.bytes[pattern.words++] = all[i].second;
     }
   }
   OpCount& count = counts_[pc];
@@ -314,27 +314,41 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   count.ideal += pattern.ideal;
 
   const uint32_t first_word = uint32_t(origin >> 2);
-  for (int i = 0; i < pattern.words; ++i) {
+  const auto fail = [&](int i, const SharedMemory::Verdict& verdict) {
     const uint32_t word = first_word + uint32_t(pattern.word[i]);
-    SharedMemory::Verdict verdict;
-    if (op.kind == Kind::async_copy) {
-      verdict = shared.begin_async_write(word, warp.actor, pc);
-    } else {
-      if (!is_write(op.kind)) verdict = shared.read(word, pattern.bytes[i], warp.actor, pc, op.strong);
-      if (!is_read(op.kind) && verdict.found == SharedMemory::Found::nothing)
-        verdict = shared.write(word, pattern.bytes[i], warp.actor, pc, op.strong);
-    }
-    if (verdict.found == SharedMemory::Found::nothing) continue;
     int lane = first(mask);
     for (int l = warp_size - 1; l >= 0; --l)
       if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
     report_shared(warp, lane, op, word, is_read(op.kind) ? "read" : "write", verdict);
+  };
+  const int32_t* const word = pattern.word.data();
+  const uint8_t* const touched = pattern.bytes.data();
+  SharedMemory::Verdict verdict;
+  if (is_read(op.kind)) {
+    const int i = shared.read(first_word, word, touched, pattern.words, warp.actor, pc, op.strong, verdict);
+    if (i < pattern.words) fail(i, verdict);
+  } else if (is_write(op.kind)) {
+    const int i = shared.write(first_word, word, touched, pattern.words, warp.actor, pc, op.strong, verdict);
+    if (i < pattern.words) fail(i, verdict);
+  } else {
+    for (int i = 0; i < pattern.words; ++i) {
+      const uint32_t one = first_word + uint32_t(word[i]);
+      if (op.kind == Kind::async_copy) {
+        verdict = shared.begin_async_write(one, warp.actor, pc);
+      } else {
+        verdict = shared.read(one, touched[i], warp.actor, pc, op.strong);
+        if (verdict.found == SharedMemory::Found::nothing)
+          verdict = shared.write(one, touched[i], warp.actor, pc, op.strong);
+      }
+      if (verdict.found != SharedMemory::Found::nothing) fail(i, verdict);
+    }
   }
 }
 
 void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
                           const SharedMemory::Verdict& verdict) const {
   using Found = SharedMemory::Found;
+  if (verdict.found == Found::unfenced) report_unfenced(warp, lane, op, word);
   const uint32_t address = 4 * word;
   const std::string other =
       verdict.found == Found::uninitialised

@@ -9,66 +9,91 @@ void SharedMemory::reset() {
   std::fill(async_.begin(), async_.end(), Async{});
 }
 
-SharedMemory::Verdict SharedMemory::check_read(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const {
+inline SharedMemory::Verdict SharedMemory::check_read(const Word& word, unsigned byte_mask, uint32_t warp,
+                                                      bool strong) const {
   if (byte_mask & ~word.written) return {Found::uninitialised, 0, 0};
-  if (word.writer != warp && (byte_mask & word.write_bytes) && !(strong && word.strong_write) &&
-      !clocks_.knows(warp, word.writer, word.write_time))
-    return {Found::race_with_write, word.writer, word.write_op};
+  const Access& write = word.write;
+  if (write.warp != warp && (byte_mask & write.bytes) && !(strong && write.strong) &&
+      !clocks_.knows(warp, write.warp, write.time))
+    return {Found::race_with_write, write.warp, write.op};
   return {};
 }
 
-SharedMemory::Verdict SharedMemory::check_write(const Word& word, unsigned byte_mask, uint32_t warp,
-                                                bool strong) const {
-  if (word.writer != warp && word.writer != nobody && !(strong && word.strong_write) &&
-      (byte_mask & word.write_bytes) && !clocks_.knows(warp, word.writer, word.write_time))
-    return {Found::race_with_write, word.writer, word.write_op};
-  for (int i = 0; i < 2; ++i)
-    if (word.reader[i] != warp && word.reader[i] != nobody && !(strong && word.strong_read[i]) &&
-        (byte_mask & word.read_bytes[i]) && !clocks_.knows(warp, word.reader[i], word.read_time[i]))
-      return {Found::race_with_read, word.reader[i], word.read_op[i]};
+inline SharedMemory::Verdict SharedMemory::check_write(const Word& word, unsigned byte_mask, uint32_t warp,
+                                                       bool strong) const {
+  const auto races = [&](const Access& other) {
+    return other.warp != warp && other.warp != nobody && !(strong && other.strong) && (byte_mask & other.bytes) &&
+           !clocks_.knows(warp, other.warp, other.time);
+  };
+  if (races(word.write)) return {Found::race_with_write, word.write.warp, word.write.op};
+  for (const Access& read : word.reads)
+    if (races(read)) return {Found::race_with_read, read.warp, read.op};
   return {};
 }
 
-void SharedMemory::note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong) {
-  if (word.reader[0] != warp) {
-    word.reader[1] = word.reader[0];
-    word.read_time[1] = word.read_time[0];
-    word.read_op[1] = word.read_op[0];
-    word.strong_read[1] = word.strong_read[0];
-    word.read_bytes[1] = word.read_bytes[0];
-    word.reader[0] = static_cast<uint16_t>(warp);
-  }
-  word.read_time[0] = time;
-  word.read_op[0] = op;
-  word.strong_read[0] = strong;
-  word.read_bytes[0] = static_cast<uint8_t>(byte_mask);
+inline void SharedMemory::note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time,
+                                    bool strong) {
+  if (word.reads[0].warp != warp) word.reads[1] = word.reads[0];
+  word.reads[0] = {time, op, static_cast<uint16_t>(warp), static_cast<uint8_t>(byte_mask), strong};
 }
 
-void SharedMemory::note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong) {
-  word.writer = static_cast<uint16_t>(warp);
-  word.write_time = time;
-  word.write_op = op;
-  word.strong_write = strong;
-  word.write_bytes = static_cast<uint8_t>(byte_mask);
+inline void SharedMemory::note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time,
+                                     bool strong) {
+  word.write = {time, op, static_cast<uint16_t>(warp), static_cast<uint8_t>(byte_mask), strong};
   word.written |= byte_mask;
 }
 
 SharedMemory::Verdict SharedMemory::read(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
-  Word& word = words_[index];
-  if (word.under_way == writing) return {Found::write_under_way, async_[index].warp, async_[index].op};
-  const Verdict verdict = check_read(word, byte_mask, warp, strong);
-  if (verdict.found == Found::nothing) note_read(word, byte_mask, warp, op, clocks_.now(warp), strong);
+  const int32_t word = 0;
+  const auto bytes = static_cast<uint8_t>(byte_mask);
+  Verdict verdict;
+  read(index, &word, &bytes, 1, warp, op, strong, verdict);
   return verdict;
 }
 
 SharedMemory::Verdict SharedMemory::write(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
-  Word& word = words_[index];
-  if (word.under_way) [[unlikely]]
-    return {word.under_way == writing ? Found::write_under_way : Found::read_under_way, async_[index].warp,
-            async_[index].op};
-  const Verdict verdict = check_write(word, byte_mask, warp, strong);
-  if (verdict.found == Found::nothing) note_write(word, byte_mask, warp, op, clocks_.now(warp), strong);
+  const int32_t word = 0;
+  const auto bytes = static_cast<uint8_t>(byte_mask);
+  Verdict verdict;
+  write(index, &word, &bytes, 1, warp, op, strong, verdict);
   return verdict;
+}
+
+int SharedMemory::read(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp,
+                       uint32_t op, bool strong, Verdict& verdict) {
+  const uint32_t time = clocks_.now(warp);
+  for (int i = 0; i < words; ++i) {
+    const uint32_t index = first + uint32_t(word[i]);
+    Word& w = words_[index];
+    if (w.under_way == writing) [[unlikely]] {
+      verdict = {Found::write_under_way, async_[index].warp, async_[index].op};
+      return i;
+    }
+    verdict = check_read(w, byte_mask[i], warp, strong);
+    if (verdict.found != Found::nothing) [[unlikely]]
+      return i;
+    note_read(w, byte_mask[i], warp, op, time, strong);
+  }
+  return words;
+}
+
+int SharedMemory::write(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp,
+                        uint32_t op, bool strong, Verdict& verdict) {
+  const uint32_t time = clocks_.now(warp);
+  for (int i = 0; i < words; ++i) {
+    const uint32_t index = first + uint32_t(word[i]);
+    Word& w = words_[index];
+    if (w.under_way) [[unlikely]] {
+      verdict = {w.under_way == writing ? Found::write_under_way : Found::read_under_way, async_[index].warp,
+                 async_[index].op};
+      return i;
+    }
+    verdict = check_write(w, byte_mask[i], warp, strong);
+    if (verdict.found != Found::nothing) [[unlikely]]
+      return i;
+    note_write(w, byte_mask[i], warp, op, time, strong);
+  }
+  return words;
 }
 
 // --- asynchronous accesses -------------------------------------------------------------------------------------------------
@@ -107,6 +132,62 @@ void SharedMemory::end_async_write(uint32_t index, uint32_t warp, uint32_t op, u
   Word& word = words_[index];
   word.under_way = 0;
   note_write(word, 0xf, warp, op, time, false);
+}
+
+int SharedMemory::begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed,
+                                    Verdict& verdict) {
+  Word* const word = &words_[first];
+  Async* const async = &this->async(first);
+  for (int i = 0; i < words; ++i) {
+    Word& w = word[i];
+    if (w.under_way == writing) {
+      verdict = {Found::write_under_way, async[i].warp, async[i].op};
+      return i;
+    }
+    if (w.written != 0xf || w.write.warp != passed.warp || w.write.time != passed.time) {
+      verdict = check_read(w, 0xf, warp, false);
+      if (verdict.found == Found::nothing && !clocks_.fenced(warp, w.write.warp, w.write.time))
+        verdict.found = Found::unfenced;
+      if (verdict.found != Found::nothing) return i;
+      passed = {w.write.time, w.write.warp};
+    }
+    w.under_way = reading;
+    async[i] = {op, static_cast<uint16_t>(async[i].reads + 1), static_cast<uint16_t>(warp)};
+  }
+  return words;
+}
+
+int SharedMemory::begin_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, Verdict& verdict) {
+  Word* const word = &words_[first];
+  Async* const async = &this->async(first);
+  for (int i = 0; i < words; ++i) {
+    Word& w = word[i];
+    if (w.under_way)
+      verdict = {w.under_way == writing ? Found::write_under_way : Found::read_under_way, async[i].warp, async[i].op};
+    else
+      verdict = check_write(w, 0xf, warp, false);
+    if (verdict.found != Found::nothing) return i;
+    w.under_way = writing;
+    async[i].op = op;
+    async[i].warp = static_cast<uint16_t>(warp);
+  }
+  return words;
+}
+
+void SharedMemory::end_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time) {
+  for (uint32_t index = first; index < first + uint32_t(words); ++index) {
+    Word& word = words_[index];
+    if (--async_[index].reads == 0) word.under_way = 0;
+    note_read(word, 0xf, warp, op, time, false);
+  }
+}
+
+void SharedMemory::end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time) {
+  for (uint32_t index = first; index < first + uint32_t(words); ++index) {
+    Word& word = words_[index];
+    word.under_way = 0;
+    note_write(word, 0xf, warp, op, time, false);
+  }
 }
 
 SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask) {

@@ -22,6 +22,8 @@
 namespace sim {
 
 class SharedMemory {
+  static constexpr uint16_t nobody = 0xffff;
+
  public:
   SharedMemory(uint32_t bytes, const Clocks& clocks)
       : bytes_((bytes + 3) / 4 * 4), words_((bytes + 3) / 4), size_(bytes), clocks_(clocks) {}
@@ -32,7 +34,15 @@ class SharedMemory {
   std::byte* data() { return bytes_.data(); }
   uint32_t size() const { return size_; }
 
-  enum class Found { nothing, uninitialised, race_with_write, race_with_read, write_under_way, read_under_way };
+  enum class Found {
+    nothing,
+    uninitialised,
+    race_with_write,
+    race_with_read,
+    write_under_way,
+    read_under_way,
+    unfenced  ///< the generic proxy wrote it, and there was no proxy fence since
+  };
   struct Verdict {
     Found found = Found::nothing;
     uint32_t warp = 0, op = 0;  ///< of the other access
@@ -40,6 +50,13 @@ class SharedMemory {
   /// `byte_mask`: the bytes of the word. `strong`: atomic, volatile and the like, which do not race with one another.
   Verdict read(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
   Verdict write(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
+
+  /// Of several words: number `word[i]` from `first` on, in it the bytes `byte_mask[i]`. They end at the first that may not be
+  /// accessed, and give back its index, or `words`.
+  int read(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp, uint32_t op,
+           bool strong, Verdict& verdict);
+  int write(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp, uint32_t op,
+            bool strong, Verdict& verdict);
 
   /// Asynchronous accesses, of whole words; a copy may read a part of one. One write of a word can be under way, or any number
   /// of reads.
@@ -49,21 +66,33 @@ class SharedMemory {
   void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask = 0xf);
   void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
 
+  /// Of `words` neighbouring words; the reads are by the asynchronous proxy. Those that begin end at the first that may not be
+  /// accessed, and give back its index, or `words`. `passed`: the last write that a word was found to have; neighbours mostly
+  /// have the same.
+  struct Passed {
+    uint32_t time = 0, warp = nobody;
+  };
+  int begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed, Verdict& verdict);
+  int begin_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, Verdict& verdict);
+  void end_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time);
+
   /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.
   bool visible_to_async(uint32_t word, uint32_t warp) const {
-    return words_[word].writer == nobody || clocks_.fenced(warp, words_[word].writer, words_[word].write_time);
+    return words_[word].write.warp == nobody || clocks_.fenced(warp, words_[word].write.warp, words_[word].write.time);
   }
 
  private:
-  static constexpr uint16_t nobody = 0xffff;
+  struct Access {
+    uint32_t time = 0, op = 0;
+    uint16_t warp = nobody;
+    uint8_t bytes = 0;  ///< that it touched
+    bool strong = false;
+  };
   struct Word {
-    uint32_t write_time = 0, write_op = 0;
-    uint32_t read_time[2] = {}, read_op[2] = {};  ///< of the last two warps that read it, the later one first
-    uint16_t writer = nobody, reader[2] = {nobody, nobody};
-    uint8_t written = 0;                          ///< bytes that hold a value, one bit each
-    uint8_t write_bytes = 0, read_bytes[2] = {};  ///< bytes that those accesses touched
-    bool strong_write = false, strong_read[2] = {};
-    uint8_t under_way = 0;  ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
+    Access write, reads[2];  ///< the last write, and the last two warps' reads, the later one first
+    uint8_t written = 0;     ///< bytes that hold a value, one bit each
+    uint8_t under_way = 0;   ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
   };
   static constexpr uint8_t writing = 1, reading = 2;
   /// The asynchronous accesses of a word; there are none of these before the first such access.

@@ -1,6 +1,8 @@
 // wgmma and setmaxnreg.
 #include "sim/executor/wgmma.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -9,6 +11,7 @@
 #include "sim/executor/cluster.h"
 #include "sim/executor/rounding.h"
 #include "sim/executor/tensor_map.h"
+#include "sim/executor/vectors.h"
 
 namespace sim {
 namespace {
@@ -17,28 +20,55 @@ constexpr uint32_t rows = 64;             ///< of A and D
 constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K is 16 halves or 8 words
 constexpr uint32_t poison = 0x7fffdead;   ///< a NaN, in FP32 and as two halves
 
-using Matrix = std::vector<double>;
-
-double to_double(NumberType type, const std::byte* at) {
-  uint16_t half;
-  uint32_t word;
-  std::memcpy(&half, at, 2);
-  switch (type) {
-    case NumberType::f16:
-      return double(std::bit_cast<_Float16>(half));
-    case NumberType::bf16:
-      return double(std::bit_cast<float>(uint32_t{half} << 16));
-    default:  // TF32: the low 13 bits of the fraction are not looked at
-      std::memcpy(&word, at, 4);
-      return double(std::bit_cast<float>(word & 0xffffe000));
+/// 16 bytes of an operand: eight halves or four words.
+void to_doubles(NumberType type, const std::byte* at, double* values) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  if (type == NumberType::f32) {  // TF32: the low 13 bits of the fraction are not looked at
+    const __m128i cut = _mm_and_si128(bits, _mm_set1_epi32(int(0xffffe000)));
+    _mm256_storeu_pd(values, _mm256_cvtps_pd(_mm_castsi128_ps(cut)));
+    return;
   }
+  const __m256 eight = type == NumberType::f16
+                           ? _mm256_cvtph_ps(bits)
+                           : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  _mm256_storeu_pd(values, _mm256_cvtps_pd(_mm256_castps256_ps128(eight)));
+  _mm256_storeu_pd(values + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(eight, 1)));
 }
 
 uint32_t bytes_of(NumberType type) { return type == NumberType::f32 ? 4 : 2; }
 
-/// Of D, and of A in registers: the row in the warp's 16 and the column of element `i` of a lane (PTX ISA 9.7.15.5.1.1).
-constexpr uint32_t fragment_row(uint32_t lane, uint32_t i) { return lane / 4 + 8 * (i / 2 % 2); }
-constexpr uint32_t fragment_column(uint32_t lane, uint32_t i) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
+constexpr uint32_t max_n = 256, max_k = 16;
+
+/// The operands of one operation.
+struct Matrices {
+  alignas(32) double a[rows][max_k];
+  alignas(32) double b[max_k][max_n];
+};
+
+/// Eight neighbours of row `row` of the warp's 16 rows of D, from column `column` on: products `low` (columns 0 to 3) and
+/// `high`. D lies in `values` register by register (PTX ISA 9.7.15.5.1.1): lanes 4 (row % 8) to 4 (row % 8) + 3 hold two of
+/// the columns each, in one register (FP16) or in two.
+void add_to_d(uint32_t d_bytes, bool add, uint32_t* values, uint32_t row, uint32_t column, __m256d low, __m256d high) {
+  const uint32_t lane = row % 8 * 4;
+  if (d_bytes == 2) {
+    auto* const at = reinterpret_cast<__m128i*>(values + (column / 4 + row / 8) * warp_size + lane);
+    if (add) {
+      const __m256 old = _mm256_cvtph_ps(_mm_loadu_si128(at));
+      low = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(old)), low);
+      high = _mm256_add_pd(_mm256_cvtps_pd(_mm256_extractf128_ps(old, 1)), high);
+    }
+    _mm_storeu_si128(at, to_halves(low, high));
+    return;
+  }
+  // Even columns in one register, odd ones in the next.
+  const auto put = [&](uint32_t odd, __m256d sum) {
+    auto* const at = reinterpret_cast<float*>(values + (column / 2 + row / 8 * 2 + odd) * warp_size + lane);
+    if (add) sum = _mm256_add_pd(_mm256_cvtps_pd(_mm_loadu_ps(at)), sum);
+    _mm_storeu_ps(at, _mm256_cvtpd_ps(sum));
+  };
+  put(0, _mm256_permute4x64_pd(_mm256_unpacklo_pd(low, high), _MM_SHUFFLE(3, 1, 2, 0)));
+  put(1, _mm256_permute4x64_pd(_mm256_unpackhi_pd(low, high), _MM_SHUFFLE(3, 1, 2, 0)));
+}
 
 }  // namespace
 
@@ -104,6 +134,7 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
     one.b = b;
     one.reader = warp.actor;
     one.time = clocks_.now(warp.actor);
+    SharedMemory::Passed passed;
     const auto begin_read = [&](uint64_t bits, bool k_contiguous, uint32_t extent) {
       const MatrixDescriptor d(bits);
       if (d.base_offset)
@@ -115,12 +146,10 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
                      "the matrix descriptor {:#018x} reaches {:#x}, outside of the block's {} bytes of shared memory",
                      bits, address, shared_.size()),
                  Fault::illegal_address);
-        for (uint32_t word = address / 4; word < address / 4 + 4; ++word) {
-          const auto verdict = shared_.begin_async_read(word, warp.actor, pc);
-          if (verdict.found != SharedMemory::Found::nothing) report_shared(warp, lane, op, word, "read", verdict);
-          if (!shared_.visible_to_async(word, warp.actor)) report_unfenced(warp, lane, op, word);
-          one.words.push_back(word);
-        }
+        SharedMemory::Verdict verdict;
+        const int i = shared_.begin_async_reads(address / 4, 4, warp.actor, pc, passed, verdict);
+        if (i < 4) report_shared(warp, lane, op, address / 4 + uint32_t(i), "read", verdict);
+        one.units.push_back(address);
       });
     };
     if (!shape.a_in_registers) begin_read(a, shape.a_k_contiguous, rows);
@@ -184,57 +213,54 @@ void Block::execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one) 
   const Op& op = *one.op;
   const WgmmaShape shape = WgmmaShape::unpack(op.o.immediate);
   const uint32_t element = bytes_of(op.type), k_size = operand_k_bytes / element, n_size = shape.n;
-  Matrix a(rows * k_size), b(k_size * n_size);  // a[m][k], b[k][n]
+  Matrices operands;
+  auto& [a, b] = operands;
   const auto read = [&](uint64_t bits, bool k_contiguous, uint32_t extent, bool negate, const auto& put) {
     for_each_unit(MatrixDescriptor(bits), k_contiguous, extent, element, [&](uint32_t i, uint32_t k, uint32_t address) {
-      for (uint32_t e = 0; e < 16 / element; ++e) {
-        const double value = to_double(op.type, shared_.data() + address + e * element);
-        put(k_contiguous ? i : i + e, k_contiguous ? k + e : k, negate ? -value : value);
-      }
+      double values[8];
+      to_doubles(op.type, shared_.data() + address, values);
+      for (uint32_t e = 0; e < 16 / element; ++e)
+        put(k_contiguous ? i : i + e, k_contiguous ? k + e : k, negate ? -values[e] : values[e]);
     });
   };
   read(one.b, shape.b_k_contiguous, n_size, shape.negate_b,
-       [&](uint32_t n, uint32_t k, double value) { b[k * n_size + n] = value; });
+       [&](uint32_t n, uint32_t k, double value) { b[k][n] = value; });
   if (!shape.a_in_registers)
     read(one.a, shape.a_k_contiguous, rows, shape.negate_a,
-         [&](uint32_t m, uint32_t k, double value) { a[m * k_size + k] = value; });
-  for (const uint32_t word : one.words) shared_.end_async_read(word, one.reader, one.pc, one.time);
+         [&](uint32_t m, uint32_t k, double value) { a[m][k] = value; });
+  for (const uint32_t unit : one.units) shared_.end_async_reads(unit / 4, 4, one.reader, one.pc, one.time);
 
   const uint32_t first_warp = warp.index / warpgroup_warps * warpgroup_warps;
-  Matrix sum(n_size);
   for (uint32_t w = 0; w < warpgroup_warps; ++w) {
-    Warp& owner = warps_[first_warp + w];
+    const Warp& owner = warps_[first_warp + w];
     const size_t d_registers = n_size * op.o.d_bytes / 8;
-    if (shape.a_in_registers)
-      for (uint32_t l = 0; l < warp_size; ++l)
-        for (uint32_t i = 0; i < 4 * 4 / element; ++i) {
-          // Four registers: of one word each, or of two halves.
-          const uint32_t r = i * element / 4;
-          const std::byte* const at = owner.registers + op.elements[d_registers + r].offset + l * 4 + i * element % 4;
-          const uint32_t m = 16 * w + l / 4 + 8 * (r % 2);
-          const uint32_t k = element == 2 ? l % 4 * 2 + i % 2 + 8 * (r / 2) : l % 4 + 4 * (r / 2);
-          a[m * k_size + k] = (shape.negate_a ? -1 : 1) * to_double(op.type, at);
-        }
-    Accumulators& d = group.accumulators[w][op.elements[0].offset];
-    for (uint32_t row = 0; row < 16; ++row) {
-      std::fill(sum.begin(), sum.end(), 0);
-      for (uint32_t k = 0; k < k_size; ++k) {
-        const double factor = a[(16 * w + row) * k_size + k];
-        const double* const b_row = &b[k * n_size];
-        for (uint32_t n = 0; n < n_size; ++n) sum[n] += factor * b_row[n];
+    // Of A, register r holds lane 4 g + t's one word or two halves of row g + 8 (r % 2), column t or 2 t of the r / 2-th 16
+    // bytes of K.
+    for (uint32_t r = 0; shape.a_in_registers && r < 4; ++r)
+      for (uint32_t g = 0; g < 8; ++g) {
+        double values[8];
+        to_doubles(op.type, owner.registers + op.elements[d_registers + r].offset + g * 16, values);
+        for (uint32_t e = 0; e < 16 / element; ++e)
+          a[16 * w + g + 8 * (r % 2)][r / 2 * (16 / element) + e] = shape.negate_a ? -values[e] : values[e];
       }
-      for (uint32_t l = row % 8 * 4; l < row % 8 * 4 + 4; ++l)
-        for (uint32_t i = row / 8 * 2; i < n_size / 2; i += i % 2 ? 3 : 1) {
-          const double product = sum[fragment_column(l, i)];
-          if (op.o.d_bytes == 4) {
-            float& value = reinterpret_cast<float&>(d.values[i * warp_size + l]);
-            value = float(one.add[w] ? double(value) + product : product);
-          } else {
-            uint16_t* const half = reinterpret_cast<uint16_t*>(&d.values[i / 2 * warp_size + l]) + i % 2;
-            *half = f16::from(one.add[w] ? f16{*half}.value() + product : product).bits;
+    Accumulators& d = group.accumulators[w][op.elements[0].offset];
+    // Four rows and eight columns at a time: the sums stay in registers.
+    for (uint32_t row = 0; row < 16; row += 4)
+      for (uint32_t n = 0; n < n_size; n += 8) {
+        __m256d low[4], high[4];
+        for (uint32_t i = 0; i < 4; ++i) low[i] = high[i] = _mm256_setzero_pd();
+        for (uint32_t k = 0; k < k_size; ++k) {
+          const __m256d b_low = _mm256_load_pd(&b[k][n]), b_high = _mm256_load_pd(&b[k][n + 4]);
+#pragma GCC unroll 4
+          for (uint32_t i = 0; i < 4; ++i) {
+            const __m256d factor = _mm256_broadcast_sd(&a[16 * w + row + i][k]);
+            low[i] = _mm256_fmadd_pd(factor, b_low, low[i]);
+            high[i] = _mm256_fmadd_pd(factor, b_high, high[i]);
           }
         }
-    }
+        for (uint32_t i = 0; i < 4; ++i)
+          add_to_d(op.o.d_bytes, one.add[w], d.values.data(), row + i, n, low[i], high[i]);
+      }
   }
 }
 

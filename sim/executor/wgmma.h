@@ -49,7 +49,7 @@ struct Wgmma {
   uint64_t a = 0, b = 0;                    ///< descriptors
   uint32_t reader = 0, time = 0;            ///< the actor that issued it first, and when
   std::array<bool, warpgroup_warps> add{};  ///< D = A * B + D, not A * B
-  std::vector<uint32_t> words;              ///< of shared memory that it reads
+  std::vector<uint32_t> units;              ///< of 16 bytes in shared memory that it reads: their addresses
 };
 
 /// The accumulators of one warp, from an operation's issue to the end of the last one on the same registers.

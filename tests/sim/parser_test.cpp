@@ -1,12 +1,15 @@
 #include "sim/ptx/parser.h"
 
+#include <elf.h>
 #include <gmock/gmock.h>
 
-#include <future>
+#include <cstring>
 #include <map>
 #include <random>
+#include <span>
 #include <sstream>
 
+#include "sim/fatbin.h"
 #include "tests/sim/nvcc.h"
 
 namespace sim::ptx {
@@ -253,25 +256,35 @@ TEST(Parser, ErrorsNameTheLineAndWhatWasExpected) {
 
 // What nvcc makes of this repository ------------------------------------------------------------------------------------
 
-struct Source {
-  std::string path, arch;
-};
-
-std::vector<Source> sources() {
-  std::vector<Source> found;
-  const std::filesystem::path root = GEMM_LADDER_SOURCE;
-  for (const char* directory : {"kernels", "common/harness", "bench", "tests/gpu/broken", "tests/sim/programs"})
-    for (const auto& file : std::filesystem::directory_iterator(root / directory))
-      if (file.path().extension() == ".cu") {
-        found.push_back({file.path().string(), "compute_90a"});
-        if (directory == std::string("kernels")) found.push_back({file.path().string(), "compute_80"});
+/// Calls f(PTX) for each PTX in an executable: its section .nv_fatbin has one container per source file.
+template <class F>
+void for_each_ptx(const std::filesystem::path& executable, const F& f) {
+  const std::string file = test::read_file(executable);
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof header);
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  std::memcpy(sections.data(), file.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+  for (const Elf64_Shdr& section : sections) {
+    if (file.data() + sections[header.e_shstrndx].sh_offset + section.sh_name != std::string(".nv_fatbin")) continue;
+    auto rest = std::as_bytes(std::span(file)).subspan(section.sh_offset, section.sh_size);
+    while (rest.size() > 16) {
+      uint32_t magic;
+      std::memcpy(&magic, rest.data(), 4);
+      if (magic != 0xba55ed50) {  // padding
+        rest = rest.subspan(8);
+        continue;
       }
-  return found;
+      uint64_t size;  // without the 16 bytes before it
+      std::memcpy(&size, rest.data() + 8, 8);
+      for (const PtxImage& image : ptx_images(rest.first(16 + size))) f(image.text);
+      rest = rest.subspan(std::min<size_t>(16 + (size + 7) / 8 * 8, rest.size()));
+    }
+  }
 }
 
-std::string ptx_of(const Source& source) {
+std::string ptx_of(const std::string& path) {
   const std::string root = GEMM_LADDER_SOURCE;
-  return test::compiled(source.path, "-ptx -lineinfo -I\"" + root + "\" -arch=" + source.arch);
+  return test::compiled(root + "/" + path, "-ptx -lineinfo -I\"" + root + "\" -arch=compute_90a");
 }
 
 /// The number of statements in each body, counted without the grammar: a statement ends in ';' and does not start, after
@@ -323,12 +336,11 @@ std::map<std::string, size_t> counted(const std::string& text) {
   return counts;
 }
 
+/// Of every rung, of the harness, and of the simulator's own programs, for each architecture that they were built for.
 TEST(Parser, ReadsAllThatNvccMakesOfThisRepository) {
-  const std::vector<Source> all = sources();
-  ASSERT_GE(all.size(), 20u);
-  size_t functions = 0;
-  const auto check = [&functions](const Source& source, const std::string& text) {
-    SCOPED_TRACE(source.path + " for " + source.arch);
+  size_t functions = 0, texts = 0;
+  const auto check = [&](const std::string& text) {
+    ++texts;
     Module module;
     ASSERT_NO_THROW(module = parse(text));
     const std::map<std::string, size_t> expected = counted(text);
@@ -348,15 +360,16 @@ TEST(Parser, ReadsAllThatNvccMakesOfThisRepository) {
         }
     }
   };
-  // Two compilers at a time.
-  for (size_t i = 0; i < all.size(); i += 2) {
-    auto other =
-        std::async(std::launch::async, [&] { return i + 1 < all.size() ? ptx_of(all[i + 1]) : std::string(); });
-    check(all[i], ptx_of(all[i]));
-    const std::string text = other.get();
-    if (i + 1 < all.size()) check(all[i + 1], text);
+  std::vector<std::filesystem::path> executables = {SIM_LAUNCH};
+  for (const auto& file : std::filesystem::directory_iterator(SIM_PROGRAMS_DIR))
+    if (file.is_regular_file()) executables.push_back(file.path());
+  ASSERT_GE(executables.size(), 20u);
+  for (const std::filesystem::path& executable : executables) {
+    SCOPED_TRACE(executable);
+    for_each_ptx(executable, check);
   }
-  EXPECT_GE(functions, 40u);
+  EXPECT_GE(texts, 50u);
+  EXPECT_GE(functions, 100u);
 }
 
 std::string survive(const std::string& text) {
@@ -368,20 +381,18 @@ std::string survive(const std::string& text) {
 }
 
 TEST(Parser, SurvivesTextsThatAreCutOff) {
-  const std::string text =
-      ptx_of({std::string(GEMM_LADDER_SOURCE) + "/tests/sim/programs/dynamic_shared.cu", "compute_90a"});
+  const std::string text = ptx_of("tests/sim/programs/dynamic_shared.cu");
   const size_t last_body = text.find("\n}", text.rfind(".entry"));
   ASSERT_NE(last_body, text.npos);
   size_t failures = 0;
   for (size_t size = 0; size < text.size(); ++size) failures += !survive(text.substr(0, size)).empty();
   EXPECT_GT(failures, text.size() / 2);
-  const std::string large = ptx_of({std::string(GEMM_LADDER_SOURCE) + "/kernels/02_smem_tiling.cu", "compute_90a"});
+  const std::string large = ptx_of("kernels/02_smem_tiling.cu");
   for (size_t size = 0; size < large.size(); size += 97) survive(large.substr(0, size));
 }
 
 TEST(Parser, SurvivesDamagedTexts) {
-  const std::string text =
-      ptx_of({std::string(GEMM_LADDER_SOURCE) + "/tests/sim/programs/dynamic_shared.cu", "compute_90a"});
+  const std::string text = ptx_of("tests/sim/programs/dynamic_shared.cu");
   std::mt19937 random(7);
   const auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
   for (int round = 0; round < 3000; ++round) {
