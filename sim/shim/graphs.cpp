@@ -246,6 +246,26 @@ CUDA_API cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph
   });
 }
 
+/// As of a capture: the memory is there from now on.
+CUDA_API cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                              size_t count, cudaMemAllocNodeParams* parameters) {
+  return add_node(node, graph, after, count, cudaGraphNodeTypeMemAlloc, [&]() -> std::function<void()> {
+    require(parameters && parameters->bytesize);
+    const uint64_t address = runtime().memory.allocate(parameters->bytesize);
+    require(address, cudaErrorMemoryAllocation);
+    parameters->dptr = reinterpret_cast<void*>(address);
+    return {};
+  });
+}
+
+CUDA_API cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                             size_t count, void* pointer) {
+  return add_node(node, graph, after, count, cudaGraphNodeTypeMemFree, [&]() -> std::function<void()> {
+    require(runtime().memory.find(reinterpret_cast<uint64_t>(pointer)));
+    return {};
+  });
+}
+
 CUDA_API cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                               const cudaGraphEdgeData*, size_t count) {
   return call([&] {

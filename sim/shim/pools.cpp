@@ -32,17 +32,19 @@ void forget(cudaMemPool_t pool) {
   delete pool;
 }
 
-void require_outside_of_capture(cudaStream_t stream) {
+/// While the stream captures, the graph gets a node without work: memory of a graph keeps its address, so it is there from the
+/// capture on, and stays until the program frees it or resets the device.
+bool becomes_node(cudaStream_t stream, cudaGraphNodeType type) {
   cudaStreamCaptureStatus status;
   require_stream(stream);
-  if (stream && cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone)
-    not_supported("cudaMallocAsync or cudaFreeAsync while the stream captures");
+  if (cudaStreamIsCapturing(stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone) return false;
+  on_stream(stream, type, [] {});
+  return true;
 }
 
 void allocate(void** pointer, size_t bytes, cudaMemPool_t from, cudaStream_t stream) {
   require(pointer);
   CUmemPoolHandle_st& pool = find_pool(from);
-  require_outside_of_capture(stream);
   *pointer = nullptr;
   if (!bytes) return;
   const uint64_t address = runtime().memory.allocate(bytes);
@@ -51,6 +53,7 @@ void allocate(void** pointer, size_t bytes, cudaMemPool_t from, cudaStream_t str
   allocations[*pointer] = {from, bytes};
   pool.used += bytes;
   pool.used_high = std::max(pool.used_high, pool.used);
+  becomes_node(stream, cudaGraphNodeTypeMemAlloc);
 }
 
 }  // namespace
@@ -79,8 +82,12 @@ CUDA_API cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaM
 /// Also of memory that cudaMalloc gave out.
 CUDA_API cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&] {
-    require_outside_of_capture(stream);
+    require_stream(stream);
     if (!pointer) return;
+    if (becomes_node(stream, cudaGraphNodeTypeMemFree)) {
+      require(runtime().memory.find(reinterpret_cast<uint64_t>(pointer)));
+      return;
+    }
     require(runtime().memory.free(reinterpret_cast<uint64_t>(pointer)));
     left_pool(pointer);
   });

@@ -29,7 +29,7 @@ const std::vector<SamplesOf> all = {
       "recursion_by_pointer", "mutual_recursion", "stack_memory", "lambdas", "switches"}},
     {"samples_host",
      {"streams", "callbacks", "zero_copy", "registered_memory", "managed_memory", "memory_pools", "copies_2d_and_3d",
-      "captured_graph", "graph_of_nodes", "graph_without_order", "properties", "occupancy"}},
+      "captured_graph", "graph_of_nodes", "graph_with_memory", "graph_without_order", "properties", "occupancy"}},
     {"samples_grid",
      {"grid_sync", "grid_reduction", "tiles", "partitions", "warp_votes", "background_copies", "barriers", "locks",
       "merge_sort", "radix_sort", "walsh_transform"}},

@@ -353,6 +353,56 @@ void graph_of_nodes() {
   for (const cudaGraph_t one : {graph, outer, clone}) CHECK(cudaGraphDestroy(one));
 }
 
+/// Memory that a graph takes for itself, captured and as nodes.
+void graph_with_memory() {
+  const int n = 64;
+  std::vector<int> host(n);
+  cudaStream_t stream;
+  cudaGraph_t graph, made;
+  cudaGraphNode_t nodes[3];
+  cudaGraphExec_t instance;
+  int* memory;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaMallocAsync(&memory, n * sizeof(int), stream));
+  CHECK(cudaMemsetAsync(memory, 0, n * sizeof(int), stream));
+  add_to<<<1, threads, 0, stream>>>(memory, 4, n);
+  CHECK(cudaMemcpyAsync(host.data(), memory, n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+  CHECK(cudaFreeAsync(memory, stream));
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  size_t count = 0;
+  CHECK(cudaGraphGetNodes(graph, nullptr, &count));
+  expect_equal<size_t>(0, count, 5);
+  CHECK(cudaGraphInstantiate(&instance, graph, 0));
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    CHECK(cudaGraphLaunch(instance, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    expect_all(host, std::vector<int>(n, 4));
+  }
+  CHECK(cudaGraphExecDestroy(instance));
+  CHECK(cudaGraphDestroy(graph));
+
+  CHECK(cudaGraphCreate(&made, 0));
+  cudaMemAllocNodeParams parameters = {};
+  parameters.poolProps.allocType = cudaMemAllocationTypePinned;
+  parameters.poolProps.location.type = cudaMemLocationTypeDevice;
+  parameters.bytesize = n;
+  CHECK(cudaGraphAddMemAllocNode(&nodes[0], made, nullptr, 0, &parameters));
+  cudaMemsetParams fill = {};
+  fill.dst = parameters.dptr;
+  fill.elementSize = 1;
+  fill.width = n;
+  fill.height = 1;
+  CHECK(cudaGraphAddMemsetNode(&nodes[1], made, &nodes[0], 1, &fill));
+  CHECK(cudaGraphAddMemFreeNode(&nodes[2], made, &nodes[1], 1, parameters.dptr));
+  CHECK(cudaGraphInstantiate(&instance, made, 0));
+  CHECK(cudaGraphLaunch(instance, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaGraphExecDestroy(instance));
+  CHECK(cudaGraphDestroy(made));
+  CHECK(cudaStreamDestroy(stream));
+}
+
 /// A missing dependency: the two kernels may run in either order. With one seed or the other the result is wrong.
 void graph_without_order() {
   const Array<int> device(std::vector<int>(1, 1));
@@ -442,6 +492,7 @@ int main(int argc, char** argv) {
                       {"copies_2d_and_3d", copies_2d_and_3d},
                       {"captured_graph", captured_graph},
                       {"graph_of_nodes", graph_of_nodes},
+                      {"graph_with_memory", graph_with_memory},
                       {"graph_without_order", graph_without_order},
                       {"properties", properties},
                       {"occupancy", occupancy}});
