@@ -84,8 +84,12 @@ void Block::land(AsyncCopy& copy, Mask due, uint32_t actor, uint32_t time) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(due >> l & 1)) continue;
     std::byte* const to = shared_.data() + copy.to[l];
-    std::memcpy(to, copy.from[l], copy.valid[l]);
-    std::memset(to + copy.valid[l], 0, copy.bytes - copy.valid[l]);
+    if (copy.valid[l] == 16) {
+      std::memcpy(to, copy.from[l], 16);
+    } else {
+      std::memcpy(to, copy.from[l], copy.valid[l]);
+      std::memset(to + copy.valid[l], 0, copy.bytes - copy.valid[l]);
+    }
     shared_.end_async_writes(copy.to[l] / 4, copy.bytes / 4, actor, copy.op, time);
   }
   copy.mask &= ~due;

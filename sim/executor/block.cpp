@@ -58,6 +58,29 @@ Block::Block(Cluster& cluster, uint32_t rank)
   }
 }
 
+namespace {
+
+/// Whether a preset differs from block to block. It is the same in all lanes.
+bool is_of_block(Preset::What what) {
+  switch (what) {
+    case Preset::ctaid_x:
+    case Preset::ctaid_y:
+    case Preset::ctaid_z:
+    case Preset::smid:
+    case Preset::cluster_ctaid_x:
+    case Preset::cluster_ctaid_y:
+    case Preset::cluster_ctaid_z:
+    case Preset::clusterid_x:
+    case Preset::clusterid_y:
+    case Preset::clusterid_z:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 void Block::preset(Warp& warp, const Preset& p) {
   const Extent &size = launch_.block, &in_cluster = launch_.cluster;
   uint64_t variable = 0;
@@ -169,32 +192,13 @@ void Block::preset(Warp& warp, const Preset& p) {
       std::memcpy(warp.registers + p.offset, &word, 4);
       return;
     }
+    if (p.bytes == 4 && is_of_block(p.what)) {
+      std::fill_n(at<uint32_t>(warp.registers, p.offset), warp_size, uint32_t(value));
+      return;
+    }
     std::memcpy(warp.registers + p.offset + size_t{l} * p.bytes, &value, p.bytes);
   }
 }
-
-namespace {
-
-/// Whether a preset differs from block to block.
-bool is_of_block(Preset::What what) {
-  switch (what) {
-    case Preset::ctaid_x:
-    case Preset::ctaid_y:
-    case Preset::ctaid_z:
-    case Preset::smid:
-    case Preset::cluster_ctaid_x:
-    case Preset::cluster_ctaid_y:
-    case Preset::cluster_ctaid_z:
-    case Preset::clusterid_x:
-    case Preset::clusterid_y:
-    case Preset::clusterid_z:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 void Block::start(Extent index) {
   block_index_ = index;
@@ -209,8 +213,10 @@ void Block::start(Extent index) {
     for (const Preset& p : program_.presets)
       if (is_of_block(p.what)) preset(warp, p);
     warp.pc.fill(0);
-    for (auto& calls : warp.calls) calls.clear();
-    for (auto& kept : warp.kept) kept.clear();
+    if (program_.callees.size() > 1) {
+      for (auto& calls : warp.calls) calls.clear();
+      for (auto& kept : warp.kept) kept.clear();
+    }
     warp.stack.fill(program_.stack_begin);
     warp.live = warp.exist;
     warp.parked = 0;

@@ -39,8 +39,7 @@ std::string lanes_of(Mask mask) {
 }
 
 void set_pc(Warp& warp, Mask mask, uint32_t to) {
-  for (int l = 0; l < warp_size; ++l)
-    if (mask >> l & 1) warp.pc[l] = to;
+  for (int l = 0; l < warp_size; ++l) warp.pc[l] = mask >> l & 1 ? to : warp.pc[l];
 }
 
 }  // namespace
@@ -478,6 +477,14 @@ bool Block::regroup(Warp& warp, Turn& turn) {
     depth = warp.calls[lane].size();
     pc = warp.pc[lane];
     warp.spun = false;
+  } else if (program_.callees.size() <= 1) {  // no calls: three loops over neighbouring values
+    for (int l = 0; l < warp_size; ++l) pc = std::min(pc, able >> l & 1 ? warp.pc[l] : no_limit);
+    Mask here = 0;
+    for (int l = 0; l < warp_size; ++l) here |= Mask{warp.pc[l] == pc} << l;
+    turn.active = here & able;
+    for (int l = 0; l < warp_size; ++l)
+      limit = std::min(limit, (warp.live & ~here) >> l & 1 && warp.pc[l] > pc ? warp.pc[l] : no_limit);
+    return true;
   } else {
     for (int l = 0; l < warp_size; ++l)
       if (able >> l & 1) depth = std::max(depth, warp.calls[l].size());

@@ -1,12 +1,13 @@
 #include "sim/executor/shared_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace sim {
 
 void SharedMemory::reset() {
-  std::fill(words_.begin(), words_.end(), Word{});
-  std::fill(async_.begin(), async_.end(), Async{});
+  std::memset(static_cast<void*>(words_.data()), 0, words_.size() * sizeof(Word));
+  std::memset(static_cast<void*>(async_.data()), 0, async_.size() * sizeof(Async));
 }
 
 inline SharedMemory::Verdict SharedMemory::check_read(const Word& word, unsigned byte_mask, uint32_t warp,
@@ -22,7 +23,7 @@ inline SharedMemory::Verdict SharedMemory::check_read(const Word& word, unsigned
 inline SharedMemory::Verdict SharedMemory::check_write(const Word& word, unsigned byte_mask, uint32_t warp,
                                                        bool strong) const {
   const auto races = [&](const Access& other) {
-    return other.warp != warp && other.warp != nobody && !(strong && other.strong) && (byte_mask & other.bytes) &&
+    return other.warp != warp && !(strong && other.strong) && (byte_mask & other.bytes) &&
            !clocks_.knows(warp, other.warp, other.time);
   };
   if (races(word.write)) return {Found::race_with_write, word.write.warp, word.write.op};

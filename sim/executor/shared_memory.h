@@ -22,8 +22,6 @@
 namespace sim {
 
 class SharedMemory {
-  static constexpr uint16_t nobody = 0xffff;
-
  public:
   SharedMemory(uint32_t bytes, const Clocks& clocks)
       : bytes_((bytes + 3) / 4 * 4), words_((bytes + 3) / 4), size_(bytes), clocks_(clocks) {}
@@ -70,7 +68,7 @@ class SharedMemory {
   /// accessed, and give back its index, or `words`. `passed`: the last write that a word was found to have; neighbours mostly
   /// have the same.
   struct Passed {
-    uint32_t time = 0, warp = nobody;
+    uint32_t time = 0, warp = UINT32_MAX;
   };
   int begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed, Verdict& verdict);
   int begin_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, Verdict& verdict);
@@ -79,16 +77,17 @@ class SharedMemory {
 
   /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.
   bool visible_to_async(uint32_t word, uint32_t warp) const {
-    return words_[word].write.warp == nobody || clocks_.fenced(warp, words_[word].write.warp, words_[word].write.time);
+    return clocks_.fenced(warp, words_[word].write.warp, words_[word].write.time);
   }
 
  private:
   struct Access {
     uint32_t time = 0, op = 0;
-    uint16_t warp = nobody;
-    uint8_t bytes = 0;  ///< that it touched
+    uint16_t warp = 0;
+    uint8_t bytes = 0;  ///< that it touched; 0: there was no such access
     bool strong = false;
   };
+  /// All zeros where nothing has happened: so a block starts.
   struct Word {
     Access write, reads[2];  ///< the last write, and the last two warps' reads, the later one first
     uint8_t written = 0;     ///< bytes that hold a value, one bit each
@@ -99,7 +98,7 @@ class SharedMemory {
   struct Async {
     uint32_t op = 0;     ///< of the write, or of the last read that began
     uint16_t reads = 0;  ///< how many are under way
-    uint16_t warp = nobody;
+    uint16_t warp = 0;
   };
 
   Verdict check_read(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;

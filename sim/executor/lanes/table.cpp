@@ -27,7 +27,21 @@ void LaneTable::add(std::initializer_list<std::string_view> name, const LaneInst
     throw std::logic_error(whole + " is twice in the table of arithmetic instructions");
 }
 
+namespace {
+
+template <class T>
+void merge(std::byte* d, const std::byte* values, Mask mask) {
+  T* const to = reinterpret_cast<T*>(d);
+  const T* const from = reinterpret_cast<const T*>(values);
+#pragma GCC ivdep
+  for (int l = 0; l < warp_size; ++l) to[l] = mask >> l & 1 ? from[l] : to[l];
+}
+
+}  // namespace
+
 void merge(std::byte* d, const std::byte* values, size_t bytes, Mask mask) {
+  if (bytes == 4) return merge<uint32_t>(d, values, mask);
+  if (bytes == 8) return merge<uint64_t>(d, values, mask);
   for (int l = 0; l < warp_size; ++l)
     if (mask >> l & 1) std::memcpy(d + l * bytes, values + l * bytes, bytes);
 }
