@@ -211,7 +211,7 @@ void captured_graph() {
   const int n = 256;
   const Array<int> a(std::vector<int>(n, 1)), b(std::vector<int>(n, 1));
   std::vector<int> result(2 * n);
-  cudaStream_t one, other;
+  cudaStream_t one, other, brief;
   cudaEvent_t fork, join;
   CHECK(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
@@ -229,7 +229,12 @@ void captured_graph() {
   multiply_by<<<2, threads, 0, other>>>(b, 3, n);
   multiply_by<<<2, threads, 0, one>>>(a, 5, n);
   CHECK(cudaEventRecord(join, other));
+  CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+  CHECK(cudaStreamWaitEvent(brief, join, 0));
+  add_to<<<2, threads, 0, brief>>>(b, 0, n);
+  CHECK(cudaEventRecord(join, brief));
   CHECK(cudaStreamWaitEvent(one, join, 0));
+  CHECK(cudaStreamDestroy(brief));
   CHECK(cudaMemcpyAsync(result.data(), a, n * sizeof(int), cudaMemcpyDeviceToHost, one));
   CHECK(cudaMemcpyAsync(result.data() + n, b, n * sizeof(int), cudaMemcpyDeviceToHost, one));
   CHECK(cudaStreamEndCapture(one, &graph));
@@ -238,9 +243,9 @@ void captured_graph() {
   CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
   CHECK(cudaGraphGetRootNodes(graph, nullptr, &roots));
   CHECK(cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
-  expect_equal<size_t>(1, nodes, 5);
+  expect_equal<size_t>(1, nodes, 6);
   expect_equal<size_t>(2, roots, 1);
-  expect_equal<size_t>(3, edges, 5);
+  expect_equal<size_t>(3, edges, 6);
   CHECK(cudaGraphInstantiate(&instance, graph, 0));
   int x = 1, y = 1;
   for (int repeat = 0; repeat < 3; ++repeat) {
