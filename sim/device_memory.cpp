@@ -26,10 +26,27 @@ bool DeviceMemory::adopt(uint64_t address, size_t bytes) {
   return true;
 }
 
+uint64_t DeviceMemory::allocate_parked(size_t bytes) {
+  const uint64_t address = allocate(bytes);
+  if (!address) return 0;
+  blocks_.at(address).keeps_address = true;
+  free(address);
+  return address;
+}
+
+bool DeviceMemory::unpark(uint64_t address) {
+  auto block = parked_.extract(address);
+  if (block.empty()) return false;
+  used_ += block.mapped().allocation.bytes;
+  blocks_.insert(std::move(block));
+  return true;
+}
+
 bool DeviceMemory::free(uint64_t address, MemoryKind kind) {
   const auto block = blocks_.find(address);
   if (block == blocks_.end() || block->second.allocation.kind != kind) return false;
   if (block->second.bytes) used_ -= block->second.allocation.bytes;
+  if (block->second.keeps_address) parked_[address] = std::move(block->second);
   blocks_.erase(block);
   return true;
 }
@@ -42,6 +59,7 @@ void DeviceMemory::clear() {
   used_ = 0;
   for (const auto& [base, block] : blocks_)
     if (block.bytes) used_ += block.allocation.bytes;
+  parked_.clear();
   variables_.clear();
 }
 

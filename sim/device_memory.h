@@ -59,6 +59,12 @@ class DeviceMemory {
   /// False where `address` is not the first byte of an allocation of this kind.
   bool free(uint64_t address, MemoryKind kind = MemoryKind::device);
 
+  /// Memory of a graph keeps its address from one launch to the next: it is allocated once, not there at first, comes with
+  /// unpark() and goes with free().
+  uint64_t allocate_parked(size_t bytes);
+  /// False where it is there already.
+  bool unpark(uint64_t address);
+
   /// Frees everything but managed variables, which the host knows by their address.
   void clear();
 
@@ -88,11 +94,13 @@ class DeviceMemory {
   struct Block {
     Allocation allocation;
     std::unique_ptr<std::byte[]> bytes;  ///< null: the host's
+    bool keeps_address = false;
   };
 
   size_t capacity_;
   size_t used_ = 0;
   std::map<uint64_t, Block> blocks_;  ///< by base
+  std::map<uint64_t, Block> parked_;
   std::map<std::pair<const void*, std::string>, uint64_t> variables_;
 };
 

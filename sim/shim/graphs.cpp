@@ -246,24 +246,19 @@ CUDA_API cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph
   });
 }
 
-/// As of a capture: the memory is there from now on.
+/// The address is known from now on, the memory is there when the node has run.
 CUDA_API cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                               size_t count, cudaMemAllocNodeParams* parameters) {
-  return add_node(node, graph, after, count, cudaGraphNodeTypeMemAlloc, [&]() -> std::function<void()> {
+  return add_node(node, graph, after, count, cudaGraphNodeTypeMemAlloc, [&] {
     require(parameters && parameters->bytesize);
-    const uint64_t address = runtime().memory.allocate(parameters->bytesize);
-    require(address, cudaErrorMemoryAllocation);
-    parameters->dptr = reinterpret_cast<void*>(address);
-    return {};
+    parameters->dptr = graph_memory(parameters->bytesize);
+    return take_graph_memory(parameters->dptr);
   });
 }
 
 CUDA_API cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                              size_t count, void* pointer) {
-  return add_node(node, graph, after, count, cudaGraphNodeTypeMemFree, [&]() -> std::function<void()> {
-    require(runtime().memory.find(reinterpret_cast<uint64_t>(pointer)));
-    return {};
-  });
+  return add_node(node, graph, after, count, cudaGraphNodeTypeMemFree, [&] { return free_graph_memory(pointer); });
 }
 
 CUDA_API cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,

@@ -39,4 +39,9 @@ std::function<void()> prepared_launch(const void* function, const cudaLaunchConf
 /// The copy that the parameters describe (memory.cpp).
 std::function<void()> prepared_copy(const cudaMemcpy3DParms& parameters);
 
+/// Memory that a graph takes when it runs, and the work of the nodes that take it and free it (pools.cpp).
+void* graph_memory(size_t bytes);
+std::function<void()> take_graph_memory(void* memory);
+std::function<void()> free_graph_memory(void* memory);
+
 }  // namespace sim

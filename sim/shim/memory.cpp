@@ -334,3 +334,8 @@ CUDA_API cudaError_t cudaHostGetFlags(unsigned* flags, void* pointer) {
     *flags = cudaHostAllocMapped;
   });
 }
+
+/// Of the arrays that textures read, which are not supported; but the call itself has no error to return.
+CUDA_API cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+  return {x, y, z, w, kind};
+}

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "sim/shim/graphs.h"
 #include "sim/shim/runtime.h"
 #include "sim/shim/streams.h"
 
@@ -32,14 +33,10 @@ void forget(cudaMemPool_t pool) {
   delete pool;
 }
 
-/// While the stream captures, the graph gets a node without work: memory of a graph keeps its address, so it is there from the
-/// capture on, and stays until the program frees it or resets the device.
-bool becomes_node(cudaStream_t stream, cudaGraphNodeType type) {
+bool captures(cudaStream_t stream) {
   cudaStreamCaptureStatus status;
   require_stream(stream);
-  if (cudaStreamIsCapturing(stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone) return false;
-  on_stream(stream, type, [] {});
-  return true;
+  return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
 }
 
 void allocate(void** pointer, size_t bytes, cudaMemPool_t from, cudaStream_t stream) {
@@ -47,16 +44,33 @@ void allocate(void** pointer, size_t bytes, cudaMemPool_t from, cudaStream_t str
   CUmemPoolHandle_st& pool = find_pool(from);
   *pointer = nullptr;
   if (!bytes) return;
+  if (captures(stream)) {
+    *pointer = graph_memory(bytes);
+    return on_stream(stream, cudaGraphNodeTypeMemAlloc, take_graph_memory(*pointer));
+  }
   const uint64_t address = runtime().memory.allocate(bytes);
   require(address, cudaErrorMemoryAllocation);
   *pointer = reinterpret_cast<void*>(address);
   allocations[*pointer] = {from, bytes};
   pool.used += bytes;
   pool.used_high = std::max(pool.used_high, pool.used);
-  becomes_node(stream, cudaGraphNodeTypeMemAlloc);
 }
 
 }  // namespace
+
+void* graph_memory(size_t bytes) {
+  const uint64_t address = runtime().memory.allocate_parked(bytes);
+  require(address, cudaErrorMemoryAllocation);
+  return reinterpret_cast<void*>(address);
+}
+
+std::function<void()> take_graph_memory(void* memory) {
+  return [memory] { require(runtime().memory.unpark(reinterpret_cast<uint64_t>(memory))); };
+}
+
+std::function<void()> free_graph_memory(void* memory) {
+  return [memory] { require(runtime().memory.free(reinterpret_cast<uint64_t>(memory))); };
+}
 
 void left_pool(void* pointer) {
   const auto found = allocations.find(pointer);
@@ -84,10 +98,7 @@ CUDA_API cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&] {
     require_stream(stream);
     if (!pointer) return;
-    if (becomes_node(stream, cudaGraphNodeTypeMemFree)) {
-      require(runtime().memory.find(reinterpret_cast<uint64_t>(pointer)));
-      return;
-    }
+    if (captures(stream)) return on_stream(stream, cudaGraphNodeTypeMemFree, free_graph_memory(pointer));
     require(runtime().memory.free(reinterpret_cast<uint64_t>(pointer)));
     left_pool(pointer);
   });

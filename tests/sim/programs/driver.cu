@@ -90,6 +90,8 @@ int main() {
   // What nothing stands in for: an error that names it, and the program goes on.
   CUmodule module;
   expect("cuModuleLoadData", cuModuleLoadData(&module, ""), CUDA_ERROR_NOT_SUPPORTED);
+  const cudaChannelFormatDesc channel = cudaCreateChannelDesc<float2>();
+  expect("channel", channel.x == 32 && channel.y == 32 && channel.z == 0 && channel.f == cudaChannelFormatKindFloat, 1);
   cudaMipmappedArray_t mipmapped;
   expect("arrays", cudaMallocMipmappedArray(&mipmapped, nullptr, {}, 1), cudaErrorNotSupported);
   expect("last error", cudaGetLastError(), cudaErrorNotSupported);

@@ -383,6 +383,9 @@ void graph_with_memory() {
     CHECK(cudaGraphLaunch(instance, stream));
     CHECK(cudaStreamSynchronize(stream));
     expect_all(host, std::vector<int>(n, 4));
+    cudaPointerAttributes attributes;  // between the launches it is not there
+    CHECK(cudaPointerGetAttributes(&attributes, memory));
+    expect_equal<int>(repeat, attributes.type, cudaMemoryTypeUnregistered);
   }
   CHECK(cudaGraphExecDestroy(instance));
   CHECK(cudaGraphDestroy(graph));
@@ -399,10 +402,17 @@ void graph_with_memory() {
   fill.width = n;
   fill.height = 1;
   CHECK(cudaGraphAddMemsetNode(&nodes[1], made, &nodes[0], 1, &fill));
+  CHECK(cudaGraphInstantiate(&instance, made, 0));
+  for (int repeat = 0; repeat < 2; ++repeat) {  // the program frees it, and the next launch takes it again
+    CHECK(cudaGraphLaunch(instance, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    expect_error("not freed", cudaGraphLaunch(instance, stream), cudaErrorInvalidValue);
+    CHECK(cudaFreeAsync(parameters.dptr, stream));
+  }
+  CHECK(cudaGraphExecDestroy(instance));
   CHECK(cudaGraphAddMemFreeNode(&nodes[2], made, &nodes[1], 1, parameters.dptr));
   CHECK(cudaGraphInstantiate(&instance, made, 0));
-  CHECK(cudaGraphLaunch(instance, stream));
-  CHECK(cudaStreamSynchronize(stream));
+  for (int repeat = 0; repeat < 2; ++repeat) CHECK(cudaGraphLaunch(instance, stream));
   CHECK(cudaGraphExecDestroy(instance));
   CHECK(cudaGraphDestroy(made));
   CHECK(cudaStreamDestroy(stream));
