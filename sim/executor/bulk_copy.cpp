@@ -277,9 +277,12 @@ void Block::write_destination(BulkCopy& copy) {
         return;
       }
       const uint32_t each = copy.map.rank ? copy.map.element_bytes : copy.op->o.d_bytes;
-      const NumberType type = copy.map.rank ? copy.map.type : copy.op->type;
+      Op element;
+      element.type = copy.map.rank ? copy.map.type : copy.op->type;
+      element.bytes = uint8_t(each);
+      element.reduction = copy.op->reduction;
       for (uint32_t i = 0; i < bytes; i += each)
-        add_atomically(type, each, reinterpret_cast<std::byte*>(address) + i, from + i);
+        reduce_atomically(element, reinterpret_cast<std::byte*>(address) + i, from + i);
     };
     if (!copy.map.rank) return put(copy.to.address, copy.data.data(), copy.bytes);
     for (uint32_t r = 0; r < copy.map.rows(); ++r) {

@@ -393,7 +393,7 @@ Op Decoder::decode_one() {
   if (m == "bra") return branch(op);
   if (m == "call") return call(op);
   if (stack(op)) return op;
-  if (m == "ret" || m == "exit" || m == "trap") {
+  if (m == "ret" || m == "exit" || m == "trap" || m == "brkpt") {  // nobody is there to whom a breakpoint could speak
     op.kind = m == "ret" ? Kind::ret : m == "exit" ? Kind::exit : Kind::trap;
     op.counted = Class::control;
     op.o.extra = places_.at(function_).number;
@@ -413,8 +413,19 @@ Op Decoder::decode_one() {
     op.kind = Kind::nothing;
     return op;
   }
-  if (m == "prefetch" || m == "prefetchu" || m == "pmevent" || m == "discard") {
-    only({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
+  // Hints on speed. (What discard makes undefined stays as it is.)
+  if (m == "prefetch" || m == "prefetchu" || m == "pmevent" || m == "discard" || m == "applypriority") {
+    only({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal", "mask"});
+    return op;
+  }
+  if (m == "createpolicy") {  // only hints use it
+    only({"fractional", "range", "cvt", "global", "L2", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
+          "L2::evict_unchanged", "b64"});
+    op.kind = Kind::lanes;
+    op.counted = Class::move;
+    op.function = find_lane_instruction("mov.b64")->function;
+    op.o.d = write(operand(0), 8);
+    op.o.a = constant(0, 8);
     return op;
   }
   if (m == "nanosleep") {

@@ -118,6 +118,10 @@ void Decoder::mbarrier(Op& op) {
 
 /// PTX ISA 9.7.13.4: fence.proxy.async, between the generic proxy and the asynchronous one; fence.mbarrier_init.
 void Decoder::fence_proxy(Op& op) {
+  if (has("alias") || has("tensormap::generic")) {  // there is one memory, and a tensor map is read anew by each copy
+    only({"proxy", "alias", "tensormap::generic", "acquire", "release", "cta", "cluster", "gpu", "sys"});
+    return;
+  }
   only({"proxy", "async", "global", "shared::cta", "shared::cluster", "mbarrier_init", "release", "cluster"});
   op.kind = has("mbarrier_init") ? Kind::fence_mbarrier_init : Kind::fence_proxy;
   op.space = space_of({"global", "shared::cta", "shared::cluster"});
@@ -169,6 +173,15 @@ void Decoder::bulk_copy(Op& op) {
         "multicast::cluster",
         "L2::cache_hint",
         "add",
+        "min",
+        "max",
+        "inc",
+        "dec",
+        "and",
+        "or",
+        "xor",
+        "b32",
+        "b64",
         "noftz",
         "f16",
         "bf16",
@@ -192,7 +205,8 @@ void Decoder::bulk_copy(Op& op) {
       (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) | (has("reduce") ? flag_reduce : 0);
   op.bytes = 1;
   if (has("reduce")) {
-    if (op.space != Space::global || !has("add")) fail("only an addition to global memory is supported");
+    if (op.space != Space::global) fail("only a reduction to global memory is supported");
+    reduction(op);
     if (!tensor) {
       const std::string_view type = instruction_->modifiers.back();
       element_type(op, type);
@@ -202,7 +216,11 @@ void Decoder::bulk_copy(Op& op) {
                 : type == "bf16" ? NumberType::bf16
                 : type == "f32"  ? NumberType::f32
                 : type == "f64"  ? NumberType::f64
+                : type[0] == 's' ? NumberType::signed_
                                  : NumberType::unsigned_;
+      const bool extreme = op.reduction == Reduction::min || op.reduction == Reduction::max;
+      const bool is_half = op.type == NumberType::f16 || op.type == NumberType::bf16;
+      if (!is_integer(op.type) && op.reduction != Reduction::add && !(extreme && is_half)) fail("unknown instruction");
     }
   }
   size_t next = 0;

@@ -104,6 +104,30 @@ TEST(BulkCopy, AStoreReadsOnlyWhatLiesInTheTensor) {
   }
 }
 
+TEST(BulkCopy, Reduces) {
+  const struct {
+    const char* op;
+    uint32_t (*f)(uint32_t old, uint32_t x);
+  } cases[] = {{"min.s32", [](uint32_t a, uint32_t b) { return int32_t(a) < int32_t(b) ? a : b; }},
+               {"max.s32", [](uint32_t a, uint32_t b) { return int32_t(a) > int32_t(b) ? a : b; }},
+               {"max.u32", [](uint32_t a, uint32_t b) { return a > b ? a : b; }},
+               {"inc.u32", [](uint32_t a, uint32_t b) { return a >= b ? 0 : a + 1; }},
+               {"dec.u32", [](uint32_t a, uint32_t b) { return a == 0 || a > b ? b : a - 1; }},
+               {"and.b32", [](uint32_t a, uint32_t b) { return a & b; }},
+               {"or.b32", [](uint32_t a, uint32_t b) { return a | b; }},
+               {"xor.b32", [](uint32_t a, uint32_t b) { return a ^ b; }}};
+  for (const auto& c : cases) {
+    const HopperRun run(
+        {"mad.lo.s32 %r2, %t, 4, 1024; sub.s32 %r3, 40, %t; st.shared.u32 [%r2], %r3; fence.proxy.async.shared::cta; "
+         "bar.sync 0;",
+         "setp.eq.s32 %p1, %t, 0; @!%p1 bra END;",
+         std::string("cp.reduce.async.bulk.global.shared::cta.bulk_group.") + c.op + " [%out], [1024], 256; " +
+             "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+         "END:"},
+        {.threads = 64, .in = numbered()});
+    for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(run.out[t], c.f(t, 40 - t)) << c.op << t;
+  }
+}
 TEST(BulkCopyChecks, MissingExpectTx) {
   expect_report({make_mbarriers, "@%p7 mbarrier.arrive.shared.b64 _, [%r10];", copy_256, wait, take}, {.threads = 32},
                 {"a read of shared memory at 0x400 while the asynchronous copy into it", "test.cu:103", "test.cu:105"});

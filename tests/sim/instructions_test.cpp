@@ -167,9 +167,10 @@ struct Parts {
   std::vector<std::string> modifiers, types;
 
   explicit Parts(const std::string& mnemonic) {
-    static const std::vector<std::string> known = {
-        "s8",  "u8",  "s16",   "u16",    "b16",  "s32",  "u32", "b32", "s64", "u64", "b64",    "f16",   "bf16",
-        "f32", "f64", "f16x2", "bf16x2", "tf32", "pred", "s4",  "u4",  "s2",  "u2",  "e4m3x2", "e5m2x2"};
+    static const std::vector<std::string> known = {"s8",  "u8",    "s16",    "u16",    "b16",   "s32",  "u32",
+                                                   "b32", "s64",   "u64",    "b64",    "f16",   "bf16", "f32",
+                                                   "f64", "f16x2", "bf16x2", "tf32",   "pred",  "s4",   "u4",
+                                                   "s2",  "u2",    "e4m3x2", "e5m2x2", "s16x2", "u16x2"};
     size_t at = 0;
     while (at <= mnemonic.size()) {
       const size_t end = std::min(mnemonic.find('.', at), mnemonic.size());
@@ -564,6 +565,23 @@ std::optional<Reference> integers(const Parts& parts) {
                        return uint64_t(d);
                      }};
   }
+  if (base == "vabsdiff4") {
+    const bool add = has("add");
+    const std::string byte = parts.types.at(1).substr(0, 1) + "8";
+    return Reference{"b32", {"b32", "b32", "b32"}, [=](const Args& x) {
+                       uint64_t d = 0, sum = x[2];
+                       for (int i = 0; i < 4; ++i) {
+                         const i128 a = integer(byte, x[0] >> (8 * i)), b = integer(byte, x[1] >> (8 * i));
+                         const auto apart = uint64_t(a > b ? a - b : b - a);
+                         d |= apart << (8 * i);
+                         sum += apart;
+                       }
+                       return add ? sum : d;
+                     }};
+  }
+  if ((base == "min" || base == "max") && extra == 1 && has("relu"))
+    return of(2,
+              [=](i128 a, i128 b, i128) { return std::max(base == "min" ? std::min(a, b) : std::max(a, b), i128(0)); });
   if (base == "bfind") {
     const bool amount = has("shiftamt");
     return Reference{"u32", {type}, [=](const Args& x) {
@@ -743,7 +761,9 @@ std::optional<Reference> reference(const std::string& mnemonic) {
     };
     Reference pair{type, std::vector<std::string>(half->types.size(), type), {}};
     if (half->exact)
-      pair.exact = [=](const Args& x) { return half->exact(part(x, 0)) | half->exact(part(x, 16)) << 16; };
+      pair.exact = [=](const Args& x) {
+        return (half->exact(part(x, 0)) & 0xffff) | (half->exact(part(x, 16)) & 0xffff) << 16;
+      };
     else
       pair.near = [=](uint64_t d, const Args& x) {
         return half->near(d & 0xffff, part(x, 0)) && half->near(d >> 16, part(x, 16));
@@ -1178,6 +1198,37 @@ TEST(Memory, AtomicsGiveTheOldValue) {
     EXPECT_EQ(std::unique(sorted.begin(), sorted.end()), sorted.end()) << type;
     EXPECT_EQ(sorted.front(), 0U);
   }
+}
+
+/// Vectors in global memory (sm_90): each element by itself. Every thread adds {1, 2, 3, 4} to the first words of the results.
+TEST(Memory, AtomicsOfVectors) {
+  const auto got = execute(
+      "mov.f32 e, 0f3F800000; mov.f32 f, 0f40000000; mov.f32 g, 0f40400000; mov.f32 h, 0f40800000; ld.param.u64 %in, "
+      "[p1]; red.global.add.v2.f32 [%in], {e, f}; atom.global.add.v4.f32 {e, _, f, _}, [%in+16], {e, f, g, h}; "
+      "bar.sync 0; ld.global.v2.f32 {e, f}, [%in]; fma.rn.f32 e, f, 0f447A0000, e; ld.global.v2.f32 {g, h}, [%in+24]; "
+      "sub.f32 g, h, g; add.f32 e, e, g; bar.sync 0; mov.b32 d, e;",
+      "b32", {}, {}, ".reg .f32 e, f, g, h;");
+  for (int t = 0; t < threads; ++t) EXPECT_EQ(value("f32", got[t]), 256 + 1000 * 512 + 256);
+  // Halves: the larger of the numbers 0 to 255 and -1, in pairs.
+  const auto extreme = execute(
+      "mov.u32 %r, %tid.x; cvt.rn.f16.u32 h, %r; mov.b16 i, 0xbc00; ld.param.u64 %in, [p1]; "
+      "red.global.max.noftz.v2.f16 [%in], {h, i}; red.global.min.noftz.v2.f16 [%in+4], {h, i}; bar.sync 0; "
+      "ld.global.b32 d, [%in]; ld.global.b32 %r, [%in+4]; xor.b32 d, d, %r; bar.sync 0;",
+      "b32", {}, {}, ".reg .b16 h, i;");
+  for (int t = 0; t < threads; ++t) EXPECT_EQ(low(extreme[t], 32), encode("f16", 255) ^ uint64_t{0xbc00} << 16);
+}
+
+/// Hints: nothing happens, in any order.
+TEST(Memory, HintsAndPolicies) {
+  const auto a = operands("b32", 1);
+  const auto got = execute(
+      "createpolicy.fractional.L2::evict_first.b64 x, 1.0; createpolicy.range.global.L2::evict_last.b64 y, [%in], 64, "
+      "128; prefetch.global.L2 [%in]; prefetch.global.L2::evict_last [%in]; prefetchu.L1 [%in]; "
+      "applypriority.global.L2::evict_normal [%in], 128; fence.proxy.alias; "
+      "fence.proxy.tensormap::generic.acquire.gpu [%in], 128; ld.global.L2::cache_hint.b32 d, [%in], x; "
+      "st.global.L2::cache_hint.b32 [%out], d, y; red.global.add.L2::cache_hint.u32 [%out+4], 1, x;",
+      "b32", {"b32"}, {a}, ".reg .b64 x, y;");
+  for (int t = 0; t < threads; ++t) EXPECT_EQ(got[t], low(a[t], 32) | uint64_t{1} << 32);
 }
 
 TEST(Instructions, WhatIsUnknownIsNamed) {

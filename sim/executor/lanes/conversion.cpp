@@ -248,6 +248,24 @@ void add_narrowing(LaneTable& t, std::string_view rounding) {
   put.template operator()<true, true>(".relu.satfinite");
 }
 
+/// A 64-bit integer to FP64, in a direction. The x87's numbers of 64 digits hold it.
+template <Round round>
+constexpr auto directed = [](auto a) -> f64 {
+  const f64 nearest = f64(a);
+  const long double exact = static_cast<long double>(a);
+  const bool above = nearest > exact, below = nearest < exact;
+  const bool down = round == Round::down || (round == Round::zero && a > 0);
+  return above && down    ? std::nextafter(nearest, -INFINITY)
+         : below && !down ? std::nextafter(nearest, INFINITY)
+                          : nearest;
+};
+template <class A>
+void add_directed(LaneTable& t) {
+  t.add({"cvt.rz.f64.", type_name<A>}, entry<directed<Round::zero>, f64, A>(Class::convert));
+  t.add({"cvt.rm.f64.", type_name<A>}, entry<directed<Round::down>, f64, A>(Class::convert));
+  t.add({"cvt.rp.f64.", type_name<A>}, entry<directed<Round::up>, f64, A>(Class::convert));
+}
+
 /// Pairs of an 8-bit format, of which the numbers of cvt.rn.satfinite are pairs of f16 or two of f32, a into the upper half.
 template <class T, bool relu>
 constexpr auto to_pair = [](f32 a, f32 b) -> Pair<T> {
@@ -343,6 +361,8 @@ void add_conversion(LaneTable& t) {
   add_tf32<cut_off, false>(t, ".rz");
   add_tf32<ties_even, true>(t, ".rn.relu");
   add_tf32<cut_off, true>(t, ".rz.relu");
+  add_directed<s64>(t);
+  add_directed<u64>(t);
   add_eight_bits<e4m3>(t);
   add_eight_bits<e5m2>(t);
   add_pack<16, true>(t, "s16");
