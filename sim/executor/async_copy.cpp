@@ -2,20 +2,22 @@
 //
 // Nothing is guaranteed about a copy between its issue and the wait that completes it. The executor takes the worst case: the
 // copy happens at that wait and reads its source then. Until then every access to the words that it will write is reported.
-// Each lane has its own groups. A copy that no lane waits for never lands.
+// Each lane has its own groups. A copy that no lane waits for never lands. An arrival of cp.async.mbarrier.arrive takes place,
+// and the copies before it land, when a warp spins on its mbarrier.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <vector>
 
 #include "common/text.h"
-#include "sim/executor/block.h"
+#include "sim/executor/cluster.h"
 
 namespace sim {
 
 void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   AsyncCopy copy;
   copy.op = pc;
+  copy.number = warp.copies_issued++;
   copy.bytes = op.bytes;
   copy.mask = mask;
   copy.group = warp.groups;
@@ -75,9 +77,83 @@ void Block::async_wait(Warp& warp, const Op& op, Mask mask) {
   for (AsyncCopy& copy : warp.copies) {
     Mask due = 0;
     for (int l = 0; l < warp_size; ++l) due |= Mask{copy.group[l] < first[l]} << l;
-    if (due &= copy.mask) land(copy, due, warp.actor, clocks_.now(warp.actor));
+    if ((due &= copy.mask) == 0) continue;
+    warp.waited_at = clocks_.now(warp.actor);
+    land(copy, due, warp.actor, warp.waited_at);
   }
   std::erase_if(warp.copies, [](const AsyncCopy& copy) { return copy.mask == 0; });
+  // Those that have landed by themselves are waited for, too. (Of which groups they were is not kept.)
+  clocks_.learn(warp.actor, copy_actor(), warp.landed_at);
+}
+
+/// cp.async.mbarrier.arrive (PTX ISA 9.7.13.15.17). Without .noinc the arrival is one more than the phase expects.
+void Block::async_arrive(Warp& warp, const Op& op, Mask mask) {
+  AsyncArrival arrival;
+  arrival.op = &op;
+  arrival.warp = &warp;
+  arrival.mask = mask;
+  arrival.copies = warp.copies_issued;
+  const Addresses address = addresses(warp, op);
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    uint64_t a = address[l];
+    Block& owner = mbarrier_owner(warp, l, op, a);
+    if (&owner != this)
+      report(warp, l, op, "an mbarrier of another block: copies can only arrive at their own block's",
+             Fault::launch_failure);
+    Mbarrier& m = find_mbarrier(warp, l, op, owner, a);
+    if (!(op.o.flags & flag_noinc) && ++m.pending > Mbarrier::max_count)
+      report(warp, l, op,
+             ladder::formatted("{} arrivals pending at an mbarrier: {} are the most", m.pending, Mbarrier::max_count),
+             Fault::launch_failure);
+    arrival.mbarrier[l] = uint32_t(a);
+  }
+  cluster_.arrivals_.push_back(arrival);
+}
+
+void Block::arrive_after_copies(AsyncArrival& arrival, Mask due, uint32_t address) {
+  Warp& warp = *arrival.warp;
+  const int lane = std::countr_zero(due);
+  const auto found = mbarriers_.find(address);
+  if (found == mbarriers_.end())
+    report(warp, lane, *arrival.op, "the mbarrier was invalidated before the copies were complete",
+           Fault::launch_failure);
+  Mbarrier& m = found->second;
+  // Whoever waits for the phase learns of the copies, of those that have landed at a wait, too. The asynchronous proxy has no
+  // part in them.
+  const uint32_t time = clocks_.event(copy_actor(), m.arriving, false);
+  m.arriving[warp.actor] = std::max(m.arriving[warp.actor], warp.waited_at);
+  for (AsyncCopy& copy : warp.copies)
+    if (copy.number < arrival.copies)
+      if (const Mask lanes = copy.mask & due) land(copy, lanes, copy_actor(), time);
+  std::erase_if(warp.copies, [](const AsyncCopy& copy) { return copy.mask == 0; });
+  warp.landed_at = time;
+  arrival.mask &= ~due;
+  const uint32_t count = uint32_t(std::popcount(due));
+  if (count > m.pending)
+    report(warp, lane, *arrival.op,
+           ladder::formatted("{} arrivals at an mbarrier that waits for {} of {} in this phase", count, m.pending,
+                             m.expected),
+           Fault::launch_failure);
+  m.pending -= count;
+  m.advance();
+}
+
+/// The arrivals of one instruction's lanes at the mbarrier of `block` at `address`, chosen at random. False where there are none.
+bool Cluster::arrive_for(const Block& block, uint32_t address) {
+  std::vector<std::pair<AsyncArrival*, Mask>> due;
+  for (AsyncArrival& arrival : arrivals_) {
+    Mask lanes = 0;
+    for (int l = 0; l < warp_size; ++l) lanes |= Mask{arrival.mbarrier[l] == address} << l;
+    lanes &= arrival.mask;
+    if (arrival.warp->block == &block && lanes) due.push_back({&arrival, lanes});
+  }
+  if (due.empty()) return false;
+  const auto [arrival, lanes] = due[random_() % due.size()];
+  arrival->warp->block->arrive_after_copies(*arrival, lanes, address);
+  std::erase_if(arrivals_, [](const AsyncArrival& a) { return a.mask == 0; });
+  progress();
+  return true;
 }
 
 void Block::land(AsyncCopy& copy, Mask due, uint32_t actor, uint32_t time) {

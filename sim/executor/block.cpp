@@ -229,6 +229,7 @@ void Block::start(Extent index) {
     warp.registers_held = program_.registers;
     warp.bulk_groups.fill(0);
     warp.copies.clear();
+    warp.copies_issued = warp.landed_at = warp.waited_at = 0;
     warp.groups.fill(0);
   }
 }

@@ -93,14 +93,20 @@ struct Warp {
   uint64_t cluster_waited = 0;   ///< phases of the cluster's barrier that were complete when it last waited there
   Poll poll;
   Spin spin;
-  uint32_t registers_held = 0;                    ///< per thread, by setmaxnreg
-  std::vector<AsyncCopy> copies;                  ///< cp.async under way, in the order of their issue
-  std::array<uint32_t, warp_size> groups{};       ///< of each lane: how many it has committed
+  uint32_t registers_held = 0;               ///< per thread, by setmaxnreg
+  std::vector<AsyncCopy> copies;             ///< cp.async under way, in the order of their issue
+  uint64_t copies_issued = 0;                ///< all of them
+  uint32_t landed_at = 0;                    ///< by the clock of the block's copies: the last that landed by itself
+  uint32_t waited_at = 0;                    ///< by the warp's own clock: the last that landed at a wait
+  std::array<uint32_t, warp_size> groups{};  ///< of each lane: how many it has committed
   std::array<uint32_t, warp_size> bulk_groups{};  ///< how many each lane has committed
 };
 
 /// The new value that op.reduction gives.
 uint32_t reduced(const Op& op, uint32_t a, uint32_t b);
+
+/// What red and red.async do to a place in memory that other CPU threads may change.
+void reduce_atomically(const Op& op, std::byte* at, const std::byte* value);
 
 /// An addition to global memory that other CPU threads may change.
 void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value);
@@ -210,6 +216,9 @@ class Block {
   // async_copy.cpp
   void async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   void async_wait(Warp& warp, const Op& op, Mask mask);
+  void async_arrive(Warp& warp, const Op& op, Mask mask);
+  /// The copies before an arrival land, for the lanes `due`, which arrive at the mbarrier at `address`.
+  void arrive_after_copies(AsyncArrival& arrival, Mask due, uint32_t address);
   /// The parts of a copy that belong to the lanes `due` take place, as writes by `actor` at `time`.
   void land(AsyncCopy& copy, Mask due, uint32_t actor, uint32_t time);
 
@@ -227,7 +236,11 @@ class Block {
   void check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const;
   void map_address(Warp& warp, const Op& op, Mask mask);
 
+  /// The actor that stands for asynchronous copies into this block.
+  uint32_t copy_actor() const;
+
   // mbarrier.cpp
+  Block& mbarrier_owner(const Warp& warp, int lane, const Op& op, uint64_t& address);
   Mbarrier& find_mbarrier(const Warp& warp, int lane, const Op& op, Block& owner, uint64_t address) const;
   bool mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   void init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count);
@@ -242,12 +255,15 @@ class Block {
   void issue_wgmma(Warp& warp, const Op& op, uint32_t pc);
   bool wait_wgmma(Warp& warp, const Op& op);
   void execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one);
+  void execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma& one);  // wgmma_bytes.cpp
   bool set_registers(Warp& warp, const Op& op);
 
   // bulk_copy.cpp
   BulkCopy::End shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster);
   void bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   TensorMap tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) const;
+  void async_store(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  void issue_store(BulkCopy copy);
   void issue(BulkCopy copy);
   void count_bulk(const BulkCopy& copy);
   void check_tensor_row(const BulkCopy& copy, const TensorRow& row) const;

@@ -32,6 +32,58 @@ BulkCopy::End Block::shared_end(const Warp& warp, int lane, const Op& op, uint64
   return {&owner, cluster ? shared_offset(address) : address};
 }
 
+uint32_t Block::copy_actor() const { return cluster_.blocks() * cluster_.warps_per_block() + rank_; }
+
+/// st.async and red.async (PTX ISA 9.7.9.12 and 9.7.9.13).
+void Block::async_store(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    BulkCopy copy;
+    copy.op = &op;
+    copy.pc = pc;
+    copy.warp = &warp;
+    copy.lane = l;
+    copy.to = shared_end(warp, l, op, value(warp, op.addresses[0], l), true);
+    copy.mbarrier = shared_end(warp, l, op, value(warp, op.addresses[1], l), true);
+    copy.bytes = op.bytes * uint32_t(op.elements.size());
+    copy.was_read = true;
+    for (const Element& e : op.elements) {
+      const std::byte* const from = warp.registers + e.offset + size_t(l) * e.bytes;
+      copy.data.insert(copy.data.end(), from, from + op.bytes);
+    }
+    issue_store(std::move(copy));
+  }
+}
+
+/// It writes through the generic proxy. A reduction is a strong access, which does not race with others like it.
+void Block::issue_store(BulkCopy copy) {
+  const Op& op = *copy.op;
+  Warp& warp = *copy.warp;
+  Block& owner = *copy.to.block;
+  if (copy.to.address % copy.bytes)
+    report(warp, copy.lane, op,
+           ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", copy.to.address,
+                             copy.bytes, copy.bytes),
+           Fault::misaligned);
+  if (copy.mbarrier.block != &owner)
+    report(warp, copy.lane, op, "the mbarrier is not in the block whose shared memory is written",
+           Fault::launch_failure);
+  check_reachable(warp, copy.lane, op, owner);
+  SharedMemory& shared = owner.shared_;
+  if (copy.to.address >= shared.size() || copy.bytes > shared.size() - copy.to.address)
+    report(warp, copy.lane, op,
+           ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.bytes,
+                             copy.to.address, shared.size()),
+           Fault::illegal_address);
+  for (uint32_t w = uint32_t(copy.to.address / 4); w < (copy.to.address + copy.bytes) / 4; ++w) {
+    const auto verdict = op.o.flags & flag_reduce ? shared.read(w, 0xf, warp.actor, copy.pc, true)
+                                                  : shared.begin_async_write(w, warp.actor, copy.pc);
+    if (verdict.found != Found::nothing) report_shared(warp, copy.lane, op, w, "write", verdict);
+  }
+  find_mbarrier(warp, copy.lane, op, owner, copy.mbarrier.address);
+  cluster_.pending_.push_back(std::move(copy));
+}
+
 /// Issues the copies of the lanes of `mask`.
 void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   const bool tensor = op.o.flags & flag_tensor, to_shared = op.space == Space::shared;
@@ -225,9 +277,12 @@ void Block::write_destination(BulkCopy& copy) {
         return;
       }
       const uint32_t each = copy.map.rank ? copy.map.element_bytes : copy.op->o.d_bytes;
-      const NumberType type = copy.map.rank ? copy.map.type : copy.op->type;
+      Op element;
+      element.type = copy.map.rank ? copy.map.type : copy.op->type;
+      element.bytes = uint8_t(each);
+      element.reduction = copy.op->reduction;
       for (uint32_t i = 0; i < bytes; i += each)
-        add_atomically(type, each, reinterpret_cast<std::byte*>(address) + i, from + i);
+        reduce_atomically(element, reinterpret_cast<std::byte*>(address) + i, from + i);
     };
     if (!copy.map.rank) return put(copy.to.address, copy.data.data(), copy.bytes);
     for (uint32_t r = 0; r < copy.map.rows(); ++r) {
@@ -244,25 +299,31 @@ void Block::write_destination(BulkCopy& copy) {
     report(*copy.warp, copy.lane, *copy.op, "the mbarrier was invalidated before the copy was complete",
            Fault::launch_failure);
   Mbarrier& m = found->second;
-  const uint32_t actor = cluster_.blocks() * cluster_.warps_per_block() + owner.rank_;
-  const uint32_t time = clocks_.event(actor, m.arriving);
+  const uint32_t actor = owner.copy_actor();
+  const bool is_store = copy.op->kind == Kind::async_store, reduces = is_store && (copy.op->o.flags & flag_reduce);
+  const uint32_t time = clocks_.event(actor, m.arriving, !is_store);
+  if (reduces) reduce_atomically(*copy.op, owner.shared_.data() + copy.to.address, copy.data.data());
   for (uint32_t at = 0; at < copy.bytes; at += 16) {
-    const uint32_t address = copy.shared_address(copy.to, at);
-    std::memcpy(owner.shared_.data() + address, &copy.data[at], 16);
-    owner.shared_.end_async_writes(address / 4, 4, actor, copy.pc, time);
+    const uint32_t address = copy.shared_address(copy.to, at), bytes = std::min(16U, copy.bytes - at);
+    if (!reduces) std::memcpy(owner.shared_.data() + address, &copy.data[at], bytes);
+    owner.shared_.end_async_writes(address / 4, int(bytes / 4), actor, copy.pc, time, reduces);
   }
   m.tx_count -= copy.bytes;
   m.advance();
 }
 
-/// One bulk copy that the mbarrier of `block` at `address` waits for lands, chosen at random. False where there is none.
+/// One copy that the mbarrier of `block` at `address` waits for lands, chosen at random. False where there is none.
 bool Cluster::land_for(const Block& block, uint32_t address) {
   return land_one(
-      [&](const BulkCopy& copy) { return copy.mbarrier.block == &block && copy.mbarrier.address == address; });
+             [&](const BulkCopy& copy) { return copy.mbarrier.block == &block && copy.mbarrier.address == address; }) ||
+         arrive_for(block, address);
 }
 
 bool Cluster::land_any() {
-  return land_one([](const BulkCopy& copy) { return copy.mbarrier.block != nullptr; });
+  if (land_one([](const BulkCopy& copy) { return copy.mbarrier.block != nullptr; })) return true;
+  if (arrivals_.empty()) return false;
+  const AsyncArrival& first = arrivals_.front();
+  return arrive_for(*first.warp->block, first.mbarrier[std::countr_zero(first.mask)]);
 }
 
 template <class Which>
@@ -306,7 +367,9 @@ void Block::check_pending() const {
              Fault::launch_failure);
     if (copy.to.block == this)
       report(*copy.warp, copy.lane, *copy.op,
-             "the block ends while this bulk copy into its shared memory is under way: nobody has waited for it",
+             ladder::formatted(
+                 "the block ends while this {} into its shared memory is under way: nobody has waited for it",
+                 copy.op->kind == Kind::async_store ? "asynchronous store" : "bulk copy"),
              Fault::launch_failure);
   }
 }

@@ -53,11 +53,19 @@ class Clocks {
     ++own[actor];
   }
 
-  /// An event of `actor` of which only those learn to whom `known` is handed; gives back its time.
-  uint32_t event(uint32_t actor, Knowledge& known) {
+  /// An event of `actor` of which only those learn to whom `known` is handed; gives back its time. `fenced`: it is visible
+  /// to the asynchronous proxy.
+  uint32_t event(uint32_t actor, Knowledge& known, bool fenced = true) {
     known.resize(2 * actors_);
-    known[actor] = known[actors_ + actor] = std::max(known[actor], now(actor));
+    known[actor] = std::max(known[actor], now(actor));
+    if (fenced) known[actors_ + actor] = known[actor];
     return row(actor)[actor]++;
+  }
+
+  /// `actor` learns of all that `other` has done up to `time`.
+  void learn(uint32_t actor, uint32_t other, uint32_t time) {
+    uint32_t& known = row(actor)[other];
+    known = std::max(known, time);
   }
 
   uint32_t actors() const { return actors_; }

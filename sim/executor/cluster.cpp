@@ -42,6 +42,7 @@ void Cluster::start(uint64_t index) {
   clocks.reset();
   progress_ = 0;
   pending_.clear();
+  arrivals_.clear();
   phase_ = 0;
   arriving_.clear();
   arrived_.clear();

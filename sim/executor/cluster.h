@@ -52,6 +52,7 @@ class Cluster {
   bool wait(Warp& warp, const Op& op);
 
   bool land_for(const Block& block, uint32_t address);
+  bool arrive_for(const Block& block, uint32_t address);
   bool land_any();
 
   /// Something happened that a polling warp may be waiting for.
@@ -83,6 +84,7 @@ class Cluster {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Warp*> warps_, ready_, polling_;  ///< all; those that can run
   std::vector<BulkCopy> pending_;
+  std::vector<AsyncArrival> arrivals_;
   uint64_t progress_ = 0;
   uint64_t events_ = 0;  ///< turns that changed the state of their warp
   Headway& headway_;

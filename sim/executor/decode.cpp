@@ -393,7 +393,7 @@ Op Decoder::decode_one() {
   if (m == "bra") return branch(op);
   if (m == "call") return call(op);
   if (stack(op)) return op;
-  if (m == "ret" || m == "exit" || m == "trap") {
+  if (m == "ret" || m == "exit" || m == "trap" || m == "brkpt") {  // nobody is there to whom a breakpoint could speak
     op.kind = m == "ret" ? Kind::ret : m == "exit" ? Kind::exit : Kind::trap;
     op.counted = Class::control;
     op.o.extra = places_.at(function_).number;
@@ -413,8 +413,19 @@ Op Decoder::decode_one() {
     op.kind = Kind::nothing;
     return op;
   }
-  if (m == "prefetch" || m == "prefetchu" || m == "pmevent" || m == "discard") {
-    only({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
+  // Hints on speed. (What discard makes undefined stays as it is.)
+  if (m == "prefetch" || m == "prefetchu" || m == "pmevent" || m == "discard" || m == "applypriority") {
+    only({"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal", "mask"});
+    return op;
+  }
+  if (m == "createpolicy") {  // only hints use it
+    only({"fractional", "range", "cvt", "global", "L2", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
+          "L2::evict_unchanged", "b64"});
+    op.kind = Kind::lanes;
+    op.counted = Class::move;
+    op.function = find_lane_instruction("mov.b64")->function;
+    op.o.d = write(operand(0), 8);
+    op.o.a = constant(0, 8);
     return op;
   }
   if (m == "nanosleep") {
@@ -453,14 +464,17 @@ Op Decoder::lanes(Op& op) {
   op.function = known->function;
   op.counted = known->counted;
   op.flops = known->flops;
+  const bool packed = op.text.find("x2") != std::string::npos || has("pack");
   size_t next = 0;
   const Operand& d = operand(next++);
   if (d.kind == Operand::Kind::pair) {  // setp p|q
     if (in.mnemonic != "setp") fail("two results");
     op.o.d = write(d.elements.at(0), predicate);
     op.o.immediate = write(d.elements.at(1), predicate);
-  } else if (in.mnemonic == "cvt") {  // registers may be wider than the types
-    if (d.kind != Operand::Kind::reg || reg_bytes(d.index) < known->d_bytes) fail("a result of the wrong width");
+  } else if (in.mnemonic == "cvt") {  // registers may be wider than the types, but not than packed ones
+    if (d.kind != Operand::Kind::reg || reg_bytes(d.index) < known->d_bytes ||
+        (packed && reg_bytes(d.index) != known->d_bytes))
+      fail("a result of the wrong width");
     op.o.d = reg(d.index);
     op.o.d_bytes = reg_bytes(d.index);
   } else {
@@ -469,7 +483,8 @@ Op Decoder::lanes(Op& op) {
   if (in.mnemonic == "cvt" && !known->b_bytes) {
     const Operand& a = operand(next++);
     op.o.a_bytes = a.kind == Operand::Kind::reg ? reg_bytes(a.index) : known->a_bytes;
-    if (op.o.a_bytes < known->a_bytes) fail("an operand of the wrong width");
+    if (op.o.a_bytes < known->a_bytes || (packed && op.o.a_bytes != known->a_bytes))
+      fail("an operand of the wrong width");
     op.o.a = read_bytes(a, op.o.a_bytes);
   } else {
     op.o.a = read_bytes(operand(next++), known->a_bytes);
@@ -666,6 +681,10 @@ Op Decoder::load_store(Op& op, bool is_load) {
         "L2::64B",
         "L2::128B",
         "L2::256B",
+        "L2::cache_hint",  // its policy, the last operand, changes no result
+        "L2::evict_last",
+        "L2::evict_normal",
+        "L2::evict_first",
         "v2",
         "v4",
         "v8",
@@ -711,6 +730,20 @@ Op Decoder::load_store(Op& op, bool is_load) {
   return op;
 }
 
+/// The operation of atom, red and red.async.
+void Decoder::reduction(Op& op) const {
+  static const std::map<std::string_view, Reduction> operations = {
+      {"add", Reduction::add}, {"exch", Reduction::exch}, {"cas", Reduction::cas}, {"min", Reduction::min},
+      {"max", Reduction::max}, {"inc", Reduction::inc},   {"dec", Reduction::dec}, {"and", Reduction::and_},
+      {"or", Reduction::or_},  {"xor", Reduction::xor_}};
+  for (const std::string_view m : instruction_->modifiers)
+    if (const auto found = operations.find(m); found != operations.end()) {
+      op.reduction = found->second;
+      return;
+    }
+  fail("unknown operation");
+}
+
 Op Decoder::atomic(Op& op, bool has_result) {
   only({"relaxed",
         "acquire",
@@ -747,23 +780,17 @@ Op Decoder::atomic(Op& op, bool has_result) {
         "bf16",
         "f16x2",
         "bf16x2",
-        "b16"});
-  static const std::map<std::string_view, Reduction> operations = {
-      {"add", Reduction::add}, {"exch", Reduction::exch}, {"cas", Reduction::cas}, {"min", Reduction::min},
-      {"max", Reduction::max}, {"inc", Reduction::inc},   {"dec", Reduction::dec}, {"and", Reduction::and_},
-      {"or", Reduction::or_},  {"xor", Reduction::xor_}};
+        "b16",
+        "v2",
+        "v4",
+        "v8",
+        "L2::cache_hint"});
   op.kind = Kind::atomic;
   op.counted = Class::atomic;
   op.strong = true;
   op.space = space_of({"global", "shared", "shared::cta", "shared::cluster"});
   op.cluster = has("shared::cluster");
-  bool found = false;
-  for (const std::string_view m : instruction_->modifiers)
-    if (const auto it = operations.find(m); it != operations.end()) {
-      op.reduction = it->second;
-      found = true;
-    }
-  if (!found) fail("unknown operation");
+  reduction(op);
   const std::string_view type = instruction_->modifiers.back();
   element_type(op, type);
   op.type = type == "f32"      ? NumberType::f32
@@ -774,15 +801,30 @@ Op Decoder::atomic(Op& op, bool has_result) {
             : type == "bf16x2" ? NumberType::bf16x2
             : type[0] == 's'   ? NumberType::signed_
                                : NumberType::unsigned_;
-  if (!is_integer(op.type) && op.reduction != Reduction::add && op.reduction != Reduction::exch)
+  // In vectors, of floating point in global memory alone, each element by itself; the 16-bit formats have .min and .max there.
+  const size_t count = has("v2") ? 2 : has("v4") ? 4 : has("v8") ? 8 : 1;
+  const bool extreme = op.reduction == Reduction::min || op.reduction == Reduction::max;
+  if (!is_integer(op.type) && op.reduction != Reduction::add && op.reduction != Reduction::exch &&
+      !(count > 1 && extreme && op.type != NumberType::f32))
     fail("unknown operation");
+  if (count > 1 &&
+      (is_integer(op.type) || op.bytes * count > 16 || op.reduction == Reduction::exch || op.space == Space::shared))
+    fail("unknown instruction");
   size_t next = 0;
+  const auto each = [&](const Operand& list, const auto& put) {
+    if (count == 1) return put(list);
+    if (list.kind != vector || list.elements.size() != count) fail("a vector of the wrong length");
+    for (const Operand& e : list.elements) put(e);
+  };
   if (has_result)
-    op.elements.push_back(element(op, operand(next++), true));
+    each(operand(next++), [&](const Operand& e) { op.elements.push_back(element(op, e, true)); });
   else
-    op.elements.push_back({discarded, op.bytes});
+    op.elements.assign(count, {discarded, op.bytes});
   address(op, operand(next++));
-  op.o.b = read_bytes(operand(next++), op.bytes);
+  if (count > 1)
+    each(operand(next++), [&](const Operand& e) { op.values.push_back({read_bytes(e, op.bytes), op.bytes}); });
+  else
+    op.o.b = read_bytes(operand(next++), op.bytes);
   if (op.reduction == Reduction::cas) op.o.c = read_bytes(operand(next++), op.bytes);
   return op;
 }

@@ -17,6 +17,8 @@ bool Decoder::hopper(Op& op) {
     fence_proxy(op);
   else if ((m == "cp" && has("bulk")) || (m == "cp" && has("reduce")))
     has("commit_group") || has("wait_group") ? bulk_group(op) : bulk_copy(op);
+  else if ((m == "st" || m == "red") && has("async"))
+    async_store(op);
   else if (m == "wgmma")
     wgmma(op);
   else if (m == "setmaxnreg")
@@ -116,6 +118,10 @@ void Decoder::mbarrier(Op& op) {
 
 /// PTX ISA 9.7.13.4: fence.proxy.async, between the generic proxy and the asynchronous one; fence.mbarrier_init.
 void Decoder::fence_proxy(Op& op) {
+  if (has("alias") || has("tensormap::generic")) {  // there is one memory, and a tensor map is read anew by each copy
+    only({"proxy", "alias", "tensormap::generic", "acquire", "release", "cta", "cluster", "gpu", "sys"});
+    return;
+  }
   only({"proxy", "async", "global", "shared::cta", "shared::cluster", "mbarrier_init", "release", "cluster"});
   op.kind = has("mbarrier_init") ? Kind::fence_mbarrier_init : Kind::fence_proxy;
   op.space = space_of({"global", "shared::cta", "shared::cluster"});
@@ -167,6 +173,15 @@ void Decoder::bulk_copy(Op& op) {
         "multicast::cluster",
         "L2::cache_hint",
         "add",
+        "min",
+        "max",
+        "inc",
+        "dec",
+        "and",
+        "or",
+        "xor",
+        "b32",
+        "b64",
         "noftz",
         "f16",
         "bf16",
@@ -190,7 +205,8 @@ void Decoder::bulk_copy(Op& op) {
       (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) | (has("reduce") ? flag_reduce : 0);
   op.bytes = 1;
   if (has("reduce")) {
-    if (op.space != Space::global || !has("add")) fail("only an addition to global memory is supported");
+    if (op.space != Space::global) fail("only a reduction to global memory is supported");
+    reduction(op);
     if (!tensor) {
       const std::string_view type = instruction_->modifiers.back();
       element_type(op, type);
@@ -200,7 +216,11 @@ void Decoder::bulk_copy(Op& op) {
                 : type == "bf16" ? NumberType::bf16
                 : type == "f32"  ? NumberType::f32
                 : type == "f64"  ? NumberType::f64
+                : type[0] == 's' ? NumberType::signed_
                                  : NumberType::unsigned_;
+      const bool extreme = op.reduction == Reduction::min || op.reduction == Reduction::max;
+      const bool is_half = op.type == NumberType::f16 || op.type == NumberType::bf16;
+      if (!is_integer(op.type) && op.reduction != Reduction::add && !(extreme && is_half)) fail("unknown instruction");
     }
   }
   size_t next = 0;
@@ -222,23 +242,38 @@ void Decoder::wgmma(Op& op) {
     if (op.kind == Kind::wgmma_wait) op.o.immediate = static_cast<uint32_t>(operand(0).bits);
     return;
   }
-  // wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype
+  // wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype{.satfinite}
   const auto& m = instruction_->modifiers;
-  if (m.size() != 7 || m[5] != m[6]) fail("unknown instruction");
-  static const std::map<std::string_view, NumberType> types = {
-      {"f16", NumberType::f16}, {"bf16", NumberType::bf16}, {"tf32", NumberType::f32}};
+  if (m.size() != 7 && !(m.size() == 8 && m[7] == "satfinite")) fail("unknown instruction");
+  struct Known {
+    NumberType type;
+    uint32_t k;
+    std::string_view d, with;  ///< types of D, and of B, that go with it
+  };
+  static const std::map<std::string_view, Known> types = {{"f16", {NumberType::f16, 16, "f32 f16", "f16"}},
+                                                          {"bf16", {NumberType::bf16, 16, "f32", "bf16"}},
+                                                          {"tf32", {NumberType::f32, 8, "f32", "tf32"}},
+                                                          {"e4m3", {NumberType::e4m3, 32, "f32 f16", "e4m3 e5m2"}},
+                                                          {"e5m2", {NumberType::e5m2, 32, "f32 f16", "e4m3 e5m2"}},
+                                                          {"s8", {NumberType::signed_, 32, "s32", "s8 u8"}},
+                                                          {"u8", {NumberType::unsigned_, 32, "s32", "s8 u8"}}};
   const auto type = types.find(m[5]);
   if (type == types.end()) fail(ladder::formatted("operands of .{} are not supported", m[5]));
-  if (m[4] != "f32" && !(m[4] == "f16" && m[5] == "f16")) fail("unknown instruction");
-  const uint32_t k = type->second == NumberType::f32 ? 8 : 16;
+  const Known& known = type->second;
+  const bool integers = is_integer(known.type);
+  if (known.d.find(m[4]) == std::string_view::npos || known.with.find(m[6]) == std::string_view::npos ||
+      (m.size() == 8 && !integers))
+    fail("unknown instruction");
+  const uint32_t k = known.k;
   uint32_t n = 0;
-  for (uint32_t i = 8; i <= 256; i += 8)
+  for (uint32_t i = 8; i <= 256; i += integers && i >= 32 ? 16 : 8)
     if (m[3] == ladder::formatted("m64n{}k{}", i, k)) n = i;
   if (!n) fail("unknown shape");
   op.kind = Kind::wgmma_multiply;
   op.counted = Class::tensor;
-  op.type = type->second;
-  op.o.d_bytes = m[4] == "f32" ? 4 : 2;
+  op.type = known.type;
+  op.b_type = types.at(m[6]).type;
+  op.o.d_bytes = m[4] == "f16" ? 2 : 4;
   op.flops = static_cast<uint16_t>(n * k);  // 2 * 64 * n * k by 128 lanes
   const auto registers = [&](const Operand& list, size_t count) {
     if (list.kind != Operand::Kind::vector || list.elements.size() != count) fail("a fragment of the wrong length");
@@ -259,11 +294,14 @@ void Decoder::wgmma(Op& op) {
     op.o.a = read_bytes(operand(1), 8);
   op.o.b = read_bytes(operand(2), 8);
   op.o.c = read_predicate(op, operand(3));
-  shape.negate_a = immediate(4, 1, -1) < 0;
-  shape.negate_b = immediate(5, 1, -1) < 0;
+  shape.saturate = m.size() == 8;
+  size_t next = 4;
+  if (!integers) {
+    shape.negate_a = immediate(next++, 1, -1) < 0;
+    shape.negate_b = immediate(next++, 1, -1) < 0;
+  }
   shape.a_k_contiguous = shape.b_k_contiguous = true;
-  size_t next = 6;
-  if (k == 16) {  // TF32 is always contiguous along K
+  if (k == 16) {  // the other types are always contiguous along K
     if (!shape.a_in_registers) shape.a_k_contiguous = !immediate(next++, 0, 1);
     shape.b_k_contiguous = !immediate(next++, 0, 1);
   }

@@ -116,6 +116,7 @@ class Decoder {
                  const std::vector<ptx::Variable>& results, uint32_t results_at);
   bool stack(Op& op);
   Op load_store(Op& op, bool is_load);
+  void reduction(Op& op) const;
   Op atomic(Op& op, bool has_result);
   Op cvta(Op& op);
   /// mov of vectors and of what changes while a warp runs; false for any other mov.
@@ -123,6 +124,7 @@ class Decoder {
   Op warp(Op& op);
   Op barrier(Op& op);
   // decode_async.cpp
+  void async_store(Op& op);
   Op async_copy(Op& op);
   // decode_matrix.cpp
   bool matrix(Op& op);

@@ -9,12 +9,14 @@
 
 #include <immintrin.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <unordered_map>
 
+#include "sim/executor/rounding.h"
 #include "sim/executor/vectors.h"
 
 namespace sim {
@@ -39,6 +41,21 @@ struct Tf32 {
   using Sum = double;
   static constexpr const char* name = "tf32";
   static double value(Bits x) { return std::bit_cast<float>(x & ~0x1fffU); }
+};
+/// As Hopper does it: ptxas makes of one such mma conversions to FP16 and two HMMA.
+template <class T>
+struct Fp8 {
+  using Bits = uint8_t;
+  using Sum = double;
+  static constexpr const char* name = std::is_same_v<T, e4m3> ? "e4m3" : "e5m2";
+  static double value(Bits x) {
+    static const auto table = [] {
+      std::array<double, 256> values;
+      for (int i = 0; i < 256; ++i) values[i] = T{uint8_t(i)}.value();
+      return values;
+    }();
+    return table[x];
+  }
 };
 struct F32 {
   using Bits = uint32_t;
@@ -267,6 +284,32 @@ template <class D, class A, class B, int M, int N, int K>
 void wmma(Table& table) {
   add<D, A, B, D, M, N, K>(table, "wmma.mma.sync.aligned" + shape<M, N, K>() + types<D, A, B, D>());
 }
+
+/// FP64, whose rounding is to nearest whether it says so or not.
+template <int M, int K>
+void mma_f64(Table& table) {
+  for (const std::string round : {"", ".rn"})
+    add<F64, F64, F64, F64, M, 8, K>(
+        table, "mma.sync.aligned" + shape<M, 8, K>() + ".row.col" + round + types<F64, F64, F64, F64>());
+}
+/// Integers, of any signs.
+template <int K>
+void mma_s8(Table& table) {
+  mma<S32, S8, S8, 16, 8, K>(table);
+  mma<S32, U8, U8, 16, 8, K>(table);
+  mma<S32, S8, U8, 16, 8, K>(table);
+  mma<S32, U8, S8, 16, 8, K>(table);
+}
+/// FP8, of either format.
+template <class D, int K>
+void mma_fp8(Table& table) {
+  using P = Fp8<e4m3>;
+  using Q = Fp8<e5m2>;
+  mma<D, P, P, 16, 8, K>(table);
+  mma<D, P, Q, 16, 8, K>(table);
+  mma<D, Q, P, 16, 8, K>(table);
+  mma<D, Q, Q, 16, 8, K>(table);
+}
 template <int M, int N, int K>
 void wmma_all(Table& table) {
   const std::string start = "wmma.mma.sync.aligned" + shape<M, N, K>();
@@ -289,18 +332,22 @@ Table make_table() {
   mma<F32, Bf16, Bf16, 16, 8, 16>(t);
   mma<F32, Tf32, Tf32, 16, 8, 4>(t);
   mma<F32, Tf32, Tf32, 16, 8, 8>(t);
-  mma<S32, S8, S8, 16, 8, 16>(t);
-  mma<S32, U8, U8, 16, 8, 16>(t);
-  mma<S32, S8, S8, 16, 8, 32>(t);
-  mma<S32, U8, U8, 16, 8, 32>(t);
-  mma<S32, S8, U8, 16, 8, 32>(t);
-  mma<S32, U8, S8, 16, 8, 32>(t);
-  mma<F64, F64, F64, 8, 8, 4>(t);
+  mma_s8<16>(t);
+  mma_s8<32>(t);
+  mma_fp8<F32, 16>(t);
+  mma_fp8<F32, 32>(t);
+  mma_fp8<F16, 16>(t);
+  mma_fp8<F16, 32>(t);
+  mma_f64<8, 4>(t);
+  mma_f64<16, 4>(t);
+  mma_f64<16, 8>(t);
+  mma_f64<16, 16>(t);
   wmma_all<16, 16, 16>(t);
   wmma_all<32, 8, 16>(t);
   wmma_all<8, 32, 16>(t);
   wmma<F32, Tf32, Tf32, 16, 16, 8>(t);
   wmma<F64, F64, F64, 8, 8, 4>(t);
+  add<F64, F64, F64, F64, 8, 8, 4>(t, "wmma.mma.sync.aligned.m8n8k4.rn.f64.f64.f64.f64");
   return t;
 }
 

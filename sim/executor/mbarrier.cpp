@@ -83,6 +83,28 @@ Mbarrier& Block::find_mbarrier(const Warp& warp, int lane, const Op& op, Block& 
   return found->second;
 }
 
+/// The block whose mbarrier an address stands for. The address becomes the offset in that block's shared memory.
+Block& Block::mbarrier_owner(const Warp& warp, int lane, const Op& op, uint64_t& address) {
+  if (op.space == Space::generic) {
+    if (!in_shared_window(address))
+      report(warp, lane, op, ladder::formatted("{:#x} is no address of shared memory", address),
+             Fault::illegal_address);
+    address -= shared_window;
+  }
+  const bool anywhere = op.cluster || op.space == Space::generic;
+  Block& owner = anywhere ? owner_of(warp, lane, op, address) : *this;
+  if (anywhere) address = shared_offset(address);
+  if (address % 8)
+    report(warp, lane, op, ladder::formatted("misaligned address {:#x}: an mbarrier needs a multiple of 8", address),
+           Fault::misaligned);
+  if (address + 8 > owner.shared_.size())
+    report(warp, lane, op,
+           ladder::formatted("the mbarrier at {:#x} is outside of the block's {} bytes of shared memory", address,
+                             owner.shared_.size()),
+           Fault::illegal_address);
+  return owner;
+}
+
 /// False where a wait found its phase incomplete.
 bool Block::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   const MbarrierOp what = op.mbarrier;
@@ -98,21 +120,7 @@ bool Block::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask)
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     uint64_t a = address[l];
-    if (op.space == Space::generic) {
-      if (!in_shared_window(a))
-        report(warp, l, op, ladder::formatted("{:#x} is no address of shared memory", a), Fault::illegal_address);
-      a -= shared_window;
-    }
-    Block& owner = op.cluster || op.space == Space::generic ? owner_of(warp, l, op, a) : *this;
-    if (op.cluster || op.space == Space::generic) a = shared_offset(a);
-    if (a % 8)
-      report(warp, l, op, ladder::formatted("misaligned address {:#x}: an mbarrier needs a multiple of 8", a),
-             Fault::misaligned);
-    if (a + 8 > owner.shared_.size())
-      report(warp, l, op,
-             ladder::formatted("the mbarrier at {:#x} is outside of the block's {} bytes of shared memory", a,
-                               owner.shared_.size()),
-             Fault::illegal_address);
+    Block& owner = mbarrier_owner(warp, l, op, a);
     if (what == MbarrierOp::init) {
       init_mbarrier(warp, l, op, pc, a, value<uint32_t>(warp, op.o.b, l));
       continue;

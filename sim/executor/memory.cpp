@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "common/text.h"
@@ -505,10 +506,20 @@ void Block::move_data(Warp& warp, const Op& op, Mask mask, const std::array<std:
 namespace {
 
 /// The new value that an atomic operation gives.
+/// .min and .max of a 16-bit format: of a NaN and a number, the number; -0 is less than +0.
+template <class H>
+H extreme_of(Reduction reduction, H a, H b) {
+  const double x = a.value(), y = b.value();
+  if (x != x || y != y) return x == x ? a : y == y ? b : H{0x7fff};
+  const bool a_is_less = x < y || (x == y && std::signbit(x));
+  return a_is_less == (reduction == Reduction::min) ? a : b;
+}
+
 template <class U>
 U combine(const Op& op, U old, U b, U c) {
   using S = std::make_signed_t<U>;
   const auto as_half = [&]<class H>(U x, U y) {
+    if (op.reduction != Reduction::add) return U(extreme_of(op.reduction, H{uint16_t(x)}, H{uint16_t(y)}).bits);
     return U(H::from(add_odd(H{uint16_t(x)}.value(), H{uint16_t(y)}.value())).bits);
   };
   switch (op.reduction) {
@@ -527,8 +538,10 @@ U combine(const Op& op, U old, U b, U c) {
     case Reduction::xor_:
       return old ^ b;
     case Reduction::min:
+      if (!is_integer(op.type)) break;
       return op.type == NumberType::signed_ ? U(std::min(S(old), S(b))) : std::min(old, b);
     case Reduction::max:
+      if (!is_integer(op.type)) break;
       return op.type == NumberType::signed_ ? U(std::max(S(old), S(b))) : std::max(old, b);
     case Reduction::add:
       break;
@@ -573,21 +586,35 @@ U update(const Op& op, std::byte* at, const std::byte* b, const std::byte* c) {
 
 uint32_t reduced(const Op& op, uint32_t a, uint32_t b) { return combine<uint32_t>(op, a, b, 0); }
 
-void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value) {
-  Op op;
-  op.reduction = Reduction::add;
-  op.type = type;
-  if (bytes == 8)
+void reduce_atomically(const Op& op, std::byte* at, const std::byte* value) {
+  if (op.bytes == 8)
     update<uint64_t>(op, at, value, nullptr);
-  else if (bytes == 4)
+  else if (op.bytes == 4)
     update<uint32_t>(op, at, value, nullptr);
   else
     update<uint16_t>(op, at, value, nullptr);
 }
 
+void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value) {
+  Op op;
+  op.reduction = Reduction::add;
+  op.type = type;
+  op.bytes = uint8_t(bytes);
+  reduce_atomically(op, at, value);
+}
+
 void Block::atomic(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at) {
   for (int l = 0; l < warp_size; ++l) {  // blocks on other CPU threads do the same to global memory
     if (!(mask >> l & 1)) continue;
+    for (size_t i = 0; i < op.values.size(); ++i) {
+      const Element &d = op.elements[i], &b = op.values[i];
+      const std::byte* const operand = warp.registers + b.offset + size_t(l) * b.bytes;
+      std::byte* const place = at[l] + i * op.bytes;
+      const uint32_t old =
+          op.bytes == 4 ? update<uint32_t>(op, place, operand, nullptr) : update<uint16_t>(op, place, operand, nullptr);
+      if (d.offset != discarded) std::memcpy(warp.registers + d.offset + size_t(l) * d.bytes, &old, d.bytes);
+    }
+    if (!op.values.empty()) continue;
     const std::byte *b = warp.registers + op.o.b + size_t(l) * op.bytes,
                     *c = warp.registers + op.o.c + size_t(l) * op.bytes;
     const uint64_t old = op.bytes == 8   ? update<uint64_t>(op, at[l], b, c)

@@ -72,7 +72,9 @@ enum class Kind : uint8_t {
   bulk_wait_read,       ///< cp.async.bulk.wait_group.read: immediate
   fence_proxy,          ///< fence.proxy.async
   fence_mbarrier_init,  ///< fence.mbarrier_init
+  async_store,          ///< st.async, red.async
   async_copy,           ///< cp.async
+  async_arrive,         ///< cp.async.mbarrier.arrive
   async_commit,         ///< cp.async.commit_group
   async_wait,           ///< cp.async.wait_group: immediate
   async_wait_all,       ///< cp.async.wait_all
@@ -165,7 +167,8 @@ constexpr int classes = 17;
 const char* name(Class c);
 
 enum class Reduction : uint8_t { add, exch, cas, min, max, inc, dec, and_, or_, xor_ };  ///< of atom, red and redux
-enum class NumberType : uint8_t { unsigned_, signed_, f32, f64, f16, bf16, f16x2, bf16x2 };
+constexpr bool is_bitwise(Reduction r) { return r == Reduction::and_ || r == Reduction::or_ || r == Reduction::xor_; }
+enum class NumberType : uint8_t { unsigned_, signed_, f32, f64, f16, bf16, f16x2, bf16x2, e4m3, e5m2 };
 constexpr bool is_integer(NumberType type) { return type == NumberType::unsigned_ || type == NumberType::signed_; }
 
 enum class Shuffle : uint8_t { up, down, bfly, idx };
@@ -187,6 +190,8 @@ enum class MbarrierOp : uint8_t {
 constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
 /// Of a bulk copy: by a tensor map, to several blocks, adding to what is there.
 constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4;
+/// Of cp.async.mbarrier.arrive: the arrival counts (.noinc).
+constexpr uint8_t flag_noinc = 1;
 
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
@@ -232,11 +237,13 @@ struct alignas(64) Op {
   bool high_word = false;             ///< of a clock of 64 bits: its upper half
   Space from_space = Space::generic;  ///< of a bulk copy
   NumberType type = NumberType::unsigned_;
-  Address from;  ///< of a copy: where it reads
+  NumberType b_type = NumberType::unsigned_;  ///< of wgmma's B
+  Address from;                               ///< of a copy: where it reads
   void (*multiply)(std::byte* registers, const Op& op) = nullptr;
   std::shared_ptr<const Fragment> fragment;
   std::vector<Element> elements;   ///< of a vector operand (one for a scalar)
-  std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier
+  std::vector<Element> values;     ///< of a vector atomic: what goes to memory
+  std::vector<Address> addresses;  ///< of a bulk copy: to, from, the mbarrier; of st.async: to, the mbarrier
   std::vector<Copy> copies;        ///< arguments of call before, results after
   uint32_t arguments = 0;          ///< how many of `copies` are arguments
   uint32_t ptx_line = 0;

@@ -1,5 +1,7 @@
 #include "sim/executor/rounding.h"
 
+#include <algorithm>
+
 namespace sim {
 
 template <int Digits>
@@ -44,7 +46,30 @@ double Half<Digits>::value() const {
   return sign * std::ldexp(fraction + (1 << (Digits - 1)), biased - max_exponent - (Digits - 1));
 }
 
+template <int Digits>
+Quarter<Digits> Quarter<Digits>::from(double value) {
+  if (std::isnan(value)) return {0x7f};
+  const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  const double magnitude = std::fmin(std::fabs(value), largest);
+  const int exponent = magnitude == 0 ? min_exponent : std::max(std::ilogb(magnitude), min_exponent);
+  // In units of the last place. A carry into the next exponent, and from the subnormal numbers, comes out right by itself.
+  const auto units = static_cast<uint8_t>(std::nearbyint(std::ldexp(magnitude, Digits - 1 - exponent)));
+  return {static_cast<uint8_t>(sign | (((exponent - min_exponent) << (Digits - 1)) + units))};
+}
+
+template <int Digits>
+double Quarter<Digits>::value() const {
+  const int biased = (bits & 0x7f) >> (Digits - 1), fraction = bits & ((1 << (Digits - 1)) - 1);
+  const double sign = bits & 0x80 ? -1 : 1;
+  if (Digits == 4 && (bits & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
+  if (Digits == 3 && biased == 31) return fraction ? std::numeric_limits<double>::quiet_NaN() : sign * INFINITY;
+  const int implicit = biased ? 1 << (Digits - 1) : 0;
+  return sign * std::ldexp(fraction + implicit, std::max(biased, 1) - 1 + min_exponent - (Digits - 1));
+}
+
 template struct Half<11>;
 template struct Half<8>;
+template struct Quarter<4>;
+template struct Quarter<3>;
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// Rounding as PTX prescribes it, of exact results, and the 16-bit formats.
+// Rounding as PTX prescribes it, of exact results, and the 16-bit and 8-bit formats.
 //
 // Sums and products are taken in double precision with "round to odd": where the double is not exact, its last bit is
 // set. Rounding that once more, to a format at least two bits narrower, gives the correctly rounded exact result
@@ -53,12 +53,29 @@ struct Half {
 using f16 = Half<11>;
 using bf16 = Half<8>;
 
-/// Two of them in one 32-bit register, the first in the low half.
+/// An 8-bit format (PTX ISA 5.2.3, "Alternate Floating-Point Data Formats"). E4M3 has no infinities and one NaN of either sign;
+/// E5M2 is the upper half of an FP16.
+template <int Digits>
+struct Quarter {
+  static constexpr int min_exponent = Digits == 4 ? -6 : -14;
+  static constexpr double largest = Digits == 4 ? 448 : 57344;
+  uint8_t bits = 0;
+
+  /// To nearest even; what is too large becomes the largest finite number (.rn.satfinite).
+  static Quarter from(double value);
+  double value() const;
+};
+using e4m3 = Quarter<4>;
+using e5m2 = Quarter<3>;
+
+/// Two of them in one register, the first in the low half.
 template <class T>
 struct Pair {
   T low, high;
 };
 using f16x2 = Pair<f16>;
 using bf16x2 = Pair<bf16>;
+using e4m3x2 = Pair<e4m3>;
+using e5m2x2 = Pair<e5m2>;
 
 }  // namespace sim

@@ -171,6 +171,12 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
     case Kind::async_copy:
       async_copy(warp, op, pc, mask);
       return Then::next;
+    case Kind::async_store:
+      async_store(warp, op, pc, mask);
+      return Then::next;
+    case Kind::async_arrive:
+      async_arrive(warp, op, mask);
+      return Then::next;
     case Kind::async_commit:
       for (int l = 0; l < warp_size; ++l) warp.groups[l] += mask >> l & 1;
       return Then::next;

@@ -62,7 +62,7 @@ class SharedMemory {
   Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op);
   /// Their ends: from now on they are accesses by `warp` at `time`.
   void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask = 0xf);
-  void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, bool strong = false);
 
   /// Of `words` neighbouring words; the reads are by the asynchronous proxy. Those that begin end at the first that may not be
   /// accessed, and give back its index, or `words`. `passed`: the last write that a word was found to have; neighbours mostly
@@ -73,7 +73,7 @@ class SharedMemory {
   int begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed, Verdict& verdict);
   int begin_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, Verdict& verdict);
   void end_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time);
-  void end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time, bool strong = false);
 
   /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.
   bool visible_to_async(uint32_t word, uint32_t warp) const {

@@ -17,7 +17,7 @@ namespace sim {
 namespace {
 
 constexpr uint32_t rows = 64;             ///< of A and D
-constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K is 16 halves or 8 words
+constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K is 32 bytes, 16 halves or 8 words
 constexpr uint32_t poison = 0x7fffdead;   ///< a NaN, in FP32 and as two halves
 
 /// 16 bytes of an operand: eight halves or four words.
@@ -35,7 +35,9 @@ void to_doubles(NumberType type, const std::byte* at, double* values) {
   _mm256_storeu_pd(values + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(eight, 1)));
 }
 
-uint32_t bytes_of(NumberType type) { return type == NumberType::f32 ? 4 : 2; }
+uint32_t bytes_of(NumberType type) {
+  return type == NumberType::f32 ? 4 : type == NumberType::f16 || type == NumberType::bf16 ? 2 : 1;
+}
 
 constexpr uint32_t max_n = 256, max_k = 16;
 
@@ -212,6 +214,7 @@ bool Block::wait_wgmma(Warp& warp, const Op& op) {
 void Block::execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one) {
   const Op& op = *one.op;
   const WgmmaShape shape = WgmmaShape::unpack(op.o.immediate);
+  if (bytes_of(op.type) == 1) return execute_wgmma_bytes(warp, group, one);
   const uint32_t element = bytes_of(op.type), k_size = operand_k_bytes / element, n_size = shape.n;
   Matrices operands;
   auto& [a, b] = operands;

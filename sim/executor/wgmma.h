@@ -33,12 +33,15 @@ struct MatrixDescriptor {
 struct WgmmaShape {
   uint32_t n;
   bool a_in_registers, negate_a, negate_b, a_k_contiguous, b_k_contiguous;
+  bool saturate;  ///< .satfinite: a sum of integers is clamped
 
   uint32_t pack() const {
-    return n << 8 | a_in_registers | negate_a << 1 | negate_b << 2 | a_k_contiguous << 3 | b_k_contiguous << 4;
+    return n << 8 | a_in_registers | negate_a << 1 | negate_b << 2 | a_k_contiguous << 3 | b_k_contiguous << 4 |
+           saturate << 5;
   }
   static WgmmaShape unpack(uint32_t bits) {
-    return {bits >> 8, bool(bits & 1), bool(bits & 2), bool(bits & 4), bool(bits & 8), bool(bits & 16)};
+    return {bits >> 8,      bool(bits & 1),  bool(bits & 2), bool(bits & 4),
+            bool(bits & 8), bool(bits & 16), bool(bits & 32)};
   }
 };
 

@@ -161,6 +161,70 @@ TEST(AsyncCopyChecks, Addresses) {
   EXPECT_EQ(run.out[31], 0U);
 }
 
+// --- cp.async.mbarrier.arrive -------------------------------------------------------------------------------------------------
+
+/// An mbarrier at 32768, in %r20, of so many arrivals; warp 1 waits for it and then takes what warp 0 has copied.
+std::string make_mbarrier(int arrivals) {
+  return places + "mov.u32 %r20, 32768; setp.eq.s32 %p7, %t, 0; @%p7 mbarrier.init.shared.b64 [%r20], " +
+         std::to_string(arrivals) + "; bar.sync 0; setp.lt.u32 %p1, %t, 32;";
+}
+const std::string wait_for_it = "WAIT: mbarrier.try_wait.parity.shared.b64 %p6, [%r20], 0; @!%p6 bra WAIT;";
+const std::string take_the_others = "xor.b32 %r13, %r11, 512; ld.shared.u32 %r12, [%r13]; st.global.u32 [%mine], %r12;";
+
+TEST(AsyncCopy, ArrivesAtAnMbarrier) {
+  // .noinc: each copying lane is one of the expected arrivals. Without: it is one more, next to its plain arrival.
+  const struct {
+    std::string arrive;
+    int arrivals;
+  } cases[] = {{"cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r20];", 64},
+               {"cp.async.mbarrier.arrive.shared.b64 [%r20]; mbarrier.arrive.shared.b64 _, [%r20];", 64},
+               {"cvt.u64.u32 %d3, %r20; cvta.shared.u64 %d3, %d3; cp.async.mbarrier.arrive.noinc.b64 [%d3];", 64}};
+  for (const auto& c : cases)
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      const HopperRun run({make_mbarrier(c.arrivals), copy, c.arrive, wait_for_it, take_the_others},
+                          {.threads = 64, .seed = seed, .in = numbered()});
+      for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[t], 1000 + 1024 + 4 * (t ^ 32)) << c.arrive << seed;
+    }
+}
+TEST(AsyncCopy, AnArrivalCoversTheCopiesBeforeItAlone) {
+  // The source of the second copy changes after the phase is complete. That copy lands later, with the new value.
+  const HopperRun run({make_mbarrier(32), copy, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r20];",
+                       "cp.async.cg.shared.global [%r10+4096], [%d10], 16;", wait_for_it,
+                       "ld.shared.u32 %r12, [%r10]; st.global.u32 [%d10], 7; cp.async.wait_all; "
+                       "ld.shared.u32 %r13, [%r10+4096]; mad.lo.s32 %r12, %r12, 10, %r13; st.global.u32 [%mine], "
+                       "%r12;"},
+                      {.in = numbered()});
+  for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], (1000 + 1024 + 4 * t) * 10 + 7);
+}
+TEST(AsyncCopy, AWaitAfterTheArrivalKnowsOfTheCopies) {
+  // Warp 0 copies and waits by wait_all, warp 1 by the mbarrier: whichever comes first, both may read.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const HopperRun run({make_mbarrier(32), "@!%p1 bra OTHER;", copy,
+                         "cp.async.mbarrier.arrive.noinc.shared.b64 [%r20]; nanosleep.u32 1;", "cp.async.wait_all;",
+                         "ld.shared.u32 %r12, [%r10]; bra.uni END;", "OTHER:", wait_for_it,
+                         "xor.b32 %r13, %r11, 512; ld.shared.u32 %r12, [%r13];", "END: st.global.u32 [%mine], %r12;"},
+                        {.threads = 64, .seed = seed, .in = numbered()});
+    for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[t], 1000 + 1024 + 4 * (t % 32)) << seed;
+  }
+}
+TEST(AsyncCopyChecks, NobodyWaitsAtTheMbarrier) {
+  expect_report(
+      {make_mbarrier(64), copy, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r20];", "bar.sync 0;", take_the_others},
+      {"a read of shared memory", "still under way", "test.cu:102", "test.cu:105"}, 64);
+}
+TEST(AsyncCopyChecks, ThePlainArrivalDoesNotWaitForTheCopies) {
+  expect_report({make_mbarrier(64), copy, "mbarrier.arrive.shared.b64 _, [%r20];", wait_for_it, take_the_others},
+                {"a read of shared memory", "still under way", "test.cu:102", "test.cu:105"}, 64);
+}
+TEST(AsyncCopyChecks, MoreCopiesArriveThanAreExpected) {
+  expect_report({make_mbarrier(16), copy, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r20];", wait_for_it},
+                {"32 arrivals at an mbarrier that waits for 16 of 16", "test.cu:103"});
+}
+TEST(AsyncCopyChecks, ArrivalAtNoMbarrier) {
+  expect_report({places, copy, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r10];"},
+                {"no mbarrier has been initialised", "test.cu:103"});
+}
+
 TEST(AsyncCopy, Counts) {
   const HopperRun run({places, copy, "setp.lt.u32 %p1, %t, 8; selp.u32 %r13, 16, 0, %p1;",
                        "cp.async.cg.shared.global [%r10+1024], [%d10], 16, %r13;", "cp.async.wait_all;"},

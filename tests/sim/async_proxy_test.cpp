@@ -1,8 +1,11 @@
 // Bulk copies, wgmma and setmaxnreg: when their effects become visible, and that misuse is reported. The programs tma.cu
 // and wgmma.cu in tests/sim/programs show that they compute what the hardware computes.
+#include <array>
 #include <bit>
 #include <cmath>
+#include <random>
 
+#include "sim/executor/rounding.h"
 #include "sim/executor/tensor_map.h"
 #include "tests/sim/hopper.h"
 
@@ -101,6 +104,30 @@ TEST(BulkCopy, AStoreReadsOnlyWhatLiesInTheTensor) {
   }
 }
 
+TEST(BulkCopy, Reduces) {
+  const struct {
+    const char* op;
+    uint32_t (*f)(uint32_t old, uint32_t x);
+  } cases[] = {{"min.s32", [](uint32_t a, uint32_t b) { return int32_t(a) < int32_t(b) ? a : b; }},
+               {"max.s32", [](uint32_t a, uint32_t b) { return int32_t(a) > int32_t(b) ? a : b; }},
+               {"max.u32", [](uint32_t a, uint32_t b) { return a > b ? a : b; }},
+               {"inc.u32", [](uint32_t a, uint32_t b) { return a >= b ? 0 : a + 1; }},
+               {"dec.u32", [](uint32_t a, uint32_t b) { return a == 0 || a > b ? b : a - 1; }},
+               {"and.b32", [](uint32_t a, uint32_t b) { return a & b; }},
+               {"or.b32", [](uint32_t a, uint32_t b) { return a | b; }},
+               {"xor.b32", [](uint32_t a, uint32_t b) { return a ^ b; }}};
+  for (const auto& c : cases) {
+    const HopperRun run(
+        {"mad.lo.s32 %r2, %t, 4, 1024; sub.s32 %r3, 40, %t; st.shared.u32 [%r2], %r3; fence.proxy.async.shared::cta; "
+         "bar.sync 0;",
+         "setp.eq.s32 %p1, %t, 0; @!%p1 bra END;",
+         std::string("cp.reduce.async.bulk.global.shared::cta.bulk_group.") + c.op + " [%out], [1024], 256; " +
+             "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+         "END:"},
+        {.threads = 64, .in = numbered()});
+    for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(run.out[t], c.f(t, 40 - t)) << c.op << t;
+  }
+}
 TEST(BulkCopyChecks, MissingExpectTx) {
   expect_report({make_mbarriers, "@%p7 mbarrier.arrive.shared.b64 _, [%r10];", copy_256, wait, take}, {.threads = 32},
                 {"a read of shared memory at 0x400 while the asynchronous copy into it", "test.cu:103", "test.cu:105"});
@@ -197,6 +224,126 @@ TEST(Wgmma, AWaitLeavesTheLastGroupsAlone) {
     ASSERT_TRUE(std::isnan(std::bit_cast<float>(run.out[1024 + t])));
     ASSERT_EQ(std::bit_cast<float>(run.out[2048 + t]), -16.0F);
   }
+}
+/// The 8-bit types, K of 32: D = A B + D of 64 x 8, A from shared memory or from registers. Thread t < 64 has row t of A in
+/// words 1024 + 8 t, thread t < 8 column t of B in words 2048 + 8 t; without a swizzle 8 rows of 16 bytes lie together.
+struct EightBits {
+  std::vector<uint32_t> out;  ///< words of D: row by row, 8 columns (32-bit types)
+
+  EightBits(const std::string& types, const std::array<std::array<uint8_t, 32>, 64>& a,
+            const std::array<std::array<uint8_t, 32>, 8>& b, uint32_t d, bool a_in_registers,
+            const std::string& scales = ", 1, 1") {
+    std::vector<uint32_t> in(HopperRun::words);
+    for (int i = 0; i < 64; ++i) std::memcpy(&in[1024 + 8 * i], a[i].data(), 32);
+    for (int i = 0; i < 8; ++i) std::memcpy(&in[2048 + 8 * i], b[i].data(), 32);
+    const auto move = [](const std::string& lanes, int from, int to) {
+      return "setp.lt.u32 %p1, %t, " + lanes + "; mul.wide.u32 %d3, %t, 32; add.s64 %d3, %d3, %out; " +
+             "@%p1 ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%d3+" + std::to_string(4 * from) +
+             "]; @%p1 ld.global.v4.u32 {%r24, %r25, %r26, %r27}, [%d3+" + std::to_string(4 * from + 16) +
+             "]; mad.lo.s32 %r2, %t, 16, " + std::to_string(to) + "; @%p1 st.shared.v4.b32 [%r2], {%r20, %r21, %r22, " +
+             "%r23}; @%p1 st.shared.v4.b32 [%r2+" + (lanes == "64" ? "1024" : "128") + "], {%r24, %r25, %r26, %r27};";
+    };
+    // Of A in registers: row warp * 16 + lane / 4 (+ 8), bytes 4 (lane % 4) and up (+ 16).
+    const std::string fragment =
+        "and.b32 %r3, %t, 31; shr.u32 %r4, %t, 5; shr.u32 %r5, %r3, 2; mad.lo.s32 %r5, %r4, 16, %r5; and.b32 %r6, %r3, "
+        "3; mul.lo.s32 %r5, %r5, 32; mad.lo.s32 %r5, %r6, 4, %r5; cvt.u64.u32 %d4, %r5; add.s64 %d4, %d4, %out; "
+        "ld.global.u32 %r10, [%d4+4096]; ld.global.u32 %r11, [%d4+4352]; ld.global.u32 %r12, [%d4+4112]; "
+        "ld.global.u32 %r13, [%d4+4368];";
+    const std::string value = std::to_string(d);
+    const HopperRun run(
+        {move("64", 1024, 1024), move("8", 2048, 4096), fragment, "fence.proxy.async; bar.sync 0;",
+         // start 1024 and 4096, leading (from 16 bytes of K to the next) 1024 and 128, stride 128
+         "mov.b64 %d1, 0x0000000800400040; mov.b64 %d2, 0x0000000800080100; setp.eq.s32 %p2, 0, 0; mov.b32 %r30, " +
+             value + "; mov.b32 %r31, " + value + "; mov.b32 %r32, " + value + "; mov.b32 %r33, " + value + ";",
+         fence,
+         "wgmma.mma_async.sync.aligned.m64n8k32." + types + " {%r30, %r31, %r32, %r33}, " +
+             (a_in_registers ? "{%r10, %r11, %r12, %r13}" : "%d1") + ", %d2, %p2" + scales + ";",
+         commit, wait_all,
+         "mul.lo.s32 %r5, %r4, 16; shr.u32 %r6, %r3, 2; add.s32 %r5, %r5, %r6; and.b32 %r6, %r3, 3; mul.lo.s32 %r5, "
+         "%r5, 32; mad.lo.s32 %r5, %r6, 8, %r5; cvt.u64.u32 %d4, %r5; add.s64 %d4, %d4, %out; "
+         "st.global.v2.u32 [%d4], {%r30, %r31}; st.global.v2.u32 [%d4+256], {%r32, %r33};"},
+        {.threads = 128, .in = in});
+    out = run.out;
+  }
+};
+
+TEST(Wgmma, EightBitTypesAreExactOnSmallNumbers) {
+  const std::string float_types[] = {"e4m3", "e5m2"}, integer_types[] = {"s8", "u8"};
+  std::mt19937 random(1);
+  std::array<std::array<uint8_t, 32>, 64> a{};
+  std::array<std::array<uint8_t, 32>, 8> b{};
+  const auto code = [](const std::string& type, double x) {
+    return type == "e4m3" ? e4m3::from(x).bits : type == "e5m2" ? e5m2::from(x).bits : uint8_t(int(x));
+  };
+  for (const bool integers : {false, true})
+    for (const std::string& ta : integers ? integer_types : float_types)
+      for (const std::string& tb : integers ? integer_types : float_types)
+        for (const bool in_registers : {false, true}) {
+          double va[64][32], vb[8][32];
+          const auto draw = [&](const std::string& type) {
+            return type == "u8"   ? double(random() % 256)
+                   : type == "s8" ? double(int(random() % 256) - 128)
+                                  : double(int(random() % 17) - 8);
+          };
+          for (int i = 0; i < 64; ++i)
+            for (int k = 0; k < 32; ++k) a[i][k] = code(ta, va[i][k] = draw(ta));
+          for (int j = 0; j < 8; ++j)
+            for (int k = 0; k < 32; ++k) b[j][k] = code(tb, vb[j][k] = draw(tb));
+          const EightBits run((integers ? "s32." : "f32.") + ta + "." + tb, a, b,
+                              integers ? 12345 : std::bit_cast<uint32_t>(77.0F), in_registers,
+                              integers ? "" : ", -1, 1");
+          for (int i = 0; i < 64; ++i)
+            for (int j = 0; j < 8; ++j) {
+              double want = 0;
+              for (int k = 0; k < 32; ++k) want += va[i][k] * vb[j][k];
+              const double got =
+                  integers ? double(int32_t(run.out[8 * i + j])) : double(std::bit_cast<float>(run.out[8 * i + j]));
+              ASSERT_EQ(got, integers ? 12345 + want : 77 - want) << ta << tb << in_registers << " " << i << " " << j;
+            }
+        }
+}
+TEST(Wgmma, IntegersWrapOrSaturate) {
+  std::array<std::array<uint8_t, 32>, 64> a{};
+  std::array<std::array<uint8_t, 32>, 8> b{};
+  a[3].fill(127);
+  b[5].fill(127);
+  const uint32_t d = 0x7fffff00;
+  EXPECT_EQ(EightBits("s32.s8.s8", a, b, d, false, "").out[8 * 3 + 5], d + 32 * 127 * 127);
+  EXPECT_EQ(EightBits("s32.s8.s8.satfinite", a, b, d, false, "").out[8 * 3 + 5], 0x7fffffffU);
+  EXPECT_EQ(EightBits("s32.s8.s8.satfinite", a, b, d, false, "").out[8 * 3 + 4], d);
+}
+/// What an H200 keeps of a sum in FP8: 13 bits below the largest term, of each term by itself.
+TEST(Wgmma, Fp8KeepsThirteenBits) {
+  const auto one_with = [](int small, double sign, int from, int count, float d) {
+    std::array<std::array<uint8_t, 32>, 64> a{};
+    std::array<std::array<uint8_t, 32>, 8> b{};
+    a[9][0] = b[2][0] = e4m3::from(d == 0 ? 1 : 0).bits;
+    for (int k = from; k < from + count; ++k) {
+      a[9][k] = e4m3::from(sign * std::ldexp(1, -(small / 2))).bits;
+      b[2][k] = e4m3::from(std::ldexp(1, -(small - small / 2))).bits;
+    }
+    return std::bit_cast<float>(EightBits("f32.e4m3.e4m3", a, b, std::bit_cast<uint32_t>(d), false).out[8 * 9 + 2]);
+  };
+  EXPECT_EQ(one_with(13, 1, 1, 1, 0), 1 + 0x1p-13F);
+  EXPECT_EQ(one_with(14, 1, 1, 1, 0), 1);
+  EXPECT_EQ(one_with(14, -1, 1, 1, 0), 1);
+  EXPECT_EQ(one_with(13, -1, 1, 1, 0), 1 - 0x1p-13F);
+  EXPECT_EQ(one_with(14, 1, 1, 31, 0), 1) << "each is cut off by itself";
+  EXPECT_EQ(one_with(13, 1, 1, 31, 0), 1 + 31 * 0x1p-13F);
+  EXPECT_EQ(one_with(14, 1, 0, 32, 1), 1) << "the old D is one of the terms";
+  EXPECT_EQ(one_with(13, 1, 0, 32, 1), 1 + 32 * 0x1p-13F);
+}
+TEST(Wgmma, Fp8OfInfinityAndNaN) {
+  std::array<std::array<uint8_t, 32>, 64> a{};
+  std::array<std::array<uint8_t, 32>, 8> b{};
+  a[0][0] = 0x7c;  // infinity in E5M2
+  a[1][0] = 0x7f;  // NaN
+  b[0][0] = e4m3::from(2).bits;
+  const EightBits run("f32.e5m2.e4m3", a, b, 0, false);
+  EXPECT_EQ(std::bit_cast<float>(run.out[0]), INFINITY);
+  EXPECT_TRUE(std::isnan(std::bit_cast<float>(run.out[1]))) << "infinity times 0";
+  EXPECT_TRUE(std::isnan(std::bit_cast<float>(run.out[8])));
+  EXPECT_EQ(std::bit_cast<float>(run.out[16]), 0);
 }
 TEST(WgmmaChecks, OperandsOverwrittenTooEarly) {
   expect_report({ones, fence, multiply, commit, "st.shared.u32 [%r2], 0;", wait_all}, {.threads = 128},

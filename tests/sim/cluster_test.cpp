@@ -175,6 +175,109 @@ TEST(Mbarrier, DroppedArrivalsAndNoComplete) {
   for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], t ? 1100U : 1124U);
 }
 
+// --- st.async, red.async -----------------------------------------------------------------------------------------------------
+
+/// An mbarrier at 8192 in each block, of one arrival that expects `bytes`; %r10: its address here, %r11: in the other block;
+/// %r3: the neighbour's word of `tile`.
+std::string exchange(uint32_t bytes) {
+  return neighbour +
+         "mov.u32 %r10, 8192; mapa.shared::cluster.u32 %r11, %r10, %r4; setp.eq.s32 %p7, %t, 0; "
+         "@%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], " +
+         std::to_string(bytes) + ";" + cluster_sync;
+}
+const std::string wait_here = "WAIT: mbarrier.try_wait.parity.shared.b64 %p6, [%r10], 0; @!%p6 bra WAIT;";
+
+TEST(AsyncStore, ReachesTheOtherBlock) {
+  const struct {
+    const char *type, *value;
+    uint32_t words;
+  } cases[] = {{"b32", "%w", 1},
+               {"v2.s32", "{%w, %r20}", 2},
+               {"v4.f32", "{%w, %r20, %r21, %r22}", 4},
+               {"u64", "%d4", 2},
+               {"v2.b64", "{%d4, %d5}", 4}};
+  for (const auto& c : cases)
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      std::string take;
+      for (uint32_t i = 0; i < c.words; ++i)
+        take += "ld.shared.u32 %r5, [%r13+" + std::to_string(4 * i) + "]; st.global.u32 [%mine+" +
+                std::to_string(1024 * i) + "], %r5; ";
+      const HopperRun run(
+          {exchange(64 * 4 * c.words),
+           "add.s32 %r20, %w, 1000; add.s32 %r21, %w, 2000; add.s32 %r22, %w, 3000; mov.b64 %d4, {%w, "
+           "%r20}; mov.b64 %d5, {%r21, %r22}; mul.lo.s32 %r13, %t, " +
+               std::to_string(4 * c.words) + "; mapa.shared::cluster.u32 %r12, 0, %r4; add.s32 %r12, %r12, %r13;",
+           std::string("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.") + c.type + " [%r12], " + c.value +
+               ", [%r11];",
+           wait_here, take},
+          {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
+      for (uint32_t w = 0; w < 128; ++w)
+        for (uint32_t i = 0; i < c.words; ++i)
+          ASSERT_EQ(run.out[w + 256 * i], (w ^ 64) + 1000 * i) << c.type << " " << seed;
+    }
+}
+TEST(AsyncStore, Reduces) {
+  // All threads of both blocks reduce into one word of block 0.
+  const struct {
+    const char *op, *value;
+    uint64_t start, want;
+  } cases[] = {{"add.u32", "%w", 5, 5 + 127 * 64},
+               {"add.s32", "%w", 5, 5 + 127 * 64},
+               {"add.u64", "%d4", 5, 5 + (127 * 64ULL << 32) + 128 * 7},
+               {"min.u32", "%r20", 5000, 1000},
+               {"max.s32", "%r21", 5000, uint32_t(-1)},
+               {"max.u32", "%r20", 5, 1127},
+               {"and.b32", "%r20", 0xffff, 1000 & 1127 & 1024},
+               {"or.b32", "%w", 256, 256 + 127},
+               {"xor.b32", "%w", 3, 3},
+               {"inc.u32", "%r20", 0, 128},
+               {"dec.u32", "%r20", 200, 72}};
+  for (const auto& c : cases)
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      const bool wide = std::string(c.op).find("64") != std::string::npos;
+      const std::string start = std::to_string(c.start);
+      const HopperRun run({"mov.u64 %d6, " + start + "; setp.eq.s32 %p1, %t, 0; @%p1 st.shared.u64 [0], %d6;" +
+                               exchange(128 * (wide ? 8 : 4)),
+                           "add.s32 %r20, %w, 1000; sub.s32 %r21, %w, 128; mov.u32 %r22, 7; mov.b64 %d4, {%r22, %w}; "
+                           "mapa.shared::cluster.u32 %r12, 0, 0; mapa.shared::cluster.u32 %r11, %r10, 0;",
+                           std::string("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.") +
+                               c.op + " [%r12], " + (std::string(c.op) == "max.s32" ? "%r21" : c.value) + ", [%r11];",
+                           "setp.eq.s32 %p1, %w, 0; @!%p1 bra END;", wait_here, "ld.shared.v2.u32 {%r5, %r6}, [0];",
+                           "st.global.u32 [%out], %r5; st.global.u32 [%out+4], %r6;", "END:" + cluster_sync},
+                          {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
+      uint32_t want = uint32_t(c.want);
+      if (std::string(c.op) == "max.s32") want = 5000;
+      if (std::string(c.op) == "and.b32") {
+        want = 0xffff;
+        for (uint32_t w = 0; w < 128; ++w) want &= w + 1000;
+      }
+      EXPECT_EQ(run.out[0], want) << c.op;
+      if (wide) {
+        EXPECT_EQ(run.out[1], c.want >> 32) << c.op;
+      }
+    }
+}
+const std::string store_remote = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r3], %w, [%r11];";
+TEST(AsyncStoreChecks, NobodyWaits) {
+  expect_report({exchange(256), store_remote, cluster_sync, "ld.shared.u32 %r5, [%r2];"},
+                {.threads = 64, .blocks = 2, .cluster = 2},
+                {"a read of shared memory", "still under way", "test.cu:102", "test.cu:104"});
+}
+TEST(AsyncStoreChecks, TooManyBytesExpected) {
+  expect_report({exchange(260), store_remote, wait_here}, {.threads = 64, .blocks = 2, .cluster = 2},
+                {"deadlock", "4 bytes missing", "test.cu:103"});
+}
+TEST(AsyncStoreChecks, TheMbarrierOfAnotherBlock) {
+  expect_report(
+      {exchange(256), "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r3], %w, [%r10];", wait_here},
+      {.threads = 64, .blocks = 2, .cluster = 2},
+      {"the mbarrier is not in the block whose shared memory is written", "test.cu:102"});
+}
+TEST(AsyncStoreChecks, TheBlockEndsBeforeTheyLand) {
+  expect_report({exchange(256), store_remote, cluster_sync}, {.threads = 64, .blocks = 2, .cluster = 2},
+                {"the block ends while this asynchronous store into its shared memory is under way", "test.cu:102"});
+}
+
 TEST(MbarrierChecks, WrongParity) {
   std::vector<std::string> body = pipeline();
   body[2].replace(body[2].find("xor.b32 %r5, %r4, 1"), 19,

@@ -167,9 +167,10 @@ struct Parts {
   std::vector<std::string> modifiers, types;
 
   explicit Parts(const std::string& mnemonic) {
-    static const std::vector<std::string> known = {"s8",  "u8",    "s16",    "u16",  "b16", "s32",  "u32",
-                                                   "b32", "s64",   "u64",    "b64",  "f16", "bf16", "f32",
-                                                   "f64", "f16x2", "bf16x2", "tf32", "pred"};
+    static const std::vector<std::string> known = {"s8",  "u8",    "s16",    "u16",    "b16",   "s32",  "u32",
+                                                   "b32", "s64",   "u64",    "b64",    "f16",   "bf16", "f32",
+                                                   "f64", "f16x2", "bf16x2", "tf32",   "pred",  "s4",   "u4",
+                                                   "s2",  "u2",    "e4m3x2", "e5m2x2", "s16x2", "u16x2"};
     size_t at = 0;
     while (at <= mnemonic.size()) {
       const size_t end = std::min(mnemonic.find('.', at), mnemonic.size());
@@ -370,9 +371,71 @@ double to_integral(double x, char mode) {
   return std::copysign(up ? down + 1 : down, x);
 }
 
+// --- the 8-bit formats (5.2.3) -----------------------------------------------------------------------------------------------
+
+/// What a code of E4M3 (S.EEEE.MMM, bias 7, no infinities) or E5M2 (S.EEEEE.MM, bias 15) stands for.
+double fp8_value(const std::string& format, int code) {
+  const bool e4m3 = format == "e4m3";
+  const int mantissa_bits = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;
+  const int exponent = (code & 0x7f) >> mantissa_bits, mantissa = code & ((1 << mantissa_bits) - 1);
+  const double sign = code & 0x80 ? -1 : 1;
+  if (e4m3 && (code & 0x7f) == 0x7f) return NAN;
+  if (!e4m3 && exponent == 31) return mantissa ? NAN : sign * INFINITY;
+  const double fraction = double(mantissa) / (1 << mantissa_bits);
+  return sign * (exponent ? std::ldexp(1 + fraction, exponent - bias) : std::ldexp(fraction, 1 - bias));
+}
+/// The nearest finite code, of two the even one, by looking at all. Of NaN: 0x7f.
+int fp8_code(const std::string& format, double x) {
+  if (std::isnan(x)) return 0x7f;
+  const double magnitude = std::fmin(std::fabs(x), format == "e4m3" ? 448 : 57344);
+  int best = 0;
+  for (int code = 0; code < 128; ++code) {
+    const double v = fp8_value(format, code), far = std::fabs(magnitude - fp8_value(format, best));
+    if (!std::isfinite(v)) break;
+    const double here = std::fabs(magnitude - v);
+    if (here < far || (here == far && code % 2 == 0)) best = code;
+  }
+  return best | (std::signbit(x) ? 0x80 : 0);
+}
+
+/// cvt.rn.satfinite.e4m3x2.f32 and the like.
+std::optional<Reference> eight_bits(Parts parts) {
+  const std::string d = parts.types.at(0), a = parts.types.at(1);
+  const bool relu = parts.take("relu"), to = d[0] == 'e';
+  const std::string format = half_of(to ? d : a);
+  if (parts.rounding() != Mode::nearest || parts.take("satfinite") != to || !parts.modifiers.empty())
+    return std::nullopt;
+  const auto kept = [=](double x) { return relu && std::signbit(x) && !std::isnan(x) ? 0.0 : x; };
+  const auto one = [=](double x) { return uint64_t(fp8_code(format, kept(x))); };
+  if (a == "f32")
+    return Reference{"b16", {a, a}, [=](const Args& x) { return one(value(a, x[1])) | one(value(a, x[0])) << 8; }};
+  if (to)
+    return Reference{"b16", {a}, [=](const Args& x) {
+                       return one(value("f16", x[0] & 0xffff)) | one(value("f16", x[0] >> 16 & 0xffff)) << 8;
+                     }};
+  const auto wide = [=](uint64_t code) { return encode("f16", kept(fp8_value(format, int(code & 0xff)))); };
+  return Reference{d, {"b16"}, [=](const Args& x) { return wide(x[0]) | wide(x[0] >> 8) << 16; }};
+}
+
+/// cvt.pack.sat: two clamped integers below the low bits of c.
+std::optional<Reference> packing(const Parts& parts) {
+  const std::string d = parts.types.at(0);
+  const int bits = bits_of(d);
+  const i128 end = i128(1) << (bits - is_signed(d));
+  const auto clamped = [=](uint64_t x) {
+    return low(uint64_t(std::clamp(integer("s32", x), is_signed(d) ? -end : i128(0), end - 1)), bits);
+  };
+  return Reference{"b32", std::vector<std::string>(bits == 16 ? 2 : 3, "b32"), [=](const Args& x) {
+                     const uint64_t pair = clamped(x[0]) << bits | clamped(x[1]);
+                     return bits == 16 ? pair : pair | x[2] << (2 * bits);
+                   }};
+}
+
 /// 9.7.9.22, cvt.
 std::optional<Reference> conversion(Parts parts) {
   const std::string d = parts.types.at(0), a = parts.types.at(1);
+  if (parts.has("pack")) return packing(parts);
+  if (d[0] == 'e' || a[0] == 'e') return eight_bits(parts);
   const bool ftz = parts.take("ftz"), sat = parts.take("sat"), relu = parts.take("relu"),
              satfinite = parts.take("satfinite"), away = parts.take("rna");
   char integral = 0;
@@ -502,6 +565,23 @@ std::optional<Reference> integers(const Parts& parts) {
                        return uint64_t(d);
                      }};
   }
+  if (base == "vabsdiff4") {
+    const bool add = has("add");
+    const std::string byte = parts.types.at(1).substr(0, 1) + "8";
+    return Reference{"b32", {"b32", "b32", "b32"}, [=](const Args& x) {
+                       uint64_t d = 0, sum = x[2];
+                       for (int i = 0; i < 4; ++i) {
+                         const i128 a = integer(byte, x[0] >> (8 * i)), b = integer(byte, x[1] >> (8 * i));
+                         const auto apart = uint64_t(a > b ? a - b : b - a);
+                         d |= apart << (8 * i);
+                         sum += apart;
+                       }
+                       return add ? sum : d;
+                     }};
+  }
+  if ((base == "min" || base == "max") && extra == 1 && has("relu"))
+    return of(2,
+              [=](i128 a, i128 b, i128) { return std::max(base == "min" ? std::min(a, b) : std::max(a, b), i128(0)); });
   if (base == "bfind") {
     const bool amount = has("shiftamt");
     return Reference{"u32", {type}, [=](const Args& x) {
@@ -681,7 +761,9 @@ std::optional<Reference> reference(const std::string& mnemonic) {
     };
     Reference pair{type, std::vector<std::string>(half->types.size(), type), {}};
     if (half->exact)
-      pair.exact = [=](const Args& x) { return half->exact(part(x, 0)) | half->exact(part(x, 16)) << 16; };
+      pair.exact = [=](const Args& x) {
+        return (half->exact(part(x, 0)) & 0xffff) | (half->exact(part(x, 16)) & 0xffff) << 16;
+      };
     else
       pair.near = [=](uint64_t d, const Args& x) {
         return half->near(d & 0xffff, part(x, 0)) && half->near(d >> 16, part(x, 16));
@@ -760,6 +842,41 @@ TEST(Instructions, TheReferenceAgreesWithTheCpu) {
     ASSERT_TRUE(single) << x;
     const float u = float(value("f32", operand("f32", random))), v = float(value("f32", operand("f32", random)));
     ASSERT_TRUE(same(test::product(u, v, f32, Mode::nearest), u * v)) << u << " * " << v;
+  }
+}
+
+/// Every code to FP16 and back, and the numbers halfway between two codes, just below and just above.
+TEST(Instructions, EveryCodeOfFp8) {
+  std::vector<uint64_t> codes(threads);
+  for (int t = 0; t < threads; ++t) codes[t] = t | (255 - t) << 8;
+  for (const std::string format : {"e4m3", "e5m2"}) {
+    const auto back = execute("cvt.rn.f16x2." + format + "x2 %r, a; cvt.rn.satfinite." + format + "x2.f16x2 d, %r;",
+                              "b16", {"b16"}, {codes});
+    const auto same = [&](uint64_t code) {
+      const double v = fp8_value(format, int(code));
+      return uint64_t(std::isnan(v) ? 0x7f : std::isinf(v) ? code - 1 : code);
+    };
+    for (int t = 0; t < threads; ++t) EXPECT_EQ(back[t], same(t) | same(255 - t) << 8) << format;
+    for (const double beside : {-1, 0, 1}) {
+      std::vector<uint64_t> between(threads), negative(threads);
+      for (int t = 0; t < threads; ++t) {
+        const double a = fp8_value(format, t % 128), b = fp8_value(format, (t + 1) % 128);
+        const float middle = std::isfinite(a) && std::isfinite(b) ? float((a + b) / 2) : 1e6F;
+        const float x = beside == 0 ? middle : std::nextafterf(middle, float(beside) * INFINITY);
+        between[t] = encode("f32", x);
+        negative[t] = encode("f32", -x);
+      }
+      const auto got =
+          execute("cvt.rn.satfinite." + format + "x2.f32 d, a, b;", "b16", {"f32", "f32"}, {negative, between});
+      for (int t = 0; t < threads; ++t) {
+        const uint64_t up = uint64_t(t % 128 + 1), down = up - 1;  // halfway: to the even code
+        const double a = fp8_value(format, int(down)), b = fp8_value(format, int(up));
+        const uint64_t most = format == "e4m3" ? 0x7e : 0x7b;
+        uint64_t want = beside < 0 ? down : beside > 0 ? up : up % 2 ? down : up;
+        if (!std::isfinite(a) || !std::isfinite(b)) want = most;
+        EXPECT_EQ(got[t], want | (want | 0x80) << 8) << format << " " << value("f32", between[t]);
+      }
+    }
   }
 }
 
@@ -1081,6 +1198,37 @@ TEST(Memory, AtomicsGiveTheOldValue) {
     EXPECT_EQ(std::unique(sorted.begin(), sorted.end()), sorted.end()) << type;
     EXPECT_EQ(sorted.front(), 0U);
   }
+}
+
+/// Vectors in global memory (sm_90): each element by itself. Every thread adds {1, 2, 3, 4} to the first words of the results.
+TEST(Memory, AtomicsOfVectors) {
+  const auto got = execute(
+      "mov.f32 e, 0f3F800000; mov.f32 f, 0f40000000; mov.f32 g, 0f40400000; mov.f32 h, 0f40800000; ld.param.u64 %in, "
+      "[p1]; red.global.add.v2.f32 [%in], {e, f}; atom.global.add.v4.f32 {e, _, f, _}, [%in+16], {e, f, g, h}; "
+      "bar.sync 0; ld.global.v2.f32 {e, f}, [%in]; fma.rn.f32 e, f, 0f447A0000, e; ld.global.v2.f32 {g, h}, [%in+24]; "
+      "sub.f32 g, h, g; add.f32 e, e, g; bar.sync 0; mov.b32 d, e;",
+      "b32", {}, {}, ".reg .f32 e, f, g, h;");
+  for (int t = 0; t < threads; ++t) EXPECT_EQ(value("f32", got[t]), 256 + 1000 * 512 + 256);
+  // Halves: the larger of the numbers 0 to 255 and -1, in pairs.
+  const auto extreme = execute(
+      "mov.u32 %r, %tid.x; cvt.rn.f16.u32 h, %r; mov.b16 i, 0xbc00; ld.param.u64 %in, [p1]; "
+      "red.global.max.noftz.v2.f16 [%in], {h, i}; red.global.min.noftz.v2.f16 [%in+4], {h, i}; bar.sync 0; "
+      "ld.global.b32 d, [%in]; ld.global.b32 %r, [%in+4]; xor.b32 d, d, %r; bar.sync 0;",
+      "b32", {}, {}, ".reg .b16 h, i;");
+  for (int t = 0; t < threads; ++t) EXPECT_EQ(low(extreme[t], 32), encode("f16", 255) ^ uint64_t{0xbc00} << 16);
+}
+
+/// Hints: nothing happens, in any order.
+TEST(Memory, HintsAndPolicies) {
+  const auto a = operands("b32", 1);
+  const auto got = execute(
+      "createpolicy.fractional.L2::evict_first.b64 x, 1.0; createpolicy.range.global.L2::evict_last.b64 y, [%in], 64, "
+      "128; prefetch.global.L2 [%in]; prefetch.global.L2::evict_last [%in]; prefetchu.L1 [%in]; "
+      "applypriority.global.L2::evict_normal [%in], 128; fence.proxy.alias; "
+      "fence.proxy.tensormap::generic.acquire.gpu [%in], 128; ld.global.L2::cache_hint.b32 d, [%in], x; "
+      "st.global.L2::cache_hint.b32 [%out], d, y; red.global.add.L2::cache_hint.u32 [%out+4], 1, x;",
+      "b32", {"b32"}, {a}, ".reg .b64 x, y;");
+  for (int t = 0; t < threads; ++t) EXPECT_EQ(got[t], low(a[t], 32) | uint64_t{1} << 32);
 }
 
 TEST(Instructions, WhatIsUnknownIsNamed) {

@@ -162,8 +162,15 @@ const Type u8_type = {8, [](uint64_t x) { return double(uint8_t(x)); },
 const Type s32_type = {32, [](uint64_t x) { return double(int32_t(x)); },
                        [](double x) { return uint64_t{uint32_t(int32_t(x))}; }};
 
+const Type e4m3_type = {8, [](uint64_t x) { return e4m3{uint8_t(x)}.value(); },
+                        [](double x) { return uint64_t{e4m3::from(x).bits}; }};
+const Type e5m2_type = {8, [](uint64_t x) { return e5m2{uint8_t(x)}.value(); },
+                        [](double x) { return uint64_t{e5m2::from(x).bits}; }};
+
 const Type& type_of(const std::string& name) {
   return name == "f16"    ? f16_type
+         : name == "e4m3" ? e4m3_type
+         : name == "e5m2" ? e5m2_type
          : name == "bf16" ? bf16_type
          : name == "s8"   ? s8_type
          : name == "u8"   ? u8_type
@@ -213,6 +220,14 @@ const Mma all_mma[] = {
     {"m16n8k16", "s32", "u8", "u8", 16, 8, 16, a_k16_8, b_k16_8},
     {"m16n8k32", "s32", "s8", "s8", 16, 8, 32, a_k32_8, b_k32_8},
     {"m16n8k32", "s32", "u8", "s8", 16, 8, 32, a_k32_8, b_k32_8},
+    {"m16n8k16", "s32", "s8", "u8", 16, 8, 16, a_k16_8, b_k16_8},
+    {"m16n8k32", "f32", "e4m3", "e4m3", 16, 8, 32, a_k32_8, b_k32_8},
+    {"m16n8k32", "f32", "e4m3", "e5m2", 16, 8, 32, a_k32_8, b_k32_8},
+    {"m16n8k32", "f32", "e5m2", "e4m3", 16, 8, 32, a_k32_8, b_k32_8},
+    {"m16n8k32", "f32", "e5m2", "e5m2", 16, 8, 32, a_k32_8, b_k32_8},
+    {"m16n8k32", "f16", "e4m3", "e5m2", 16, 8, 32, a_k32_8, b_k32_8},
+    {"m16n8k16", "f32", "e4m3", "e5m2", 16, 8, 16, a_k16_8, b_k16_8},
+    {"m16n8k16", "f16", "e5m2", "e4m3", 16, 8, 16, a_k16_8, b_k16_8},
 };
 
 /// Runs one mma: a fragment's elements lie packed in 32-bit words, word r of lane l at 32 r + l.
@@ -445,7 +460,8 @@ TEST(Matrix, Fp64) {
   const std::string operands = " {%d5, %d6}, {%d1}, {%d2}, {%d3, %d4};";
   const std::string store = "wmma.store.d.sync.aligned.col.m8n8k4.global.f64 [%out], {%d5, %d6}, 8;";
   for (const std::string product :
-       {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"}) {
+       {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64",
+        "wmma.mma.sync.aligned.row.col.m8n8k4.rn.f64.f64.f64.f64"}) {
     const HopperRun run({load_c, load_ab, product + operands, store}, {.in = in});
     for (int i = 0; i < 8; ++i)
       for (int j = 0; j < 8; ++j) {
@@ -455,6 +471,44 @@ TEST(Matrix, Fp64) {
         EXPECT_EQ(got, sum) << product << " " << i << " " << j;
       }
   }
+}
+
+/// FP64 of sm_90: 16 rows, K of 4, 8 and 16. "Matrix Fragments for mma.m16n8k4", "... k8", "... k16" for .f64.
+TEST(Matrix, Fp64OfSixteenRows) {
+  const auto a = [](int i, int k) { return 3.0 * i - 5 * k + 0.125; };
+  const auto b = [](int k, int j) { return 1.0 * k * j - 7; };
+  const auto c = [](int i, int j) { return 100.0 * i + j + 0x1p-40; };
+  for (const int k_size : {4, 8, 16})
+    for (const std::string round : {"", ".rn"}) {
+      const int na = k_size / 2, nb = k_size / 4;
+      std::vector<uint32_t> in(HopperRun::words);
+      const auto put = [&](int r, int l, double x) { std::memcpy(&in[1024 + 64 * r + 2 * l], &x, 8); };
+      for (int l = 0; l < 32; ++l) {
+        for (int i = 0; i < na; ++i) put(i, l, a(l / 4 + i % 2 * 8, l % 4 + i / 2 * 4));
+        for (int i = 0; i < nb; ++i) put(na + i, l, b(l % 4 + 4 * i, l / 4));
+        for (int i = 0; i < 4; ++i) put(na + nb + i, l, c(l / 4 + i / 2 * 8, l % 4 * 2 + i % 2));
+      }
+      std::string load = "mul.wide.u32 %d19, %t, 8; add.s64 %d19, %d19, %out;", store;
+      for (int r = 0; r < na + nb + 4; ++r)
+        load += "ld.global.b64 %d" + std::to_string(r) + ", [%d19+" + std::to_string(4096 + 256 * r) + "];";
+      for (int r = 0; r < 4; ++r)
+        store += "st.global.b64 [%d19+" + std::to_string(256 * r) + "], %d" + std::to_string(na + nb + r) + ";";
+      const std::string d = registers(na + nb, 4, "%d");
+      const HopperRun run(
+          {load,
+           "mma.sync.aligned.m16n8k" + std::to_string(k_size) + ".row.col" + round + ".f64.f64.f64.f64 " + d + ", " +
+               registers(0, na, "%d") + ", " + registers(na, nb, "%d") + ", " + d + ";",
+           store},
+          {.in = in});
+      for (int l = 0; l < 32; ++l)
+        for (int i = 0; i < 4; ++i) {
+          const int row = l / 4 + i / 2 * 8, column = l % 4 * 2 + i % 2;
+          double want = c(row, column), got;
+          for (int k = 0; k < k_size; ++k) want += a(row, k) * b(k, column);
+          std::memcpy(&got, &run.out[64 * i + 2 * l], 8);
+          EXPECT_EQ(got, want) << k_size << " " << row << " " << column;
+        }
+    }
 }
 
 TEST(MatrixChecks, Wmma) {

@@ -38,6 +38,22 @@ TEST(ShimAlone, WhatIsNotSupportedIsNamed) {
   EXPECT_THAT(result.output, testing::HasSubstr("simulator: not supported: cudaMallocMipmappedArray\n"));
   EXPECT_THAT(result.output, testing::HasSubstr("simulator: the driver's cuNoSuchFunction is not there\n"));
 }
+/// cuda::barrier and cuda::pipeline with memcpy_async, whatever the order of the warps.
+TEST(Pipelines, ComputeWhatTheCpuComputes) {
+  for (int seed = 0; seed < 10; ++seed) {
+    const Result result = run("pipelines", "", "GEMM_LADDER_SIM_SEED=" + std::to_string(seed));
+    EXPECT_THAT(result.output, testing::EndsWith("passed\n")) << seed;
+  }
+}
+TEST(Pipelines, AMissingWait) {
+  for (int seed = 0; seed < 10; ++seed) {
+    const Result result = run("pipelines", "without_wait", "GEMM_LADDER_SIM_SEED=" + std::to_string(seed));
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.output, testing::HasSubstr("a read of shared memory"));
+    EXPECT_THAT(result.output, testing::HasSubstr("is still under way: nobody has waited for it"));
+    EXPECT_THAT(result.output, testing::HasSubstr("pipelines.cu:"));
+  }
+}
 
 /// The multi-stage kernel with one thing wrong: reported at the line, or, where it is a wrong index, seen in the result.
 TEST(MmaGemm, PlantedFaults) {

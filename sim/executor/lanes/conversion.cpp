@@ -248,6 +248,74 @@ void add_narrowing(LaneTable& t, std::string_view rounding) {
   put.template operator()<true, true>(".relu.satfinite");
 }
 
+/// A 64-bit integer to FP64, in a direction. The x87's numbers of 64 digits hold it.
+template <Round round>
+constexpr auto directed = [](auto a) -> f64 {
+  const f64 nearest = f64(a);
+  const long double exact = static_cast<long double>(a);
+  const bool above = nearest > exact, below = nearest < exact;
+  const bool down = round == Round::down || (round == Round::zero && a > 0);
+  return above && down    ? std::nextafter(nearest, -INFINITY)
+         : below && !down ? std::nextafter(nearest, INFINITY)
+                          : nearest;
+};
+template <class A>
+void add_directed(LaneTable& t) {
+  t.add({"cvt.rz.f64.", type_name<A>}, entry<directed<Round::zero>, f64, A>(Class::convert));
+  t.add({"cvt.rm.f64.", type_name<A>}, entry<directed<Round::down>, f64, A>(Class::convert));
+  t.add({"cvt.rp.f64.", type_name<A>}, entry<directed<Round::up>, f64, A>(Class::convert));
+}
+
+/// Pairs of an 8-bit format, of which the numbers of cvt.rn.satfinite are pairs of f16 or two of f32, a into the upper half.
+template <class T, bool relu>
+constexpr auto to_pair = [](f32 a, f32 b) -> Pair<T> {
+  constexpr auto one = [](f32 x) { return T::from(relu ? positive(x) : double(x)); };
+  return {one(b), one(a)};
+};
+template <class T, bool relu>
+constexpr auto pair_to_pair = [](f16x2 a) -> Pair<T> {
+  constexpr auto one = [](f16 x) { return T::from(relu ? positive(x.value()) : x.value()); };
+  return {one(a.low), one(a.high)};
+};
+template <class T, bool relu>
+constexpr auto from_pair = [](Pair<T> a) -> f16x2 {
+  constexpr auto one = [](T x) { return f16::from(relu ? positive(x.value()) : x.value()); };
+  return {one(a.low), one(a.high)};
+};
+template <class T>
+void add_eight_bits(LaneTable& t) {
+  const std::string_view name = type_name<Pair<T>>;
+  const auto put = [&]<bool relu>(std::string_view modifier) {
+    t.add({"cvt.rn.satfinite", modifier, ".", name, ".f32"},
+          entry<to_pair<T, relu>, Pair<T>, f32, f32>(Class::convert));
+    t.add({"cvt.rn.satfinite", modifier, ".", name, ".f16x2"},
+          entry<pair_to_pair<T, relu>, Pair<T>, f16x2>(Class::convert));
+    t.add({"cvt.rn", modifier, ".f16x2.", name}, entry<from_pair<T, relu>, f16x2, Pair<T>>(Class::convert));
+  };
+  put.template operator()<false>("");
+  put.template operator()<true>(".relu");
+}
+
+/// cvt.pack.sat.D.s32 d, a, b{, c}: a and b, clamped to D, side by side, b below; c's low bits above them.
+template <int bits, bool is_signed>
+constexpr auto clamped_to = [](u32 x) -> u32 {
+  constexpr s32 most = (1 << (bits - is_signed)) - 1, least = is_signed ? -most - 1 : 0;
+  return u32(std::clamp(s32(x), least, most)) & ((1U << bits) - 1);
+};
+template <int bits, bool is_signed>
+constexpr auto packed = [](u32 a, u32 b, u32 c) -> u32 {
+  return c << (2 * bits) | clamped_to<bits, is_signed>(a) << bits | clamped_to<bits, is_signed>(b);
+};
+template <int bits, bool is_signed>
+void add_pack(LaneTable& t, std::string_view type) {
+  if constexpr (bits == 16)
+    t.add({"cvt.pack.sat.", type, ".s32"},
+          entry<[](u32 a, u32 b) { return clamped_to<16, is_signed>(a) << 16 | clamped_to<16, is_signed>(b); }, u32,
+                u32, u32>(Class::convert));
+  else
+    t.add({"cvt.pack.sat.", type, ".s32.b32"}, entry<packed<bits, is_signed>, u32, u32, u32, u32>(Class::convert));
+}
+
 /// To tf32: 10 explicit significand bits, the rest is zero. `half`: what is added to round, before the cut.
 template <auto half, bool relu>
 constexpr auto tf32 = [](u32 a) -> u32 {
@@ -293,6 +361,18 @@ void add_conversion(LaneTable& t) {
   add_tf32<cut_off, false>(t, ".rz");
   add_tf32<ties_even, true>(t, ".rn.relu");
   add_tf32<cut_off, true>(t, ".rz.relu");
+  add_directed<s64>(t);
+  add_directed<u64>(t);
+  add_eight_bits<e4m3>(t);
+  add_eight_bits<e5m2>(t);
+  add_pack<16, true>(t, "s16");
+  add_pack<16, false>(t, "u16");
+  add_pack<8, true>(t, "s8");
+  add_pack<8, false>(t, "u8");
+  add_pack<4, true>(t, "s4");
+  add_pack<4, false>(t, "u4");
+  add_pack<2, true>(t, "s2");
+  add_pack<2, false>(t, "u2");
 }
 
 }  // namespace sim

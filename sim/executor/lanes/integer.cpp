@@ -1,5 +1,6 @@
 // Integer arithmetic (PTX ISA 9.7.1).
 #include <algorithm>
+#include <cstdlib>
 
 #include "sim/executor/lanes/integers.h"
 
@@ -100,6 +101,32 @@ constexpr auto dp2a = [](u32 a, u32 b, u32 c) {
   return c;
 };
 
+/// The two 16-bit integers of a register, each by itself.
+template <class T, auto f>
+constexpr auto both = [](u32 a, u32 b) -> u32 {
+  return u32(Unsigned<T>(f(T(a), T(b)))) | u32(Unsigned<T>(f(T(a >> 16), T(b >> 16)))) << 16;
+};
+/// .relu: a negative result becomes 0.
+template <auto f>
+constexpr auto relu = []<class T>(T a, T b) -> T { return std::max(T{0}, f(a, b)); };
+
+/// vabsdiff4 (9.7.17.2): of each pair of bytes; .add: their sum and c.
+template <class T>
+constexpr auto byte_difference(u32 a, u32 b, int i) -> u32 {
+  return u32(std::abs(int(T(a >> (8 * i))) - int(T(b >> (8 * i)))));
+}
+template <class T>
+constexpr auto vabsdiff4 = [](u32 a, u32 b, u32) -> u32 {
+  u32 d = 0;
+  for (int i = 0; i < 4; ++i) d |= byte_difference<T>(a, b, i) << (8 * i);
+  return d;
+};
+template <class T>
+constexpr auto vabsdiff4_add = [](u32 a, u32 b, u32 c) -> u32 {
+  for (int i = 0; i < 4; ++i) c += byte_difference<T>(a, b, i);
+  return c;
+};
+
 }  // namespace
 
 void add_integer(LaneTable& t) {
@@ -156,6 +183,21 @@ void add_integer(LaneTable& t) {
   add_dp2a.template operator()<true, false>(".s32.u32");
   add_dp2a.template operator()<false, true>(".u32.s32");
   add_dp2a.template operator()<false, false>(".u32.u32");
+  const auto add_pairs = [&]<class T>(T, std::string_view type) {
+    t.add({"add.", type}, entry<both<T, add>, u32, u32, u32>());
+    t.add({"min.", type}, entry<both<T, min_int>, u32, u32, u32>());
+    t.add({"max.", type}, entry<both<T, max_int>, u32, u32, u32>());
+  };
+  add_pairs(s16{}, "s16x2");
+  add_pairs(u16{}, "u16x2");
+  t.add({"min.relu.s16x2"}, entry<both<s16, relu<min_int>>, u32, u32, u32>());
+  t.add({"max.relu.s16x2"}, entry<both<s16, relu<max_int>>, u32, u32, u32>());
+  add_binary<relu<min_int>, s32>(t, "min.relu");
+  add_binary<relu<max_int>, s32>(t, "max.relu");
+  t.add({"vabsdiff4.u32.u32.u32"}, entry<vabsdiff4<u8>, u32, u32, u32, u32>());
+  t.add({"vabsdiff4.u32.u32.u32.add"}, entry<vabsdiff4_add<u8>, u32, u32, u32, u32>());
+  t.add({"vabsdiff4.u32.s32.s32"}, entry<vabsdiff4<s8>, u32, u32, u32, u32>());
+  t.add({"vabsdiff4.u32.s32.s32.add"}, entry<vabsdiff4_add<s8>, u32, u32, u32, u32>());
   t.add({"fns.b32"}, entry<fns, u32, u32, u32, s32>());
 }
 

@@ -86,6 +86,11 @@ inline constexpr std::string_view type_name<f16x2> = "f16x2";
 template <>
 inline constexpr std::string_view type_name<bf16x2> = "bf16x2";
 
+template <>
+inline constexpr std::string_view type_name<e4m3x2> = "e4m3x2";
+template <>
+inline constexpr std::string_view type_name<e5m2x2> = "e5m2x2";
+
 template <class T>
 constexpr bool is_half = false;
 template <int D>
