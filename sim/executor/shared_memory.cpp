@@ -129,10 +129,10 @@ void SharedMemory::end_async_read(uint32_t index, uint32_t warp, uint32_t op, ui
   note_read(word, byte_mask, warp, op, time, false);
 }
 
-void SharedMemory::end_async_write(uint32_t index, uint32_t warp, uint32_t op, uint32_t time, bool strong) {
+void SharedMemory::end_async_write(uint32_t index, uint32_t warp, uint32_t op, uint32_t time) {
   Word& word = words_[index];
   word.under_way = 0;
-  note_write(word, 0xf, warp, op, time, strong);
+  note_write(word, 0xf, warp, op, time, false);
 }
 
 int SharedMemory::begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed,
@@ -183,8 +183,7 @@ void SharedMemory::end_async_reads(uint32_t first, int words, uint32_t warp, uin
   }
 }
 
-void SharedMemory::end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time,
-                                    bool strong) {
+void SharedMemory::end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time, bool strong) {
   for (uint32_t index = first; index < first + uint32_t(words); ++index) {
     Word& word = words_[index];
     word.under_way = 0;

@@ -62,7 +62,7 @@ class SharedMemory {
   Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op);
   /// Their ends: from now on they are accesses by `warp` at `time`.
   void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask = 0xf);
-  void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, bool strong = false);
+  void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
 
   /// Of `words` neighbouring words; the reads are by the asynchronous proxy. Those that begin end at the first that may not be
   /// accessed, and give back its index, or `words`. `passed`: the last write that a word was found to have; neighbours mostly

@@ -132,7 +132,7 @@ void Block::execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma&
       std::fill(old.begin(), old.end(), 0);
       if (one.add[w])
         for_each_element([&](uint32_t value, uint32_t half, uint32_t n) {
-          old[n] = is_integer(op.type)   ? int32_t(value)
+          old[n] = is_integer(op.type) ? int32_t(value)
                    : op.o.d_bytes == 4 ? double(std::bit_cast<float>(value))
                                        : f16{uint16_t(value >> 16 * half)}.value();
         });

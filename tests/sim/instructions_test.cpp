@@ -751,8 +751,10 @@ std::optional<Reference> reference(const std::string& mnemonic) {
   if (base == "cvt") return conversion(parts);
   if (base == "selp" || base == "slct" || base == "testp") return selection(parts);
   if (base == "mov") return integers(Parts(type == "pred" ? mnemonic : "mov.b" + std::to_string(bits_of(type))));
-  if (is_pair(type)) {  // each half as one number
-    const auto half = reference(mnemonic.substr(0, mnemonic.size() - 2));
+  if (is_pair(type)) {           // each half as one number
+    std::string one = mnemonic;  // "max.s16x2.relu": the type need not come last
+    one.erase(one.rfind("x2"), 2);
+    const auto half = reference(one);
     if (!half) return std::nullopt;
     const auto part = [](const Args& x, int by) {
       Args h;

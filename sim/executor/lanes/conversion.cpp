@@ -342,6 +342,7 @@ void add_conversion(LaneTable& t) {
   add_with_integers<bf16>(t, Integers{});
   add_rounded<f32, f64>(t);
   add_rounded<f16, f64>(t);
+  add_rounded<bf16, f64>(t);
   add_rounded<f16, f32>(t);
   add_rounded<bf16, f32>(t);
   add_one<f64, f32, Round::nearest>(t, "");
@@ -352,6 +353,7 @@ void add_conversion(LaneTable& t) {
   add_integral<f32, f32>(t);
   add_integral<f64, f64>(t);
   add_integral<f16, f16>(t);
+  add_integral<bf16, bf16>(t);
   add_narrowing<f16, Round::nearest>(t, ".rn");
   add_narrowing<f16, Round::zero>(t, ".rz");
   add_narrowing<bf16, Round::nearest>(t, ".rn");

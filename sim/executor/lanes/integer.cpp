@@ -190,10 +190,15 @@ void add_integer(LaneTable& t) {
   };
   add_pairs(s16{}, "s16x2");
   add_pairs(u16{}, "u16x2");
-  t.add({"min.relu.s16x2"}, entry<both<s16, relu<min_int>>, u32, u32, u32>());
-  t.add({"max.relu.s16x2"}, entry<both<s16, relu<max_int>>, u32, u32, u32>());
-  add_binary<relu<min_int>, s32>(t, "min.relu");
-  add_binary<relu<max_int>, s32>(t, "max.relu");
+  // The ISA writes .relu before the type, nvcc after it.
+  for (const std::string_view name : {"min.relu.s16x2", "min.s16x2.relu"})
+    t.add({name}, entry<both<s16, relu<min_int>>, u32, u32, u32>());
+  for (const std::string_view name : {"max.relu.s16x2", "max.s16x2.relu"})
+    t.add({name}, entry<both<s16, relu<max_int>>, u32, u32, u32>());
+  for (const std::string_view name : {"min.relu.s32", "min.s32.relu"})
+    t.add({name}, entry<relu<min_int>, s32, s32, s32>());
+  for (const std::string_view name : {"max.relu.s32", "max.s32.relu"})
+    t.add({name}, entry<relu<max_int>, s32, s32, s32>());
   t.add({"vabsdiff4.u32.u32.u32"}, entry<vabsdiff4<u8>, u32, u32, u32, u32>());
   t.add({"vabsdiff4.u32.u32.u32.add"}, entry<vabsdiff4_add<u8>, u32, u32, u32, u32>());
   t.add({"vabsdiff4.u32.s32.s32"}, entry<vabsdiff4<s8>, u32, u32, u32, u32>());
