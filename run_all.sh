@@ -10,7 +10,7 @@
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
 #   ./run_all.sh sim PROGRAM ...   run any CUDA program on the simulator; options before PROGRAM: --sim-seed N, --sim-gpu NAME,
-#                                  --sim-counts FILE
+#                                  --sim-counts FILE, --sim-checks LIST
 #   ./run_all.sh compare A B       two results folders side by side, with what is outside the noise
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text
@@ -301,8 +301,8 @@ sim_program() {
   local program option
   while [[ ${1:-} == --* ]]; do
     option=${1#--sim-}
-    [[ $1 == --sim-@(seed|gpu|counts) ]] ||
-      usage_error "sim: there is no option '$1'; the nearest is $(nearest "$1" --sim-seed --sim-gpu --sim-counts)"
+    [[ $1 == --sim-@(seed|gpu|counts|checks) ]] ||
+      usage_error "sim: there is no option '$1'; the nearest is $(nearest "$1" --sim-seed --sim-gpu --sim-counts --sim-checks)"
     [[ -n ${2:-} ]] || usage_error "sim: $1 takes a value"
     export "GEMM_LADDER_SIM_${option^^}=$2"
     shift 2

@@ -1,5 +1,7 @@
 #include "sim/device_memory.h"
 
+#include <sys/mman.h>
+
 #include <new>
 
 #include "common/text.h"
@@ -13,7 +15,8 @@ uint64_t DeviceMemory::allocate(size_t bytes, MemoryKind kind, const std::string
   if (!memory) return 0;
   const uint64_t first = reinterpret_cast<uint64_t>(memory.get()) + guard_bytes;
   const uint64_t base = (first + alignment - 1) / alignment * alignment;
-  blocks_[base] = {{base, bytes, kind, name}, std::move(memory)};
+  const bool by_host = kind != MemoryKind::device || !name.empty();  // which may write it without a call
+  blocks_[base] = {{base, bytes, kind, name, by_host ? nullptr : std::make_shared<Contents>(bytes)}, std::move(memory)};
   used_ += bytes;
   return base;
 }
@@ -46,9 +49,57 @@ bool DeviceMemory::free(uint64_t address, MemoryKind kind) {
   const auto block = blocks_.find(address);
   if (block == blocks_.end() || block->second.allocation.kind != kind) return false;
   if (block->second.bytes) used_ -= block->second.allocation.bytes;
-  if (block->second.keeps_address) parked_[address] = std::move(block->second);
+  if (block->second.keeps_address)
+    parked_[address] = std::move(block->second);
+  else if (block->second.bytes)
+    keep_freed({address, block->second.allocation.bytes, std::move(block->second.bytes)});
   blocks_.erase(block);
   return true;
+}
+
+/// Its address stays taken; the pages of a large one go back to the system.
+void DeviceMemory::keep_freed(Freed freed) {
+  constexpr size_t large = size_t{1} << 20, most_small = size_t{64} << 20, most = 4096, page = 4096;
+  if (freed.bytes >= large) {
+    const uint64_t begin = (freed.base + page - 1) / page * page, end = (freed.base + freed.bytes) / page * page;
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  } else {
+    freed_small_ += freed.bytes;
+  }
+  freed_.push_back(std::move(freed));
+  while (freed_.size() > most || freed_small_ > most_small) {
+    if (freed_.front().bytes < large) freed_small_ -= freed_.front().bytes;
+    freed_.pop_front();
+  }
+}
+
+const DeviceMemory::Freed* DeviceMemory::find_freed(uint64_t address) const {
+  for (auto freed = freed_.rbegin(); freed != freed_.rend(); ++freed)
+    if (address - freed->base < freed->bytes) return &*freed;
+  return nullptr;
+}
+
+void DeviceMemory::wrote(uint64_t address, size_t bytes) {
+  const Allocation* const to = find(address);
+  if (to && to->contents) to->contents->host_wrote(address - to->base, bytes);
+}
+
+void DeviceMemory::copied(uint64_t to, uint64_t from, size_t bytes) {
+  const Allocation *const target = find(to), *const source = find(from);
+  if (!target || !target->contents) return;
+  if (!source || !source->contents || source->contents->complete()) return wrote(to, bytes);
+  for (size_t i = 0; i < bytes;) {  // run by run of what has been written
+    const size_t run = source->contents->find_unwritten(from - source->base + i, bytes - i);
+    if (run) target->contents->host_wrote(to - target->base + i, run);
+    i += run + 1;
+  }
+}
+
+void DeviceMemory::begin_launch() {
+  if (++launch_ != 0) return;
+  launch_ = Contents::first_launch;
+  for (const auto& [base, block] : blocks_)
+    if (block.allocation.contents) block.allocation.contents->forget_launches();
 }
 
 void DeviceMemory::clear() {
@@ -79,6 +130,9 @@ std::string DeviceMemory::describe(uint64_t address) const {
   if (address < 4096) return ladder::formatted("{:#x} is a null pointer, or an offset from one", address);
   if (const Allocation* allocation = find(address))
     return ladder::formatted("{:#x} is byte {} of {}", address, address - allocation->base, text(*allocation));
+  if (const Freed* freed = find_freed(address))
+    return ladder::formatted("{:#x} is byte {} of an allocation of {} bytes at {:#x}, which has been freed", address,
+                             address - freed->base, freed->bytes, freed->base);
   const auto next = blocks_.upper_bound(address);
   const Allocation* before = next == blocks_.begin() ? nullptr : &std::prev(next)->second.allocation;
   const Allocation* behind = next == blocks_.end() ? nullptr : &next->second.allocation;

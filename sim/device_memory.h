@@ -10,10 +10,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+
+#include "sim/contents.h"
 
 namespace sim {
 
@@ -36,7 +39,8 @@ struct Allocation {
   uint64_t base = 0;
   size_t bytes = 0;
   MemoryKind kind = MemoryKind::device;
-  std::string name;  ///< of a variable; else ""
+  std::string name;                         ///< of a variable; else ""
+  std::shared_ptr<Contents> contents = {};  ///< of cudaMalloc's memory; null: all bytes count as written
 
   bool contains(uint64_t address, size_t size) const {
     return address >= base && size <= bytes && address - base <= bytes - size;
@@ -56,7 +60,8 @@ class DeviceMemory {
   /// Makes memory of the host reachable (cudaHostRegister); free() forgets it. False where some of it already is.
   bool adopt(uint64_t address, size_t bytes);
 
-  /// False where `address` is not the first byte of an allocation of this kind.
+  /// False where `address` is not the first byte of an allocation of this kind. The address is not given out again for as long
+  /// as may be, so that a kernel that uses it later is reported.
   bool free(uint64_t address, MemoryKind kind = MemoryKind::device);
 
   /// Memory of a graph keeps its address from one launch to the next: it is allocated once, not there at first, comes with
@@ -76,6 +81,14 @@ class DeviceMemory {
     const Allocation* allocation = find(address);
     return allocation && allocation->contains(address, bytes);
   }
+
+  /// The host has written these bytes, or has copied them from memory of the device.
+  void wrote(uint64_t address, size_t bytes);
+  void copied(uint64_t to, uint64_t from, size_t bytes);
+
+  /// A kernel starts; the mark of what it writes (contents.h).
+  void begin_launch();
+  uint8_t launch() const { return launch_; }
 
   /// Where `address` lies, for a report: "0x… is 4 bytes past the end of the allocation of 400 bytes at 0x…".
   std::string describe(uint64_t address) const;
@@ -97,8 +110,19 @@ class DeviceMemory {
     bool keeps_address = false;
   };
 
+  struct Freed {
+    uint64_t base;
+    size_t bytes;
+    std::unique_ptr<std::byte[]> memory;
+  };
+  void keep_freed(Freed freed);
+  const Freed* find_freed(uint64_t address) const;
+
   size_t capacity_;
   size_t used_ = 0;
+  std::deque<Freed> freed_;  ///< the last ones
+  size_t freed_small_ = 0;   ///< bytes of those whose pages stay in memory
+  uint8_t launch_ = Contents::first_launch;
   std::map<uint64_t, Block> blocks_;  ///< by base
   std::map<uint64_t, Block> parked_;
   std::map<std::pair<const void*, std::string>, uint64_t> variables_;

@@ -28,8 +28,9 @@ void choose_device(const Options& options, char* const* argv) {
     choose_simulated_gpu(options.sim_gpu, argv);
     restart_on_simulator(library, argv);
   }
-  if (!options.sim_gpu.empty() || !options.sim_seed.empty() || !options.sim_counts.empty())
-    throw UsageError("--sim-gpu, --sim-seed and --sim-counts are the simulator's: add --sim");
+  if (!options.sim_gpu.empty() || !options.sim_seed.empty() || !options.sim_counts.empty() ||
+      !options.sim_checks.empty())
+    throw UsageError("--sim-gpu, --sim-seed, --sim-checks and --sim-counts are the simulator's: add --sim");
 }
 
 /// The simulator does some 50 to 500 million FMAs per second.
@@ -121,7 +122,7 @@ int run(int argc, char* const* argv) {
     if (!on_simulator()) choose_device(options, argv);
     if (on_simulator()) {
       choose_simulated_gpu(options.sim_gpu, argv);
-      configure_simulator(options.sim_seed, options.sim_counts);
+      configure_simulator(options.sim_seed, options.sim_checks, options.sim_counts);
     }
     catch_interrupts();
     return run_all(options);

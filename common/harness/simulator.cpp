@@ -83,10 +83,11 @@ void choose_simulated_gpu(const std::string& gpu, char* const* argv) {
   if (on_simulator()) start_again(argv);
 }
 
-void configure_simulator(const std::string& seed, const std::string& counts) {
+void configure_simulator(const std::string& seed, const std::string& checks, const std::string& counts) {
   CudaSimCounts before;
   exported<decltype(cudaSimStopCounting)>("cudaSimStopCounting")(&before);
   if (!seed.empty()) setenv("GEMM_LADDER_SIM_SEED", seed.c_str(), 1);
+  if (!checks.empty()) setenv("GEMM_LADDER_SIM_CHECKS", checks.c_str(), 1);
   if (counts.empty()) return;
   std::FILE* const file = std::fopen(counts.c_str(), "w");  // the simulator writes it when the program ends
   if (!file) throw UsageError(formatted("--sim-counts: cannot write '{}': {}", counts, std::strerror(errno)));

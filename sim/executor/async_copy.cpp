@@ -60,7 +60,10 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   check_aligned(warp, op, to, op.bytes, written);
   check_aligned(warp, op, from, op.bytes, source);
   for (uint32_t size = 1; size <= op.bytes; ++size)
-    if (by_size[size]) check_bounds(warp, op, pc, by_size[size], from, size, some ? *some : source);
+    if (by_size[size]) {
+      check_bounds(warp, op, pc, by_size[size], from, size, some ? *some : source);
+      check_contents(warp, op, pc, by_size[size], from, size);
+    }
   if (reading) count_global(pc, from, bytes, some ? *some : source);
   check_shared(warp, op, pc, mask, *this, to, op.bytes, written);
   warp.copies.push_back(copy);

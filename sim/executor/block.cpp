@@ -21,6 +21,19 @@ int first(Mask mask) { return std::countr_zero(mask); }
 
 }  // namespace
 
+std::string lanes_of(Mask mask) {
+  if (mask == all_lanes) return "all lanes";
+  std::string text = std::popcount(mask) == 1 ? "lane" : "lanes";
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    int last = l;
+    while (last + 1 < warp_size && (mask >> (last + 1) & 1)) ++last;
+    text += last > l ? ladder::formatted(" {}-{}", l, last) : ladder::formatted(" {}", l);
+    l = last;
+  }
+  return text;
+}
+
 Block::Block(Cluster& cluster, uint32_t rank)
     : cluster_(cluster),
       program_(cluster.program),
@@ -30,6 +43,7 @@ Block::Block(Cluster& cluster, uint32_t rank)
       counts_(cluster.counts_),
       patterns_(cluster.patterns_),
       ranges_(cluster.ranges_),
+      contents_(cluster.contents_),
       rank_(rank),
       threads_(cluster.threads()),
       shared_(
@@ -39,7 +53,7 @@ Block::Block(Cluster& cluster, uint32_t rank)
                 launch_.dynamic_smem ? (program_.shared_bytes + align - 1) / align * align : program_.shared_bytes;
             return fixed + launch_.dynamic_smem;
           }(),
-          clocks_) {
+          clocks_, rank * cluster.warps_per_block()) {
   warps_.resize(cluster.warps_per_block());
   const size_t file = (program_.register_bytes + 63) / 64 * 64;
   registers_ = std::make_unique<std::byte[]>(file * warps_.size() + 64);
@@ -243,7 +257,19 @@ void Block::warp_ended(const Warp& warp) {
 
 // --- barriers (PTX ISA 9.7.13.1) ---------------------------------------------------------------------------------------------
 
+/// __syncthreads() in a branch whose other lanes have left the kernel. The barrier does not wait for them, but compute-sanitizer's
+/// synccheck, too, wants all lanes of a warp or none.
+void Block::check_exited(const Warp& warp, const Op& op) const {
+  const Mask gone = warp.exist & ~warp.live;
+  if (!gone || !finds(Check::exited, op)) return;
+  report(warp, first(warp.live), op,
+         ladder::formatted("{} without all lanes of the warp: {} {} exited", op.text, lanes_of(gone),
+                           std::popcount(gone) == 1 ? "has" : "have"),
+         Check::exited);
+}
+
 void Block::arrive(Warp& warp, const Op& op) {
+  check_exited(warp, op);
   std::byte* r = warp.registers;
   const int l = first(warp.live);
   const uint32_t id = at<uint32_t>(r, op.o.a)[l];
@@ -317,14 +343,30 @@ std::string Block::where(const Op& op) const {
                    : ladder::formatted("PTX line {}", op.ptx_line);
 }
 
-void Block::report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const {
+std::string Block::complete(const Warp& warp, int lane, const Op& op, const std::string& what) const {
   const uint32_t thread = warp.index * warp_size + uint32_t(lane);
   const Extent& size = launch_.block;
-  throw Error(
-      ladder::formatted("{}\n  at {}: {}\n  kernel {}, block ({}, {}, {}), thread ({}, {}, {}): warp {}, lane {}", what,
-                        where(op), op.text, program_.kernel, block_index_.x, block_index_.y, block_index_.z,
-                        thread % size.x, thread / size.x % size.y, thread / size.x / size.y, warp.index, lane),
-      fault);
+  return ladder::formatted("{}\n  at {}: {}\n  kernel {}, block ({}, {}, {}), thread ({}, {}, {}): warp {}, lane {}",
+                           what, where(op), op.text, program_.kernel, block_index_.x, block_index_.y, block_index_.z,
+                           thread % size.x, thread / size.x % size.y, thread / size.x / size.y, warp.index, lane);
+}
+
+void Block::report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const {
+  throw Error(complete(warp, lane, op, what), fault);
+}
+
+bool Block::finds(Check check, const Op& op) const {
+  const Severity severity = launch_.checks[check];
+  if (severity != Severity::warning) return severity == Severity::error;
+  return cluster_.warnings_[{static_cast<uint32_t>(&op - program_.ops.data()), check}].times++ == 0;
+}
+
+void Block::report(const Warp& warp, int lane, const Op& op, const std::string& what, Check check) const {
+  if (launch_.checks[check] == Severity::error) report(warp, lane, op, what, fault_of(check));
+  Warning& warning = cluster_.warnings_[{static_cast<uint32_t>(&op - program_.ops.data()), check}];
+  warning.unit = cluster_.index();
+  warning.place = ladder::formatted("{}: {}", where(op), op.text);
+  warning.text = complete(warp, lane, op, what);
 }
 
 uint64_t Block::state_of(const Warp& warp) const {

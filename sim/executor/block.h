@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,7 @@ struct Pattern {
   int words = 0;                            ///< distinct words ...
   std::array<int32_t, 4 * warp_size> word;  ///< ... from the first lane's
   std::array<uint8_t, 4 * warp_size> bytes;
+  std::array<Mask, 4 * warp_size> lanes;  ///< that touch the word; 0 where they touch different bytes of it
 
   /// `low` is at most -far where addresses are so far apart that their differences say nothing: then `within` is false.
   static constexpr int64_t far = int64_t{1} << 60;
@@ -102,6 +104,9 @@ struct Warp {
   std::array<uint32_t, warp_size> bulk_groups{};  ///< how many each lane has committed
 };
 
+/// "lanes 0-15 20", for a report.
+std::string lanes_of(Mask mask);
+
 /// The new value that op.reduction gives.
 uint32_t reduced(const Op& op, uint32_t a, uint32_t b);
 
@@ -110,6 +115,12 @@ void reduce_atomically(const Op& op, std::byte* at, const std::byte* value);
 
 /// An addition to global memory that other CPU threads may change.
 void add_atomically(NumberType type, uint32_t bytes, std::byte* at, const std::byte* value);
+
+/// An allocation that an operation has hit, and what is known of its bytes; null: they all hold values.
+struct KnownContents {
+  uint64_t begin = 0, bytes = 0;
+  Contents* contents = nullptr;
+};
 
 class Block {
  public:
@@ -126,6 +137,10 @@ class Block {
   SharedMemory& shared() { return shared_; }
   Extent index() const { return block_index_; }
   bool ended() const { return live_warps_ == 0; }
+  /// Thrown where an access is out of bounds or misaligned, and the kernel goes on: these lanes make no access.
+  struct Skip {
+    Mask lanes;
+  };
 
   /// A hash of everything that decides what a warp does next, except memory.
   uint64_t state_of(const Warp& warp) const;
@@ -134,6 +149,15 @@ class Block {
   std::string waits_for(const Warp& warp) const;
   std::string where(const Op& op) const;
   [[noreturn]] void report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const;
+  /// As an error or as a warning, after which the kernel goes on. Only where finds() has said so.
+  void report(const Warp& warp, int lane, const Op& op, const std::string& what, Check check) const;
+  static Fault fault_of(Check check) {
+    return check == Check::bounds       ? Fault::illegal_address
+           : check == Check::misaligned ? Fault::misaligned
+                                        : Fault::launch_failure;
+  }
+  /// Counts a finding. True where it is to be reported: an error, or the operation's first warning of this check.
+  bool finds(Check check, const Op& op) const;
 
  private:
   friend class Cluster;
@@ -229,8 +253,26 @@ class Block {
   void move_fragment(Warp& warp, const Op& op, uint32_t pc);
 
   /// `access`: "read" or "write".
-  [[noreturn]] void report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
-                                  const SharedMemory::Verdict& verdict) const;
+  void report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
+                     const SharedMemory::Verdict& verdict) const;
+  /// Ends the access of this lane, after an error's or a warning's report.
+  [[noreturn]] void reject(const Warp& warp, int lane, const Op& op, Check check,
+                           const std::function<std::string()>& what) const;
+  void access_or_skip(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, Addresses& address, bool generic);
+  static bool writes_what_is_there(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes,
+                                   uint32_t word, const std::byte* memory);
+  std::string complete(const Warp& warp, int lane, const Op& op, const std::string& what) const;
+  void check_exited(const Warp& warp, const Op& op) const;
+  bool can_meet_at_different_barriers(const Warp& warp) const;
+  void meet_at_different_barriers(Warp& warp);
+
+  // global_memory.cpp
+  void check_contents(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
+  void check_contents(const Warp& warp, int lane, const Op& op, uint64_t address, uint64_t bytes, bool reads,
+                      bool writes) const;
+  void check_global_race(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address,
+                         uint32_t bytes) const;
+  void note_synchronisation(const Op& op) const;
 
   Block& owner_of(const Warp& warp, int lane, const Op& op, uint64_t address);
   void check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const;
@@ -271,7 +313,7 @@ class Block {
   void write_destination(BulkCopy& copy);
   void bulk_wait(Warp& warp, const Op& op, Mask mask);
   void check_pending() const;
-  [[noreturn]] void report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const;
+  void report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const;
 
   Cluster& cluster_;
   const Program& program_;
@@ -282,6 +324,7 @@ class Block {
   std::vector<OpCount>& counts_;
   std::vector<std::vector<Pattern>>& patterns_;
   std::vector<std::pair<uint64_t, uint64_t>>& ranges_;  ///< the allocation it hit last, first byte and end
+  std::vector<KnownContents>& contents_;                ///< the same, for what has been written there
 
   uint32_t rank_;
   uint32_t threads_ = 0;

@@ -78,7 +78,9 @@ void Block::issue_store(BulkCopy copy) {
   for (uint32_t w = uint32_t(copy.to.address / 4); w < (copy.to.address + copy.bytes) / 4; ++w) {
     const auto verdict = op.o.flags & flag_reduce ? shared.read(w, 0xf, warp.actor, copy.pc, true)
                                                   : shared.begin_async_write(w, warp.actor, copy.pc);
-    if (verdict.found != Found::nothing) report_shared(warp, copy.lane, op, w, "write", verdict);
+    if (verdict.found == Found::nothing) continue;
+    report_shared(warp, copy.lane, op, w, "write", verdict);
+    if (!(op.o.flags & flag_reduce)) shared.begin_async_write(w, warp.actor, copy.pc, true);
   }
   find_mbarrier(warp, copy.lane, op, owner, copy.mbarrier.address);
   cluster_.pending_.push_back(std::move(copy));
@@ -184,15 +186,20 @@ void Block::issue(BulkCopy copy) {
     copy.for_each_word_read([&](uint32_t at, unsigned byte_mask) {
       SharedMemory& shared = copy.from.block->shared_;
       if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc, byte_mask);
-          verdict.found != Found::nothing)
+          verdict.found != Found::nothing) {
         report_shared(warp, copy.lane, op, at, "read", verdict);
+        shared.begin_async_read(at, warp.actor, copy.pc, byte_mask, true);
+      }
       if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
     });
   for (uint32_t at = 0; copy.to.block && at < copy.bytes; at += 16) {
     const uint32_t word = copy.shared_address(copy.to, at) / 4;
+    SharedMemory& shared = copy.to.block->shared_;
     SharedMemory::Verdict verdict;
-    const int i = copy.to.block->shared_.begin_async_writes(word, 4, warp.actor, copy.pc, verdict);
-    if (i < 4) report_shared(warp, copy.lane, op, word + uint32_t(i), "write", verdict);
+    for (int i = 0; (i += shared.begin_async_writes(word + i, 4 - i, warp.actor, copy.pc, verdict)) < 4; ++i) {
+      report_shared(warp, copy.lane, op, word + uint32_t(i), "write", verdict);
+      shared.begin_async_write(word + uint32_t(i), warp.actor, copy.pc, true);
+    }
   }
   if (copy.mbarrier.block) {
     const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
@@ -207,11 +214,12 @@ void Block::issue(BulkCopy copy) {
 }
 
 void Block::report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const {
+  if (!finds(Check::proxy, op)) return;
   report(warp, lane, op,
          ladder::formatted("the asynchronous proxy reads shared memory at {:#x}, which the generic proxy wrote: no "
                            "fence.proxy.async between",
                            4 * word),
-         Fault::launch_failure);
+         Check::proxy);
 }
 
 /// Requests, bytes and sectors of global memory. Elements outside of the tensor cost nothing.
@@ -239,6 +247,7 @@ void Block::check_tensor_row(const BulkCopy& copy, const TensorRow& row) const {
            ladder::formatted("the tensor map's tensor reaches outside of every allocation: {}",
                              memory_.describe(row.address)),
            Fault::illegal_address);
+  check_contents(*copy.warp, copy.lane, *copy.op, row.address, row.bytes, !copy.from.block, !copy.to.block);
 }
 
 /// Takes the bytes from the source, in the order of shared memory, without the swizzle.
@@ -256,6 +265,7 @@ void Block::read_source(BulkCopy& copy) {
     return;
   }
   if (!copy.map.rank) {
+    check_contents(*copy.warp, copy.lane, *copy.op, copy.from.address, copy.bytes, true, false);
     std::memcpy(copy.data.data(), reinterpret_cast<const void*>(copy.from.address), copy.bytes);
     return;
   }
@@ -284,7 +294,10 @@ void Block::write_destination(BulkCopy& copy) {
       for (uint32_t i = 0; i < bytes; i += each)
         reduce_atomically(element, reinterpret_cast<std::byte*>(address) + i, from + i);
     };
-    if (!copy.map.rank) return put(copy.to.address, copy.data.data(), copy.bytes);
+    if (!copy.map.rank) {
+      check_contents(*copy.warp, copy.lane, *copy.op, copy.to.address, copy.bytes, false, true);
+      return put(copy.to.address, copy.data.data(), copy.bytes);
+    }
     for (uint32_t r = 0; r < copy.map.rows(); ++r) {
       const TensorRow row = row_of(copy.map, copy.corner, r);
       if (!row.bytes) continue;

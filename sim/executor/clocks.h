@@ -39,6 +39,9 @@ class Clocks {
     ++own[actor];
   }
 
+  /// The lanes of a warp have met: what they do from now on comes after what they did before.
+  void tick(uint32_t actor) { ++row(actor)[actor]; }
+
   /// `actor` learns what is in `known`.
   void leave(uint32_t actor, const Knowledge& known) {
     uint32_t* const own = row(actor);

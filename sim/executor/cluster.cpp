@@ -15,7 +15,7 @@ constexpr uint32_t patience = 64;
 }  // namespace
 
 Cluster::Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch,
-                 const DeviceMemory& memory, Headway& headway, size_t worker)
+                 const DeviceMemory& memory, Headway& headway, size_t worker, GlobalRaces* races)
     : program(program),
       module(module),
       launch(launch),
@@ -24,6 +24,8 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
       counts_(program.ops.size()),
       patterns_(program.ops.size()),
       ranges_(program.ops.size()),
+      contents_(program.ops.size()),
+      races_(races),
       param_bytes_(launch.params.size() + param_alignment),
       headway_(headway),
       worker_(worker) {
@@ -36,8 +38,13 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
     for (Warp& warp : block->warps()) warps_.push_back(&warp);
 }
 
+Cluster::~Cluster() {
+  if (launch.warnings) launch.warnings->add(warnings_);
+}
+
 void Cluster::start(uint64_t index) {
   index_ = index;
+  instructions_before_ = instructions();
   random_.seed(launch.seed * 0x9e3779b97f4a7c15 + index);
   clocks.reset();
   progress_ = 0;
@@ -71,9 +78,31 @@ bool Cluster::has_patience(const Warp& warp) const {
   return warp.poll.progress != progress_ || warp.poll.times < patience;
 }
 
+uint64_t Cluster::instructions() const {
+  uint64_t sum = 0;
+  for (const OpCount& count : counts_) sum += count.warps;
+  return sum;
+}
+
+/// A loop whose state is another one each time it comes round, such as one that counts how often it has looked, is no
+/// livelock. If it executes far more than any kernel does, it has no end.
+void Cluster::check_limit(const Warp& warp) {
+  const uint64_t executed = instructions() - instructions_before_;
+  if (executed / blocks() <= launch.limit || !warp.live) return;
+  int lane = 0;
+  while (!(warp.live >> lane & 1)) ++lane;
+  warp.block->report(warp, lane, program.ops[warp.pc[lane]],
+                     ladder::formatted("a block has executed more than {} warp instructions: a loop without an end? "
+                                       "(GEMM_LADDER_SIM_LIMIT=N allows N)",
+                                       launch.limit),
+                     Fault::launch_failure);
+}
+
 /// A turn has ended. A turn in a loop may have changed nothing. If that is true of every warp that does not wait, after all of
 /// its lanes have had a turn, and on all workers, nothing will ever change.
 void Cluster::look_at(Warp& warp) {
+  const bool long_turn = warp.state == Warp::ready && warp.spun;
+  if (long_turn || ++turns_ % 4096 == 0) check_limit(warp);
   if (warp.state == Warp::polling) return;  // that has its own patience
   if (warp.state != Warp::ready || !warp.spun) {
     ++events_;

@@ -10,6 +10,7 @@
 
 #include "sim/executor/block.h"
 #include "sim/executor/clocks.h"
+#include "sim/executor/global_races.h"
 #include "sim/executor/headway.h"
 
 namespace sim {
@@ -21,9 +22,10 @@ constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cl
 
 class Cluster {
  public:
-  /// `worker`: the number of the CPU thread.
+  /// `worker`: the number of the CPU thread. `races`: null where races in global memory are not looked for.
   Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory,
-          Headway& headway, size_t worker);
+          Headway& headway, size_t worker, GlobalRaces* races = nullptr);
+  ~Cluster();
 
   /// Thrown where a fault elsewhere has ended the launch.
   struct Stopped {};
@@ -64,6 +66,9 @@ class Cluster {
  private:
   friend class Block;
 
+  uint64_t instructions() const;
+  void check_limit(const Warp& warp);
+
   void start(uint64_t index);
   Warp* next();
   template <class Which>
@@ -78,6 +83,10 @@ class Cluster {
   std::vector<OpCount> counts_;
   std::vector<std::vector<Pattern>> patterns_;
   std::vector<std::pair<uint64_t, uint64_t>> ranges_;
+  std::vector<KnownContents> contents_;
+  WarningsByOp warnings_;
+  GlobalRaces* races_;
+  uint64_t turns_ = 0, instructions_before_ = 0;  ///< of warps; of earlier units
   std::vector<std::byte> param_bytes_;
   std::byte* param_ = nullptr;  ///< aligned as a tensor map wants it
   uint64_t index_ = 0;

@@ -409,6 +409,7 @@ Op Decoder::decode_one() {
   if (m == "cp" && !has("bulk")) return async_copy(op);
   if (matrix(op)) return op;
   if (m == "membar" || m == "fence") {
+    op.strong = true;
     only({"cta", "gl", "sys", "gpu", "acq_rel", "sc", "cluster", "acquire", "release"});
     op.kind = Kind::nothing;
     return op;
@@ -708,6 +709,7 @@ Op Decoder::load_store(Op& op, bool is_load) {
         "f64"});
   op.kind = is_load ? Kind::load : Kind::store;
   op.strong = has("volatile") || has("relaxed") || has("acquire") || has("release") || has("mmio");
+  op.read_only = has("nc");
   op.space = space_of(
       {"const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster"});
   op.cluster = has("shared::cluster");

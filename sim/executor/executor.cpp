@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "common/text.h"
@@ -72,9 +73,12 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
   const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
   const size_t count = std::min(wanted, units);
   Headway headway(count);
+  std::optional<GlobalRaces> races;
+  if (launch.checks[Check::global_race] != Severity::off) races.emplace(blocks);
+  memory.begin_launch();
   const auto work = [&](size_t worker) {
     try {
-      Cluster unit(program, module, launch, memory, headway, worker);
+      Cluster unit(program, module, launch, memory, headway, worker, races ? &*races : nullptr);
       for (uint64_t i; (i = next++) < units;) unit.run(i);
       const std::lock_guard lock(mutex);
       add_counts(program, unit.counts(), counters);

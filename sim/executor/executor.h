@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/checks.h"
 #include "sim/device_memory.h"
 #include "sim/executor/counters.h"
 #include "sim/executor/program.h"
+#include "sim/executor/warnings.h"
 #include "sim/ptx/ir.h"
 
 namespace sim {
@@ -18,6 +20,9 @@ struct Extent {
   uint32_t x = 1, y = 1, z = 1;
   uint64_t count() const { return uint64_t{x} * y * z; }
 };
+
+/// A minute on the CPU; a block of a rung at 4096 x 4096 x 4096 takes less than a hundredth of this.
+constexpr uint64_t default_limit = 2'000'000'000;
 
 struct LaunchParams {
   Extent grid, block;
@@ -31,6 +36,9 @@ struct LaunchParams {
   unsigned threads = 0;           ///< CPU threads; 0: as many as there are
   uint64_t grid_workspace = 0;    ///< address of zeroed memory for grid-wide barriers, as %envreg1 and %envreg2 give it
   PrintBuffer* print = nullptr;   ///< where printf goes; null: nowhere
+  Checks checks;                  ///< what a finding of each check does
+  Warnings* warnings = nullptr;   ///< where warnings go; null: nowhere
+  uint64_t limit = default_limit;  ///< warp instructions of one block; with more it is taken for a loop without an end
 };
 
 /// Error where the kernel uses something that the executor does not know.

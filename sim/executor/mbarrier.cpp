@@ -174,8 +174,10 @@ void Block::init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint6
            Fault::launch_failure);
   for (uint32_t word = uint32_t(address / 4); word < address / 4 + 2; ++word)
     if (const auto verdict = shared_.write(word, 0xf, warp.actor, pc, false);
-        verdict.found != SharedMemory::Found::nothing)
+        verdict.found != SharedMemory::Found::nothing) {
       report_shared(warp, lane, op, word, "write", verdict);
+      shared_.write_anyway(word, 0xf, warp.actor, pc, false, 0);
+    }
   Mbarrier m;
   m.expected = m.pending = count;
   m.made_by = warp.actor;

@@ -72,7 +72,7 @@ void Block::learn(Pattern& pattern, Mask mask, const Addresses& address, uint32_
 
 void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   alignas(32) Addresses address = addresses(warp, op);
-  if (op.space != Space::generic) return access(warp, op, pc, mask, op.space, address, false);
+  if (op.space != Space::generic) return access_or_skip(warp, op, pc, mask, op.space, address, false);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
   Mask shared = 0, local = 0;
   for (int l = 0; l < warp_size; ++l) {
@@ -80,9 +80,33 @@ void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     if (in_local_window(address[l])) local |= mask & Mask{1} << l;
   }
   for (int l = 0; l < warp_size; ++l) address[l] -= shared >> l & 1 ? shared_window : local >> l & 1 ? local_window : 0;
-  if (shared) access(warp, op, pc, shared, Space::shared, address, true);
-  if (local) access(warp, op, pc, local, Space::local, address, true);
-  if (const Mask rest = mask & ~shared & ~local) access(warp, op, pc, rest, Space::global, address, true);
+  if (shared) access_or_skip(warp, op, pc, shared, Space::shared, address, true);
+  if (local) access_or_skip(warp, op, pc, local, Space::local, address, true);
+  if (const Mask rest = mask & ~shared & ~local) access_or_skip(warp, op, pc, rest, Space::global, address, true);
+}
+
+/// Where the kernel goes on after an access out of bounds or misaligned, the lanes concerned make none; they load 0.
+void Block::access_or_skip(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, Addresses& address,
+                           bool generic) {
+  while (mask) {
+    try {
+      return access(warp, op, pc, mask, space, address, generic);
+    } catch (const Skip& skip) {
+      mask &= ~skip.lanes;
+      if (op.kind == Kind::store) continue;
+      for (const Element& e : op.elements)
+        if (e.offset != discarded)
+          std::memset(warp.registers + e.offset + size_t(first(skip.lanes)) * e.bytes, 0, e.bytes);
+    }
+  }
+}
+
+void Block::reject(const Warp& warp, int lane, const Op& op, Check check,
+                   const std::function<std::string()>& what) const {
+  const bool by_lanes = op.kind == Kind::load || op.kind == Kind::store || op.kind == Kind::atomic;
+  if (!by_lanes) report(warp, lane, op, what(), fault_of(check));
+  if (finds(check, op)) report(warp, lane, op, what(), check);
+  throw Skip{Mask{1} << lane};
 }
 
 /// `address`: in the state space `space`; of shared memory, changed to offsets in it. `generic`: they were generic ones.
@@ -121,10 +145,10 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
       for (int l = 0; l < warp_size; ++l) {
         if (!(mask >> l & 1)) continue;
         if (address[l] + bytes > program_.frame_bytes || address[l] + bytes < address[l])
-          report(warp, l, op,
-                 ladder::formatted("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
-                                   program_.frame_bytes),
-                 Fault::illegal_address);
+          reject(warp, l, op, Check::bounds, [&] {
+            return ladder::formatted("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
+                                     program_.frame_bytes);
+          });
         at[l] = warp.frames + size_t(l) * program_.frame_bytes + address[l];
       }
       break;
@@ -163,15 +187,16 @@ void Block::check_aligned(const Warp& warp, const Op& op, const Addresses& addre
   if (((address[first(pattern.mask)] | pattern.bits) & (bytes - 1)) == 0) return;
   for (int l = 0; l < warp_size; ++l)
     if ((pattern.mask >> l & 1) && (address[l] & (bytes - 1)))
-      report(warp, l, op,
-             ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes,
-                               bytes),
-             Fault::misaligned);
+      reject(warp, l, op, Check::misaligned, [&] {
+        return ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes,
+                                 bytes);
+      });
 }
 
 void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
                          Pattern& pattern) {
   check_bounds(warp, op, pc, mask, address, bytes, pattern);
+  check_contents(warp, op, pc, mask, address, bytes);
   if (op.counted != Class::param) count_global(pc, address, uint64_t{bytes} * std::popcount(mask), pattern);
 }
 
@@ -192,14 +217,14 @@ void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
     // The parameters can be read through generic addresses (__grid_constant__).
     const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
     if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
-    report(warp, l, op,
-           ladder::formatted("{} of {} bytes outside of every allocation: {}",
-                             op.kind == Kind::async_copy ? "a copy"
-                             : is_read(op.kind)          ? "a load"
-                             : is_write(op.kind)         ? "a store"
-                                                         : "an atomic operation",
-                             bytes, memory_.describe(address[l])),
-           Fault::illegal_address);
+    reject(warp, l, op, Check::bounds, [&] {
+      return ladder::formatted("{} of {} bytes outside of every allocation: {}",
+                               op.kind == Kind::async_copy ? "a copy"
+                               : is_read(op.kind)          ? "a load"
+                               : is_write(op.kind)         ? "a store"
+                                                           : "an atomic operation",
+                               bytes, memory_.describe(address[l]));
+    });
   }
 }
 
@@ -260,11 +285,14 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   const uint64_t origin = address[first(mask)];
   if (!pattern.within(origin, bytes, shared.size())) {
     for (int l = 0; l < warp_size; ++l)
-      if ((mask >> l & 1) && (address[l] >= shared.size() || bytes > shared.size() - address[l]))
-        report(warp, l, op,
-               ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes,
-                                 address[l], shared.size()),
-               Fault::illegal_address);
+      if ((mask >> l & 1) && (address[l] >= shared.size() || bytes > shared.size() - address[l])) {
+        const auto what = [&] {
+          return ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes,
+                                   address[l], shared.size());
+        };
+        if (&owner != this) report(warp, l, op, what(), Fault::illegal_address);
+        reject(warp, l, op, Check::bounds, what);
+      }
   }
 
   // Wavefronts and distinct words depend on the addresses relative to one another: moving all by some words moves all
@@ -287,26 +315,35 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
     }
     pattern.wavefronts = cost.wavefronts;
     pattern.ideal = cost.ideal;
-    std::array<std::pair<int32_t, uint8_t>, 4 * warp_size> all;
+    struct Touched {
+      int32_t word;
+      uint8_t bytes;
+      Mask lane;
+    };
+    std::array<Touched, 4 * warp_size> touched;
     int n = 0;
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       const int32_t word = int32_t(byte[l] >> 2);
       if (bytes < 4)
-        all[n++] = {word, uint8_t(((1U << bytes) - 1) << (byte[l] & 3))};
+        touched[n++] = {word, uint8_t(((1U << bytes) - 1) << (byte[l] & 3)), Mask{1} << l};
       else
-        for (uint32_t i = 0; i < bytes / 4; ++i) all[n++] = {word + int32_t(i), 0xf};
+        for (uint32_t i = 0; i < bytes / 4; ++i) touched[n++] = {word + int32_t(i), 0xf, Mask{1} << l};
     }
-    std::sort(all.begin(), all.begin() + n);
+    std::sort(touched.begin(), touched.begin() + n, [](const Touched& a, const Touched& b) { return a.word < b.word; });
     pattern.words = 0;
     for (int i = 0; i < n; ++i) {
-      if (pattern.words && pattern.word[pattern.words - 1] == all[i].first) {
-        pattern.bytes[pattern.words - 1] |= all[i].second;
+      if (const int last = pattern.words - 1; last >= 0 && pattern.word[last] == touched[i].word) {
+        const bool same = pattern.bytes[last] == touched[i].bytes && pattern.lanes[last];
+        pattern.lanes[last] = same ? pattern.lanes[last] | touched[i].lane : 0;
+        pattern.bytes[last] |= touched[i].bytes;
         continue;
       }
-      pattern.word[pattern.words] = all[i].first;
-      pattern.bytes[pattern.words++] = all[i].second;
+      pattern.word[pattern.words] = touched[i].word;
+      pattern.lanes[pattern.words] = touched[i].lane;
+      pattern.bytes[pattern.words++] = touched[i].bytes;
     }
+    if (meeting(op.kind) != Meeting::none) pattern.lanes.fill(0);  // a lane's address is not what the lane touches
   }
   OpCount& count = counts_[pc];
   ++count.shared_requests;
@@ -315,46 +352,91 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   count.ideal += pattern.ideal;
 
   const uint32_t first_word = uint32_t(origin >> 2);
-  const auto fail = [&](int i, const SharedMemory::Verdict& verdict) {
+  const auto fail = [&](int i, SharedMemory::Verdict verdict) {
     const uint32_t word = first_word + uint32_t(pattern.word[i]);
     int lane = first(mask);
     for (int l = warp_size - 1; l >= 0; --l)
       if ((mask >> l & 1) && address[l] < 4 * uint64_t{word} + 4 && address[l] + bytes > 4 * uint64_t{word}) lane = l;
+    using Found = SharedMemory::Found;
+    verdict.same_value = op.kind == Kind::store &&
+                         (verdict.found == Found::race_with_write || verdict.found == Found::lanes_race_with_write) &&
+                         writes_what_is_there(warp, op, mask, address, bytes, word, shared.data());
     report_shared(warp, lane, op, word, is_read(op.kind) ? "read" : "write", verdict);
   };
   const int32_t* const word = pattern.word.data();
   const uint8_t* const touched = pattern.bytes.data();
+  const Mask* const lanes = pattern.lanes.data();
+  const int words = pattern.words;
   SharedMemory::Verdict verdict;
   if (is_read(op.kind)) {
-    const int i = shared.read(first_word, word, touched, pattern.words, warp.actor, pc, op.strong, verdict);
-    if (i < pattern.words) fail(i, verdict);
+    for (int i = 0; (i += shared.read(first_word, word + i, touched + i, lanes + i, words - i, warp.actor, pc,
+                                      op.strong, verdict)) < words;
+         ++i) {
+      fail(i, verdict);
+      shared.read_anyway(first_word + uint32_t(word[i]), touched[i], warp.actor, pc, op.strong, lanes[i]);
+    }
   } else if (is_write(op.kind)) {
-    const int i = shared.write(first_word, word, touched, pattern.words, warp.actor, pc, op.strong, verdict);
-    if (i < pattern.words) fail(i, verdict);
+    for (int i = 0; (i += shared.write(first_word, word + i, touched + i, lanes + i, words - i, warp.actor, pc,
+                                       op.strong, verdict)) < words;
+         ++i) {
+      fail(i, verdict);
+      shared.write_anyway(first_word + uint32_t(word[i]), touched[i], warp.actor, pc, op.strong, lanes[i]);
+    }
   } else {
-    for (int i = 0; i < pattern.words; ++i) {
+    for (int i = 0; i < words; ++i) {
       const uint32_t one = first_word + uint32_t(word[i]);
       if (op.kind == Kind::async_copy) {
         verdict = shared.begin_async_write(one, warp.actor, pc);
-      } else {
-        verdict = shared.read(one, touched[i], warp.actor, pc, op.strong);
-        if (verdict.found == SharedMemory::Found::nothing)
-          verdict = shared.write(one, touched[i], warp.actor, pc, op.strong);
+        if (verdict.found == SharedMemory::Found::nothing) continue;
+        fail(i, verdict);
+        shared.begin_async_write(one, warp.actor, pc, true);
+        continue;
       }
-      if (verdict.found != SharedMemory::Found::nothing) fail(i, verdict);
+      verdict = shared.read(one, touched[i], warp.actor, pc, op.strong, lanes[i]);
+      if (verdict.found == SharedMemory::Found::nothing)
+        verdict = shared.write(one, touched[i], warp.actor, pc, op.strong, lanes[i]);
+      if (verdict.found == SharedMemory::Found::nothing) continue;
+      fail(i, verdict);
+      shared.read_anyway(one, touched[i], warp.actor, pc, op.strong, lanes[i]);
+      shared.write_anyway(one, touched[i], warp.actor, pc, op.strong, lanes[i]);
     }
   }
+}
+
+/// Whether a store changes nothing in this word of shared memory.
+bool Block::writes_what_is_there(const Warp& warp, const Op& op, Mask mask, const Addresses& address, uint32_t bytes,
+                                 uint32_t word, const std::byte* memory) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1) || address[l] >= 4 * uint64_t{word} + 4 || address[l] + bytes <= 4 * uint64_t{word}) continue;
+    uint64_t at = address[l];
+    for (const Element& e : op.elements) {
+      if (at < 4 * uint64_t{word} + 4 && at + op.bytes > 4 * uint64_t{word} &&
+          std::memcmp(memory + at, warp.registers + e.offset + size_t(l) * e.bytes, op.bytes) != 0)
+        return false;
+      at += op.bytes;
+    }
+  }
+  return true;
 }
 
 void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t word, const char* access,
                           const SharedMemory::Verdict& verdict) const {
   using Found = SharedMemory::Found;
-  if (verdict.found == Found::unfenced) report_unfenced(warp, lane, op, word);
+  if (verdict.found == Found::unfenced) return report_unfenced(warp, lane, op, word);
+  const bool by_lanes = verdict.found == Found::lanes_race_with_write || verdict.found == Found::lanes_race_with_read;
+  const Check check = verdict.found == Found::uninitialised     ? Check::uninitialised
+                      : verdict.found == Found::write_under_way ? Check::copy
+                      : verdict.found == Found::read_under_way  ? Check::copy
+                      : verdict.same_value                      ? Check::same_value
+                      : by_lanes                                ? Check::warp_race
+                                                                : Check::race;
+  if (!finds(check, op)) return;
   const uint32_t address = 4 * word;
   const std::string other =
       verdict.found == Found::uninitialised
           ? ""
-          : ladder::formatted("{} at {}", cluster_.name_of(verdict.warp, *this), where(program_.ops[verdict.op]));
+          : cluster_.name_of(verdict.warp, *this) +
+                (verdict.op == SharedMemory::some_op ? "" : " at " + where(program_.ops[verdict.op]));
   const auto message = [&] {
     switch (verdict.found) {
       case Found::uninitialised:
@@ -369,12 +451,20 @@ void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t wor
             "a {} of shared memory at {:#x} while an asynchronous operation still reads it, that of {}: "
             "nobody has waited for it",
             access, address, other);
+      case Found::lanes_race_with_write:
+      case Found::lanes_race_with_read:
+        return ladder::formatted(
+            "a race of two lanes of a warp in shared memory at {:#x}: no __syncwarp() between this {} and the {} at "
+            "{}{}",
+            address, access, verdict.found == Found::lanes_race_with_write ? "write" : "read",
+            where(program_.ops[verdict.op]), verdict.same_value ? ", which write the same value" : "");
       default:
-        return ladder::formatted("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}",
-                                 address, access, verdict.found == Found::race_with_write ? "write" : "read", other);
+        return ladder::formatted("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}{}",
+                                 address, access, verdict.found == Found::race_with_write ? "write" : "read", other,
+                                 verdict.same_value ? ", which writes the same value" : "");
     }
   };
-  report(warp, lane, op, message(), Fault::launch_failure);
+  report(warp, lane, op, message(), check);
 }
 
 namespace {

@@ -56,7 +56,7 @@ enum class Kind : uint8_t {
   load,
   store,
   atomic,   ///< atom and red
-  nothing,  ///< fences, prefetches, nanosleep: nothing to do in an executor that takes one instruction after another
+  nothing,  ///< fences (op.strong), prefetches: nothing to do in an executor that takes one instruction after another
   yield,    ///< nanosleep
   shuffle,  ///< shfl.sync: op.shuffle
   vote,     ///< op.vote
@@ -219,6 +219,7 @@ struct alignas(64) Op {
   uint16_t flops = 0;      ///< per lane
   bool is_signed = false;  ///< the element is sign-extended into a wider register
   bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
+  bool read_only = false;  ///< ld.global.nc: of memory that nobody writes during the launch
   bool cluster = false;    ///< shared: of any block of the cluster (.shared::cluster)
   bool guard_negated = false;
   uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)

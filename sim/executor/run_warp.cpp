@@ -25,19 +25,6 @@ T* at(std::byte* registers, uint32_t offset) {
 
 int first(Mask mask) { return std::countr_zero(mask); }
 
-std::string lanes_of(Mask mask) {
-  if (mask == all_lanes) return "all lanes";
-  std::string text = std::popcount(mask) == 1 ? "lane" : "lanes";
-  for (int l = 0; l < warp_size; ++l) {
-    if (!(mask >> l & 1)) continue;
-    int last = l;
-    while (last + 1 < warp_size && (mask >> (last + 1) & 1)) ++last;
-    text += last > l ? ladder::formatted(" {}-{}", l, last) : ladder::formatted(" {}", l);
-    l = last;
-  }
-  return text;
-}
-
 void set_pc(Warp& warp, Mask mask, uint32_t to) {
   for (int l = 0; l < warp_size; ++l) warp.pc[l] = mask >> l & 1 ? to : warp.pc[l];
 }
@@ -89,6 +76,7 @@ void Block::run_warp(Warp& warp) {
     }
     if (regroup(warp, turn)) continue;
     release_parked(warp);
+    if (warp.state == Warp::waiting) return;
     regroup(warp, turn);
   }
 }
@@ -136,6 +124,7 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
       read_clock(warp, op, mask);
       return Then::next;
     case Kind::nothing:
+      note_synchronisation(op);
       return Then::next;
     case Kind::yield:
       return yield(warp, turn);
@@ -516,6 +505,7 @@ Block::Then Block::meet(Warp& warp, const Op& op, const Turn& turn, Mask& mask) 
     mask = 0;
     return Then::regroup;
   }
+  if (mask & (mask - 1)) clocks_.tick(warp.actor);
   switch (meeting(op.kind)) {
     case Meeting::block:
       if (collective(warp, op, turn.pc))
@@ -548,9 +538,9 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
     const Mask wanted = members[first(mask)];
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
-      if (!(members[l] >> l & 1))
+      if (!(members[l] >> l & 1) && finds(Check::member_mask, op))
         report(warp, l, op, ladder::formatted("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
-               Fault::launch_failure);
+               Check::member_mask);
     }
     Mask same = 0;
     for (int l = 0; l < warp_size; ++l)
@@ -611,6 +601,8 @@ void Block::release_parked(Warp& warp) {
   }
   const int lane = first(parked);
   const Op& op = program_.ops[warp.pc[lane]];
+  const bool can_go_on = launch_.checks[Check::divergent] != Severity::error && can_meet_at_different_barriers(warp);
+  if (can_go_on && !finds(Check::divergent, op)) return meet_at_different_barriers(warp);
   std::string others;
   for (Mask rest = parked; rest;) {
     const Mask group = parked_with(warp, rest, first(rest));
@@ -618,11 +610,33 @@ void Block::release_parked(Warp& warp) {
     others += ladder::formatted("\n  {} wait at {} ({})", lanes_of(group), there.text, where(there));
     rest &= ~group;
   }
-  report(warp, lane, op,
-         ladder::formatted("divergent {}: it needs lanes that wait elsewhere, or "
-                           "that are not coming{}",
-                           op.text, others),
-         Fault::launch_failure);
+  const std::string what =
+      ladder::formatted("divergent {}: it needs lanes that wait elsewhere, or that are not coming{}", op.text, others);
+  if (!can_go_on) report(warp, lane, op, what, Fault::launch_failure);
+  report(warp, lane, op, what, Check::divergent);
+  meet_at_different_barriers(warp);
+}
+
+/// All lanes of the warp wait at a __syncthreads() of the same number, but not at the same one.
+bool Block::can_meet_at_different_barriers(const Warp& warp) const {
+  if (warp.parked != warp.live) return false;
+  const auto number = [&](int lane) { return at<uint32_t>(warp.registers, program_.ops[warp.pc[lane]].o.a)[lane]; };
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(warp.live >> l & 1)) continue;
+    const Op& op = program_.ops[warp.pc[l]];
+    if (op.kind != Kind::barrier || op.barrier != BarrierOp::sync || op.o.b || number(l) != number(first(warp.live)))
+      return false;
+  }
+  return true;
+}
+
+/// From Volta on threads arrive one by one, so that this works on a GPU.
+void Block::meet_at_different_barriers(Warp& warp) {
+  warp.waits_at = warp.pc[first(warp.live)];
+  for (int l = 0; l < warp_size; ++l) warp.pc[l] += warp.live >> l & 1;
+  warp.parked = 0;
+  clocks_.tick(warp.actor);
+  arrive(warp, program_.ops[warp.waits_at]);
 }
 
 /// Executed by all live lanes of the warp together. False: the warp waits, and executes it again when it goes on.

@@ -1,6 +1,7 @@
 #include "sim/executor/shared_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace sim {
@@ -29,40 +30,66 @@ inline SharedMemory::Verdict SharedMemory::check_write(const Word& word, unsigne
   if (races(word.write)) return {Found::race_with_write, word.write.warp, word.write.op};
   for (const Access& read : word.reads)
     if (races(read)) return {Found::race_with_read, read.warp, read.op};
+  if (word.more_readers && byte_mask == 0xf) return check_more_readers(word, warp);
+  return {};
+}
+
+SharedMemory::Verdict SharedMemory::check_more_readers(const Word& word, uint32_t warp) const {
+  for (uint32_t rest = word.more_readers; rest; rest &= rest - 1) {
+    const uint32_t reader = first_warp_ + uint32_t(std::countr_zero(rest));
+    if (reader != warp && !clocks_.knows(warp, reader, ~word.more_since)) return {Found::race_with_read, reader, some_op};
+  }
   return {};
 }
 
 inline void SharedMemory::note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time,
-                                    bool strong) {
-  if (word.reads[0].warp != warp) word.reads[1] = word.reads[0];
-  word.reads[0] = {time, op, static_cast<uint16_t>(warp), static_cast<uint8_t>(byte_mask), strong};
+                                    bool strong, Mask lanes) {
+  Access& last = word.reads[0];
+  if (last.warp != warp) {
+    const Access& gone = word.reads[1];
+    const uint32_t reader = uint32_t{gone.warp} - first_warp_;
+    const bool counts = reader < 32 && gone.bytes && gone.warp != warp && !gone.strong;
+    word.more_readers |= uint32_t{counts} << reader % 32;
+    word.more_since = std::max(word.more_since, counts ? ~gone.time : 0);
+    word.reads[1] = last;
+    word.read_lanes = lanes;
+  } else {
+    word.read_lanes = last.time == time ? word.read_lanes | lanes : lanes;
+  }
+  last = {time, op, static_cast<uint16_t>(warp), static_cast<uint8_t>(byte_mask), strong};
 }
 
 inline void SharedMemory::note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time,
-                                     bool strong) {
+                                     bool strong, Mask lanes) {
   word.write = {time, op, static_cast<uint16_t>(warp), static_cast<uint8_t>(byte_mask), strong};
   word.written |= byte_mask;
+  word.write_lanes = lanes;
+  word.more_readers = 0;
+  word.more_since = 0;
 }
 
-SharedMemory::Verdict SharedMemory::read(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
+SharedMemory::Verdict SharedMemory::read(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong,
+                                         Mask lanes) {
   const int32_t word = 0;
   const auto bytes = static_cast<uint8_t>(byte_mask);
   Verdict verdict;
-  read(index, &word, &bytes, 1, warp, op, strong, verdict);
+  read(index, &word, &bytes, &lanes, 1, warp, op, strong, verdict);
   return verdict;
 }
 
-SharedMemory::Verdict SharedMemory::write(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong) {
+SharedMemory::Verdict SharedMemory::write(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong,
+                                          Mask lanes) {
   const int32_t word = 0;
   const auto bytes = static_cast<uint8_t>(byte_mask);
   Verdict verdict;
-  write(index, &word, &bytes, 1, warp, op, strong, verdict);
+  write(index, &word, &bytes, &lanes, 1, warp, op, strong, verdict);
   return verdict;
 }
 
-int SharedMemory::read(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp,
-                       uint32_t op, bool strong, Verdict& verdict) {
+int SharedMemory::read(uint32_t first, const int32_t* word, const uint8_t* byte_mask, const Mask* lanes, int words,
+                       uint32_t warp, uint32_t op, bool strong, Verdict& verdict) {
   const uint32_t time = clocks_.now(warp);
+  Passed passed;  // a write that no access of the warp races with; neighbours mostly have the same
   for (int i = 0; i < words; ++i) {
     const uint32_t index = first + uint32_t(word[i]);
     Word& w = words_[index];
@@ -70,16 +97,24 @@ int SharedMemory::read(uint32_t first, const int32_t* word, const uint8_t* byte_
       verdict = {Found::write_under_way, async_[index].warp, async_[index].op};
       return i;
     }
-    verdict = check_read(w, byte_mask[i], warp, strong);
-    if (verdict.found != Found::nothing) [[unlikely]]
-      return i;
-    note_read(w, byte_mask[i], warp, op, time, strong);
+    if (w.write.warp != passed.warp || w.write.time != passed.time || w.written != 0xf) {
+      verdict = check_read(w, byte_mask[i], warp, strong);
+      if (verdict.found != Found::nothing) [[unlikely]]
+        return i;
+      if (lanes_race(w.write, w.write_lanes, byte_mask[i], warp, time, strong, lanes[i])) [[unlikely]] {
+        verdict = {Found::lanes_race_with_write, warp, w.write.op};
+        return i;
+      }
+      if (clocks_.knows(warp, w.write.warp, w.write.time) && !(w.write.warp == warp && w.write.time == time))
+        passed = {w.write.time, w.write.warp};
+    }
+    note_read(w, byte_mask[i], warp, op, time, strong, lanes[i]);
   }
   return words;
 }
 
-int SharedMemory::write(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp,
-                        uint32_t op, bool strong, Verdict& verdict) {
+int SharedMemory::write(uint32_t first, const int32_t* word, const uint8_t* byte_mask, const Mask* lanes, int words,
+                        uint32_t warp, uint32_t op, bool strong, Verdict& verdict) {
   const uint32_t time = clocks_.now(warp);
   for (int i = 0; i < words; ++i) {
     const uint32_t index = first + uint32_t(word[i]);
@@ -92,18 +127,42 @@ int SharedMemory::write(uint32_t first, const int32_t* word, const uint8_t* byte
     verdict = check_write(w, byte_mask[i], warp, strong);
     if (verdict.found != Found::nothing) [[unlikely]]
       return i;
-    note_write(w, byte_mask[i], warp, op, time, strong);
+    const Access& read = w.reads[0];
+    if (w.write.op != op && lanes_race(w.write, w.write_lanes, byte_mask[i], warp, time, strong, lanes[i]))
+        [[unlikely]] {
+      verdict = {Found::lanes_race_with_write, warp, w.write.op};
+      return i;
+    }
+    if (read.op != op && lanes_race(read, w.read_lanes, byte_mask[i], warp, time, strong, lanes[i])) [[unlikely]] {
+      verdict = {Found::lanes_race_with_read, warp, read.op};
+      return i;
+    }
+    note_write(w, byte_mask[i], warp, op, time, strong, lanes[i]);
   }
   return words;
 }
 
+void SharedMemory::read_anyway(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong,
+                               Mask lanes) {
+  note_read(words_[index], byte_mask, warp, op, clocks_.now(warp), strong, lanes);
+}
+
+void SharedMemory::write_anyway(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong,
+                                Mask lanes) {
+  note_write(words_[index], byte_mask, warp, op, clocks_.now(warp), strong, lanes);
+}
+
 // --- asynchronous accesses -------------------------------------------------------------------------------------------------
 
-SharedMemory::Verdict SharedMemory::begin_async_read(uint32_t index, uint32_t warp, uint32_t op, unsigned byte_mask) {
+SharedMemory::Verdict SharedMemory::begin_async_read(uint32_t index, uint32_t warp, uint32_t op, unsigned byte_mask,
+                                                     bool anyway) {
   Word& word = words_[index];
   Async& async = this->async(index);
-  if (word.under_way == writing) return {Found::write_under_way, async.warp, async.op};
-  if (const Verdict verdict = check_read(word, byte_mask, warp, false); verdict.found != Found::nothing) return verdict;
+  if (!anyway) {
+    if (word.under_way == writing) return {Found::write_under_way, async.warp, async.op};
+    const Verdict verdict = check_read(word, byte_mask, warp, false);
+    if (verdict.found != Found::nothing) return verdict;
+  }
   word.under_way = reading;
   async.op = op;
   async.warp = static_cast<uint16_t>(warp);
@@ -111,12 +170,15 @@ SharedMemory::Verdict SharedMemory::begin_async_read(uint32_t index, uint32_t wa
   return {};
 }
 
-SharedMemory::Verdict SharedMemory::begin_async_write(uint32_t index, uint32_t warp, uint32_t op) {
+SharedMemory::Verdict SharedMemory::begin_async_write(uint32_t index, uint32_t warp, uint32_t op, bool anyway) {
   Word& word = words_[index];
   Async& async = this->async(index);
-  if (word.under_way)
-    return {word.under_way == writing ? Found::write_under_way : Found::read_under_way, async.warp, async.op};
-  if (const Verdict verdict = check_write(word, 0xf, warp, false); verdict.found != Found::nothing) return verdict;
+  if (!anyway) {
+    if (word.under_way)
+      return {word.under_way == writing ? Found::write_under_way : Found::read_under_way, async.warp, async.op};
+    const Verdict verdict = check_write(word, 0xf, warp, false);
+    if (verdict.found != Found::nothing) return verdict;
+  }
   word.under_way = writing;
   async.op = op;
   async.warp = static_cast<uint16_t>(warp);
@@ -126,13 +188,13 @@ SharedMemory::Verdict SharedMemory::begin_async_write(uint32_t index, uint32_t w
 void SharedMemory::end_async_read(uint32_t index, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask) {
   Word& word = words_[index];
   if (--async_[index].reads == 0) word.under_way = 0;
-  note_read(word, byte_mask, warp, op, time, false);
+  note_read(word, byte_mask, warp, op, time, false, 0);
 }
 
 void SharedMemory::end_async_write(uint32_t index, uint32_t warp, uint32_t op, uint32_t time) {
   Word& word = words_[index];
   word.under_way = 0;
-  note_write(word, 0xf, warp, op, time, false);
+  note_write(word, 0xf, warp, op, time, false, 0);
 }
 
 int SharedMemory::begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed,
@@ -179,7 +241,7 @@ void SharedMemory::end_async_reads(uint32_t first, int words, uint32_t warp, uin
   for (uint32_t index = first; index < first + uint32_t(words); ++index) {
     Word& word = words_[index];
     if (--async_[index].reads == 0) word.under_way = 0;
-    note_read(word, 0xf, warp, op, time, false);
+    note_read(word, 0xf, warp, op, time, false, 0);
   }
 }
 
@@ -187,7 +249,7 @@ void SharedMemory::end_async_writes(uint32_t first, int words, uint32_t warp, ui
   for (uint32_t index = first; index < first + uint32_t(words); ++index) {
     Word& word = words_[index];
     word.under_way = 0;
-    note_write(word, 0xf, warp, op, time, strong);
+    note_write(word, 0xf, warp, op, time, strong, 0);
   }
 }
 

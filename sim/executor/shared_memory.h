@@ -2,8 +2,12 @@
 //
 // Two accesses by different warps, one of them a write, are a race unless the second warp knows of the first (clocks.h; PTX
 // ISA 8, "Memory Consistency Model": neither happens before the other). As FastTrack (Flanagan and Freund, 2009) does, one
-// word remembers its last write and its last reads, not all. Warps are numbered through the cluster: others' warps may
-// come here too (PTX ISA 5.1.6, "Shared State Space").
+// word remembers its last write and its last two reads; of other reads since that write, by the block's own warps, only which
+// warps they were and the earliest of their times. A warp that does not know the reader at that time does not know the read.
+// Warps are numbered through the cluster: others' warps may come here too (PTX ISA 5.1.6, "Shared State Space").
+//
+// Two lanes of one warp that touch a word by different instructions race, too, if the warp's lanes have not met in between: the
+// warp's time goes on where they meet (__syncwarp, shuffles, barriers), so their accesses have the same time.
 //
 // An asynchronous access (cp.async, bulk copies, wgmma's operands) is under way from the instruction that issues it until
 // somebody has waited for its completion. In between, nobody may write what it reads or touch what it writes, not even
@@ -23,8 +27,9 @@ namespace sim {
 
 class SharedMemory {
  public:
-  SharedMemory(uint32_t bytes, const Clocks& clocks)
-      : bytes_((bytes + 3) / 4 * 4), words_((bytes + 3) / 4), size_(bytes), clocks_(clocks) {}
+  /// `first_warp`: the actor that is the block's first warp.
+  SharedMemory(uint32_t bytes, const Clocks& clocks, uint32_t first_warp = 0)
+      : bytes_((bytes + 3) / 4 * 4), words_((bytes + 3) / 4), size_(bytes), first_warp_(first_warp), clocks_(clocks) {}
 
   /// A new block: nothing is written.
   void reset();
@@ -37,29 +42,38 @@ class SharedMemory {
     uninitialised,
     race_with_write,
     race_with_read,
+    lanes_race_with_write,  ///< of the same warp
+    lanes_race_with_read,
     write_under_way,
     read_under_way,
     unfenced  ///< the generic proxy wrote it, and there was no proxy fence since
   };
   struct Verdict {
     Found found = Found::nothing;
-    uint32_t warp = 0, op = 0;  ///< of the other access
+    uint32_t warp = 0, op = 0;  ///< of the other access; op may be some_op
+    bool same_value = false;    ///< a race of two writes that changes nothing
   };
+  static constexpr uint32_t some_op = 0xffffffff;  ///< which is not remembered
   /// `byte_mask`: the bytes of the word. `strong`: atomic, volatile and the like, which do not race with one another.
-  Verdict read(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
-  Verdict write(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong);
+  /// `lanes`: of the warp, that touch the word; 0: not known. Where something is found, nothing is noted.
+  Verdict read(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong, Mask lanes = 0);
+  Verdict write(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong, Mask lanes = 0);
+  /// Notes the access in spite of what was found: the kernel goes on.
+  void read_anyway(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong, Mask lanes);
+  void write_anyway(uint32_t word, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong, Mask lanes);
 
   /// Of several words: number `word[i]` from `first` on, in it the bytes `byte_mask[i]`. They end at the first that may not be
   /// accessed, and give back its index, or `words`.
-  int read(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp, uint32_t op,
-           bool strong, Verdict& verdict);
-  int write(uint32_t first, const int32_t* word, const uint8_t* byte_mask, int words, uint32_t warp, uint32_t op,
-            bool strong, Verdict& verdict);
+  int read(uint32_t first, const int32_t* word, const uint8_t* byte_mask, const Mask* lanes, int words, uint32_t warp,
+           uint32_t op, bool strong, Verdict& verdict);
+  int write(uint32_t first, const int32_t* word, const uint8_t* byte_mask, const Mask* lanes, int words, uint32_t warp,
+            uint32_t op, bool strong, Verdict& verdict);
 
   /// Asynchronous accesses, of whole words; a copy may read a part of one. One write of a word can be under way, or any number
   /// of reads.
-  Verdict begin_async_read(uint32_t word, uint32_t warp, uint32_t op, unsigned byte_mask = 0xf);
-  Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op);
+  /// `anyway`: in spite of what was found.
+  Verdict begin_async_read(uint32_t word, uint32_t warp, uint32_t op, unsigned byte_mask = 0xf, bool anyway = false);
+  Verdict begin_async_write(uint32_t word, uint32_t warp, uint32_t op, bool anyway = false);
   /// Their ends: from now on they are accesses by `warp` at `time`.
   void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask = 0xf);
   void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
@@ -89,9 +103,12 @@ class SharedMemory {
   };
   /// All zeros where nothing has happened: so a block starts.
   struct Word {
-    Access write, reads[2];  ///< the last write, and the last two warps' reads, the later one first
-    uint8_t written = 0;     ///< bytes that hold a value, one bit each
-    uint8_t under_way = 0;   ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
+    Access write, reads[2];                ///< the last write, and the last two warps' reads, the later one first
+    Mask write_lanes = 0, read_lanes = 0;  ///< of the last write; of the later reader, at that time
+    uint32_t more_readers = 0;             ///< since the last write: other warps of the block, one bit each ...
+    uint32_t more_since = 0;               ///< ... and ~ the earliest time of their reads
+    uint8_t written = 0;                   ///< bytes that hold a value, one bit each
+    uint8_t under_way = 0;                 ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
   };
   static constexpr uint8_t writing = 1, reading = 2;
   /// The asynchronous accesses of a word; there are none of these before the first such access.
@@ -103,8 +120,16 @@ class SharedMemory {
 
   Verdict check_read(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
   Verdict check_write(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
-  static void note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
-  static void note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong);
+  Verdict check_more_readers(const Word& word, uint32_t warp) const;
+  void note_read(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong, Mask lanes);
+  static void note_write(Word& word, unsigned byte_mask, uint32_t warp, uint32_t op, uint32_t time, bool strong,
+                         Mask lanes);
+  /// `lanes_before`: of the warp, in its earlier access.
+  static bool lanes_race(const Access& before, Mask lanes_before, unsigned byte_mask, uint32_t warp, uint32_t time,
+                         bool strong, Mask lanes) {
+    return before.warp == warp && before.time == time && (byte_mask & before.bytes) && !(strong && before.strong) &&
+           lanes_before && lanes && ((lanes_before | lanes) & ((lanes_before | lanes) - 1));
+  }
   Async& async(uint32_t word) {
     if (async_.empty()) async_.resize(words_.size());
     return async_[word];
@@ -114,6 +139,7 @@ class SharedMemory {
   std::vector<Word> words_;
   std::vector<Async> async_;
   uint32_t size_;
+  uint32_t first_warp_;
   const Clocks& clocks_;
 };
 

@@ -101,9 +101,9 @@ void Block::shuffle(Warp& warp, const Op& op, Mask mask) {
       valid |= Mask{1} << l;
     else
       j = l;
-    if (!(mask >> j & 1))
+    if (!(mask >> j & 1) && finds(Check::shuffle, op))
       report(warp, l, op, ladder::formatted("{} reads from lane {}, which does not take part", op.text, j),
-             Fault::launch_failure);
+             Check::shuffle);
     result[l] = a[j];
   }
   for (int l = 0; l < warp_size; ++l)

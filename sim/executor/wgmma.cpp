@@ -149,8 +149,11 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
                      bits, address, shared_.size()),
                  Fault::illegal_address);
         SharedMemory::Verdict verdict;
-        const int i = shared_.begin_async_reads(address / 4, 4, warp.actor, pc, passed, verdict);
-        if (i < 4) report_shared(warp, lane, op, address / 4 + uint32_t(i), "read", verdict);
+        for (int i = 0; (i += shared_.begin_async_reads(address / 4 + i, 4 - i, warp.actor, pc, passed, verdict)) < 4;
+             ++i) {
+          report_shared(warp, lane, op, address / 4 + uint32_t(i), "read", verdict);
+          shared_.begin_async_read(address / 4 + uint32_t(i), warp.actor, pc, 0xf, true);
+        }
         one.units.push_back(address);
       });
     };

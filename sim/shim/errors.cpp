@@ -6,6 +6,7 @@
 #include "common/text.h"
 #include "sim/launch_counts.h"
 #include "sim/shim/runtime.h"
+#include "sim/shim/warnings.h"
 
 namespace sim {
 namespace {
@@ -65,6 +66,7 @@ cudaError_t status_of(Fault fault) {
 cudaError_t kernel_fault(const Error& error) {
   std::fflush(stdout);
   last_report = error.what();
+  count_error();
   ladder::print(stderr, "simulator: {}\n", last_report);
   return runtime().sticky = status_of(error.fault);
 }

@@ -144,6 +144,7 @@ std::function<void()> fill_work(const cudaMemsetParams* given) {
       std::byte* const to = static_cast<std::byte*>(parameters.dst) + row * parameters.pitch;
       require(runtime().memory.contains(reinterpret_cast<uint64_t>(to), parameters.width * size));
       for (size_t i = 0; i < parameters.width; ++i) std::memcpy(to + i * size, &parameters.value, size);
+      runtime().memory.wrote(reinterpret_cast<uint64_t>(to), parameters.width * size);
     }
   };
 }

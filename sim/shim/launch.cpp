@@ -13,6 +13,7 @@
 #include "sim/shim/graphs.h"
 #include "sim/shim/modules.h"
 #include "sim/shim/streams.h"
+#include "sim/shim/warnings.h"
 
 namespace sim {
 namespace {
@@ -60,6 +61,13 @@ struct Printed {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }
+};
+
+/// Likewise its warnings.
+struct Warned {
+  std::string kernel;
+  Warnings warnings;
+  ~Warned() { add_warnings(kernel, warnings); }
 };
 
 /// All blocks of a cooperative launch run at the same time, so that they may wait for one another.
@@ -121,8 +129,12 @@ void Launch::run() {
   const ptx::Module& module = *kernel->binary->module;
   if (!kernel->program) kernel->program = std::make_unique<Program>(decode(module, *kernel->function));
   Counters counters;
+  Warned warned{kernel->name, {}};
   Printed printed;
   params.print = &printed.buffer;
+  params.checks = checks();
+  params.warnings = &warned.warnings;
+  params.limit = instruction_limit();
   sim::run(*kernel->program, module, params, runtime().memory, counters);
   add_counts(kernel->name, counters);
 }

@@ -48,6 +48,7 @@ void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, const c
   require(to && from);
   check_copy(to, from, bytes, kind, call);
   std::memmove(to, from, bytes);
+  memory().copied(address_of(to), address_of(from), bytes);
 }
 
 void copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
@@ -62,6 +63,7 @@ void fill(void* to, int value, size_t bytes) {
   if (bytes == 0) return;
   require_inside(to, bytes, "cudaMemset");
   std::memset(to, value, bytes);
+  memory().wrote(address_of(to), bytes);
 }
 
 std::byte* in_symbol(const void* symbol, size_t offset, size_t bytes) {

@@ -66,6 +66,8 @@ def test_a_size_that_is_none_is_refused_and_named(size, place):
         (["--device", "-1"], "--device"),
         (["--sim-seed", "-1"], "--sim-seed takes a whole number"),
         (["--sim-seed", "x"], "--sim-seed takes a whole number"),
+        (["--sim-checks", "rcae=warn"], "--sim-checks: there is no check 'rcae'; there are all, bounds, misaligned,"),
+        (["--sim-checks", "race"], "--sim-checks: 'race' is not CHECK=off, CHECK=warn or CHECK=error"),
         (["--simm"], "nearest is --sim"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -9,6 +9,7 @@
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
 #include "common/text.h"
+#include "sim/checks.h"
 
 namespace ladder {
 namespace {
@@ -160,6 +161,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--sim-gpu", options.sim_gpu,
                  formatted("The GPU that it describes: {}", joined(simulated_gpus(), ", ")));
   app.add_option("--sim-seed", sim_seed, "Of the order in which the simulator's warps run");
+  app.add_option("--sim-checks", options.sim_checks,
+                 "What the simulator's checks do, CHECK=off, warn or error: race=warn,exited=off or all=warn");
   app.add_option("--sim-counts", options.sim_counts, "Write what each source line did on the simulator, as CSV");
 
   finished = false;
@@ -217,6 +220,9 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
       !options.sim_gpu.empty() && std::find(gpus.begin(), gpus.end(), options.sim_gpu) == gpus.end())
     throw UsageError(formatted("--sim-gpu takes {}, got '{}'; nearest: {}", joined(gpus, ", "), options.sim_gpu,
                                nearest(options.sim_gpu, gpus)));
+  if (const std::string wrong = options.sim_checks.empty() ? "" : sim::Checks().change(options.sim_checks);
+      !wrong.empty())
+    throw UsageError("--sim-checks: " + wrong);
   if (!sim_seed.empty()) {
     parse_count("--sim-seed", sim_seed, 0, 999'999'999'999'999'999);
     options.sim_seed = sim_seed;

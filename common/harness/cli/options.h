@@ -36,9 +36,9 @@ struct Options {
   std::string csv, samples_csv, ceilings, environment;  ///< paths; empty: not wanted
   bool resume = false;
   int device = 0;
-  bool sim = false;                           ///< asked for the simulator
-  std::string sim_gpu, sim_seed, sim_counts;  ///< a name, a number, a path; empty: not given
-  std::string command;                        ///< as typed
+  bool sim = false;                                       ///< asked for the simulator
+  std::string sim_gpu, sim_seed, sim_counts, sim_checks;  ///< a name, a number, a path, a list; empty: not given
+  std::string command;                                    ///< as typed
 };
 
 /// Parses the command line. Throws UsageError with one line that names the option and what it takes. --help prints

@@ -67,6 +67,10 @@ int main(int count, char** arguments) {
                                                                 {"deadlock", deadlock},
                                                                 {"shuffle", shuffle},
                                                                 {"assertion", assertion}};
+  if (count == 2 && !std::strcmp(arguments[1], "--list")) {
+    for (const auto& [name, kernel] : kernels) std::printf("%s\n", name.c_str());
+    return 0;
+  }
   if (count != 2 || !kernels.count(arguments[1])) {
     std::printf("usage: mistakes KIND\n");
     return 2;

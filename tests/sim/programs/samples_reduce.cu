@@ -68,6 +68,7 @@ __global__ void sums_of_blocks(const int* in, int* out, int n) {
         __syncwarp();
         sum += part[(t + step) % 32];
       }
+      __syncwarp();
       part[t] = sum;
     }
   }
