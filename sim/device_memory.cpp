@@ -8,13 +8,13 @@
 
 namespace sim {
 
-uint64_t DeviceMemory::allocate(size_t bytes, MemoryKind kind, const std::string& name) {
+uint64_t DeviceMemory::allocate(size_t bytes, MemoryKind kind, const std::string& name, size_t align) {
   if (bytes > capacity_ - used_) return 0;
   // The bytes are not initialised here, so pages that no kernel uses cost nothing.
-  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes + 2 * guard_bytes + alignment]);
+  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes + 2 * guard_bytes + align]);
   if (!memory) return 0;
   const uint64_t first = reinterpret_cast<uint64_t>(memory.get()) + guard_bytes;
-  const uint64_t base = (first + alignment - 1) / alignment * alignment;
+  const uint64_t base = (first + align - 1) / align * align;
   const bool by_host = kind != MemoryKind::device || !name.empty();  // which may write it without a call
   blocks_[base] = {{base, bytes, kind, name, by_host ? nullptr : std::make_shared<Contents>(bytes)}, std::move(memory)};
   used_ += bytes;

@@ -55,7 +55,8 @@ class DeviceMemory {
   explicit DeviceMemory(size_t capacity = SIZE_MAX) : capacity_(capacity) {}
 
   /// The address, or 0 where there is not enough memory. The bytes have no particular value, as on a GPU.
-  uint64_t allocate(size_t bytes, MemoryKind kind = MemoryKind::device, const std::string& name = "");
+  uint64_t allocate(size_t bytes, MemoryKind kind = MemoryKind::device, const std::string& name = "",
+                    size_t align = alignment);
 
   /// Makes memory of the host reachable (cudaHostRegister); free() forgets it. False where some of it already is.
   bool adopt(uint64_t address, size_t bytes);

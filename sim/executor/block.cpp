@@ -53,7 +53,7 @@ Block::Block(Cluster& cluster, uint32_t rank)
                 launch_.dynamic_smem ? (program_.shared_bytes + align - 1) / align * align : program_.shared_bytes;
             return fixed + launch_.dynamic_smem;
           }(),
-          clocks_, rank * cluster.warps_per_block()) {
+          clocks_, rank * cluster.warps_per_block(), program_.reserved_smem) {
   warps_.resize(cluster.warps_per_block());
   const size_t file = (program_.register_bytes + 63) / 64 * 64;
   registers_ = std::make_unique<std::byte[]>(file * warps_.size() + 64);
@@ -164,6 +164,8 @@ void Block::preset(Warp& warp, const Preset& p) {
           return launch_.dynamic_smem;
         case Preset::total_smem:
           return shared_.size();
+        case Preset::reserved_smem:
+          return shared_.reserved() + p.value;
         case Preset::cluster_ctaid_x:
           return block_index_.x % in_cluster.x;
         case Preset::cluster_ctaid_y:
@@ -240,6 +242,8 @@ void Block::start(Extent index) {
     warp.cluster_arrived = false;
     warp.cluster_waited = 0;
     warp.poll = {};
+    warp.wgmma_under_way = 0;
+    warp.accumulates.assign(program_.accumulators.empty() ? 0 : program_.register_bytes / 32, false);
     warp.registers_held = program_.registers;
     warp.bulk_groups.fill(0);
     warp.copies.clear();

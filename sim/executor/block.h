@@ -95,6 +95,8 @@ struct Warp {
   uint64_t cluster_waited = 0;   ///< phases of the cluster's barrier that were complete when it last waited there
   Poll poll;
   Spin spin;
+  uint32_t wgmma_under_way = 0;              ///< sets of accumulators that nothing has waited for
+  std::vector<bool> accumulates;             ///< by a register's offset / 32: it belongs to one of these sets
   uint32_t registers_held = 0;               ///< per thread, by setmaxnreg
   std::vector<AsyncCopy> copies;             ///< cp.async under way, in the order of their issue
   uint64_t copies_issued = 0;                ///< all of them
@@ -299,6 +301,7 @@ class Block {
   void execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one);
   void execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma& one);  // wgmma_bytes.cpp
   bool set_registers(Warp& warp, const Op& op);
+  void check_accumulators(const Warp& warp, const Op& op, uint32_t pc, Mask mask) const;
 
   // bulk_copy.cpp
   BulkCopy::End shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster);

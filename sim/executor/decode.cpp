@@ -1,5 +1,6 @@
 // PTX to a Program: every operand becomes a place in the register file, every instruction an Op.
 #include "sim/executor/decoder.h"
+#include "sim/executor/shared_memory.h"
 
 namespace sim {
 
@@ -25,6 +26,7 @@ Program Decoder::run() {
   // The kernel, then every function that it calls, one after the other.
   place(kernel_);
   for (size_t i = 0; i < functions_.size(); ++i) collect_calls(*functions_[i]);
+  align_frame();
   const std::set<const ptx::Function*> keep = that_keep();
   for (const ptx::Function* function : functions_) layout(*function, keep.count(function) != 0);
   program_.stack_begin = frame(0);
@@ -43,6 +45,7 @@ Program Decoder::run() {
     end.o.extra = places_.at(function).number;
     program_.ops.push_back(end);
   }
+  mark_accumulators();
   return std::move(program_);
 }
 
@@ -57,6 +60,10 @@ void Decoder::fail(const std::string& what) const {
 
 void Decoder::place(const ptx::Function& function) {
   if (places_.count(&function)) return;
+  if (!function.refused.empty())
+    throw Error(ladder::formatted("kernel {}: {}{}", kernel_.name,
+                                  &function == &kernel_ ? "" : "in " + function.name + ", ", function.refused),
+                Fault::unsupported);
   places_[&function] = {};
   functions_.push_back(&function);
 }
@@ -136,8 +143,15 @@ std::set<const ptx::Function*> Decoder::that_keep() const {
   return keep;
 }
 
+void Decoder::align_frame() {
+  constexpr uint32_t most = 16384;  // more would cost each lane as much memory
+  for (const ptx::Function* const function : functions_)
+    for (const ptx::Variable& v : function->variables)
+      if (v.space == ptx::StateSpace::local) frame_align_ = std::max(frame_align_, std::min(v.alignment, most));
+}
+
 uint32_t Decoder::frame(uint64_t bytes) {
-  program_.frame_bytes = (program_.frame_bytes + 15) / 16 * 16;
+  program_.frame_bytes = (program_.frame_bytes + frame_align_ - 1) / frame_align_ * frame_align_;
   const uint32_t offset = program_.frame_bytes;
   program_.frame_bytes += static_cast<uint32_t>(bytes);
   return offset;
@@ -289,6 +303,16 @@ uint32_t Decoder::special(const Operand& operand, uint8_t bytes) {
                                                   {S::envreg1, Preset::grid_workspace_high},
                                                   {S::envreg2, Preset::grid_workspace_low}};
   if (operand.special == S::warp_size) return constant(warp_size, bytes);
+  // PTX ISA 10, "%reserved_smem_offset": 1 KiB per block; cooperative groups keep the state of their larger tiles at ..._1.
+  const auto reserved = [&](uint32_t offset) {
+    program_.reserved_smem = true;
+    return preset(Preset::reserved_smem, bytes, offset);
+  };
+  if (operand.special == S::reserved_smem_offset_begin || operand.special == S::reserved_smem_offset_0)
+    return reserved(0);
+  if (operand.special == S::reserved_smem_offset_1) return reserved(SharedMemory::reserved_bytes / 2);
+  if (operand.special == S::reserved_smem_offset_end) return reserved(SharedMemory::reserved_bytes);
+  if (operand.special == S::reserved_smem_offset_cap) return constant(SharedMemory::reserved_bytes, bytes);
   const auto found = known.find(operand.special);
   if (found == known.end())
     fail(ladder::formatted("special register %{} is not supported", ptx::name_of(operand.special)));
@@ -894,7 +918,17 @@ Op Decoder::warp(Op& op) {
     NumberType type = {};
   };
   using enum NumberType;
-  static const std::map<std::string, Known> all = {
+  // The order of the modifiers does not matter: vote.sync.ballot is vote.ballot.sync.
+  const auto any_order = [](std::string_view name) {
+    std::vector<std::string> parts;
+    for (size_t at = 0, end; at <= name.size(); at = end + 1) {
+      end = std::min(name.find('.', at), name.size());
+      parts.emplace_back(name.substr(at, end - at));
+    }
+    std::sort(parts.begin() + 1, parts.end());
+    return parts;
+  };
+  static const std::map<std::string, Known> known_names = {
       {"shfl.sync.up.b32", {.kind = Kind::shuffle, .shuffle = Shuffle::up}},
       {"shfl.sync.down.b32", {.kind = Kind::shuffle, .shuffle = Shuffle::down}},
       {"shfl.sync.bfly.b32", {.kind = Kind::shuffle, .shuffle = Shuffle::bfly}},
@@ -918,7 +952,12 @@ Op Decoder::warp(Op& op) {
       {"redux.sync.or.b32", {.kind = Kind::redux, .reduction = Reduction::or_}},
       {"redux.sync.xor.b32", {.kind = Kind::redux, .reduction = Reduction::xor_}},
       {"activemask.b32", {.kind = Kind::active_mask}}};
-  const auto found = all.find(op.text);
+  static const auto all = [&] {
+    std::map<std::vector<std::string>, Known> sorted;
+    for (const auto& [name, known] : known_names) sorted[any_order(name)] = known;
+    return sorted;
+  }();
+  const auto found = all.find(any_order(op.text));
   if (found == all.end()) fail(ladder::formatted("unknown instruction {}", op.text));
   const Known& known = found->second;
   op.kind = known.kind;

@@ -325,4 +325,37 @@ void Decoder::set_registers(Op& op) {
     program_.registers = std::min(256U, uint32_t{Gpu::registers_per_sm} / threads / 8 * 8);
 }
 
+/// Which operations use registers that are accumulators of a wgmma: while that is under way, they are reported.
+void Decoder::mark_accumulators() {
+  const auto accumulators = [](const Op& op) { return WgmmaShape::unpack(op.o.immediate).n * op.o.d_bytes / 8; };
+  std::set<uint32_t> all;
+  for (const Op& op : program_.ops)
+    for (uint32_t i = 0; op.kind == Kind::wgmma_multiply && i < accumulators(op); ++i)
+      all.insert(op.elements[i].offset);
+  if (all.empty()) return;
+  program_.accumulators.resize(program_.ops.size());
+  for (size_t pc = 0; pc < program_.ops.size(); ++pc) {
+    Op& op = program_.ops[pc];
+    switch (op.kind) {  // their operands are not registers
+      case Kind::branch:
+      case Kind::call:
+      case Kind::ret:
+      case Kind::exit:
+      case Kind::trap:
+      case Kind::print:
+        continue;
+      default:
+        break;
+    }
+    const auto use = [&](uint32_t offset) {
+      if (all.count(offset)) program_.accumulators[pc].push_back(offset);
+    };
+    for (const uint32_t offset : {op.o.d, op.o.a, op.o.b, op.o.c, op.o.extra, op.from.base}) use(offset);
+    for (size_t i = op.kind == Kind::wgmma_multiply ? accumulators(op) : 0; i < op.elements.size(); ++i)
+      use(op.elements[i].offset);
+    for (const Address& address : op.addresses) use(address.base);
+    op.uses_accumulator = !program_.accumulators[pc].empty();
+  }
+}
+
 }  // namespace sim

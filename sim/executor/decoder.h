@@ -49,6 +49,8 @@ class Decoder {
   template <class Signature>
   uint32_t signature_of(const Signature& of);
   uint32_t frame(uint64_t bytes);
+  /// All parts of the frame are aligned as the local variable that asks for most.
+  void align_frame();
   void layout(const ptx::Function& function, bool keeps);
 
   // --- the register file -------------------------------------------------------------------------------------------------
@@ -143,6 +145,7 @@ class Decoder {
   void bulk_copy(Op& op);
   void bulk_group(Op& op);
   void wgmma(Op& op);
+  void mark_accumulators();
   void set_registers(Op& op);
   /// An address beside the first one; a tensor map's may have coordinates, which go to op.elements.
   Address other_address(Op& op, const Operand& a);
@@ -162,6 +165,7 @@ class Decoder {
   std::map<std::pair<std::string, uint32_t>, uint32_t> source_index_;
   uint32_t next_op_ = 0;
   bool uses_stack_ = false;
+  uint32_t frame_align_ = 16;
 };
 
 }  // namespace sim

@@ -285,7 +285,7 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
   const uint64_t origin = address[first(mask)];
   if (!pattern.within(origin, bytes, shared.size())) {
     for (int l = 0; l < warp_size; ++l)
-      if ((mask >> l & 1) && (address[l] >= shared.size() || bytes > shared.size() - address[l])) {
+      if ((mask >> l & 1) && !shared.contains(address[l], bytes)) {
         const auto what = [&] {
           return ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes,
                                    address[l], shared.size());

@@ -215,12 +215,13 @@ struct alignas(64) Op {
   Kind kind = Kind::nothing;
   Class counted = Class::other;
   Space space = Space::generic;
-  uint8_t bytes = 0;       ///< of one element of a memory access
-  uint16_t flops = 0;      ///< per lane
-  bool is_signed = false;  ///< the element is sign-extended into a wider register
-  bool strong = false;     ///< volatile, relaxed, acquire, release: a synchronising access
-  bool read_only = false;  ///< ld.global.nc: of memory that nobody writes during the launch
-  bool cluster = false;    ///< shared: of any block of the cluster (.shared::cluster)
+  uint8_t bytes = 0;              ///< of one element of a memory access
+  uint16_t flops = 0;             ///< per lane
+  bool is_signed = false;         ///< the element is sign-extended into a wider register
+  bool strong = false;            ///< volatile, relaxed, acquire, release: a synchronising access
+  bool read_only = false;         ///< ld.global.nc: of memory that nobody writes during the launch
+  bool cluster = false;           ///< shared: of any block of the cluster (.shared::cluster)
+  bool uses_accumulator = false;  ///< Program::accumulators has it
   bool guard_negated = false;
   uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
   LaneFunction function = nullptr;
@@ -291,6 +292,7 @@ struct Preset {
     lanemask_gt,
     dynamic_smem,
     total_smem,
+    reserved_smem,  ///< where the system's shared memory begins; and what is added
     cluster_ctaid_x,
     cluster_ctaid_y,
     cluster_ctaid_z,
@@ -343,7 +345,11 @@ struct Program {
   std::map<uint64_t, uint32_t> callee_at;  ///< by the address that a pointer holds
   uint32_t shared_bytes = 0;               ///< static
   uint32_t param_bytes = 0;
+  /// By operation: those of its registers that are accumulators of a wgmma, too (not those that a wgmma itself accumulates in).
+  /// Empty where there is no wgmma.
+  std::vector<std::vector<uint32_t>> accumulators;
   uint32_t dynamic_shared_align = 16;
+  bool reserved_smem = false;             ///< it uses the shared memory that is the system's
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
   uint32_t registers = 0;                 ///< per thread when it starts; 0: setmaxnreg cannot be used
 };

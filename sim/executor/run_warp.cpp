@@ -58,6 +58,8 @@ void Block::run_warp(Warp& warp) {
     if (op.guard) mask &= *at<Mask>(warp.registers, op.guard) ^ (op.guard_negated ? all_lanes : 0);
     Then then = Then::next;
     if (mask) {
+      if (op.uses_accumulator && warp.wgmma_under_way) [[unlikely]]
+        check_accumulators(warp, op, turn.pc, mask);
       OpCount& count = counts_[turn.pc];
       if (op.kind == Kind::lanes)
         op.function(warp.registers, op.o, mask);
@@ -370,7 +372,7 @@ void Block::trap(const Warp& warp, const Op& op, Mask mask) const {
   if (op.text.starts_with("call of __assertfail"))
     report(warp, lane, op, "an assertion failed: " + argument_text(warp, lane, op, op.o.a), Fault::assertion);
   if (op.text.starts_with("call of")) report(warp, lane, op, op.text + " is not supported", Fault::unsupported);
-  report(warp, lane, op, "trap", Fault::trap);
+  report(warp, lane, op, op.text == "brkpt" ? "a breakpoint, and no debugger is there" : "trap", Fault::trap);
 }
 
 /// nanosleep: others run.

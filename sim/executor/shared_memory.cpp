@@ -9,6 +9,9 @@ namespace sim {
 void SharedMemory::reset() {
   std::memset(static_cast<void*>(words_.data()), 0, words_.size() * sizeof(Word));
   std::memset(static_cast<void*>(async_.data()), 0, async_.size() * sizeof(Async));
+  if (!reserved_) return;
+  std::fill(bytes_.begin() + reserved_, bytes_.end(), std::byte{0});
+  for (uint32_t w = reserved_ / 4; w < words_.size(); ++w) words_[w].written = 0xf;
 }
 
 inline SharedMemory::Verdict SharedMemory::check_read(const Word& word, unsigned byte_mask, uint32_t warp,

@@ -27,15 +27,29 @@ namespace sim {
 
 class SharedMemory {
  public:
-  /// `first_warp`: the actor that is the block's first warp.
-  SharedMemory(uint32_t bytes, const Clocks& clocks, uint32_t first_warp = 0)
-      : bytes_((bytes + 3) / 4 * 4), words_((bytes + 3) / 4), size_(bytes), first_warp_(first_warp), clocks_(clocks) {}
+  /// The memory that is reserved for the system lies so far behind the block's own that a small overrun does not reach it.
+  static constexpr uint32_t reserved_bytes = 1024;
 
-  /// A new block: nothing is written.
+  /// `first_warp`: the actor that is the block's first warp.
+  SharedMemory(uint32_t bytes, const Clocks& clocks, uint32_t first_warp = 0, bool with_reserved = false)
+      : size_(bytes),
+        reserved_(with_reserved ? (bytes + 2 * reserved_bytes - 1) / reserved_bytes * reserved_bytes : 0),
+        first_warp_(first_warp),
+        clocks_(clocks) {
+    words_.resize(with_reserved ? (reserved_ + reserved_bytes) / 4 : (bytes + 3) / 4);
+    bytes_.resize(4 * words_.size());
+  }
+
+  /// A new block: nothing is written. The reserved memory is 0.
   void reset();
 
   std::byte* data() { return bytes_.data(); }
   uint32_t size() const { return size_; }
+  uint32_t reserved() const { return reserved_; }
+  bool contains(uint64_t address, uint32_t bytes) const {
+    if (address < size_ && bytes <= size_ - address) return true;
+    return reserved_ && address >= reserved_ && address + bytes <= reserved_ + reserved_bytes;
+  }
 
   enum class Found {
     nothing,
@@ -138,7 +152,7 @@ class SharedMemory {
   std::vector<std::byte> bytes_;
   std::vector<Word> words_;
   std::vector<Async> async_;
-  uint32_t size_;
+  uint32_t size_, reserved_;  ///< its own bytes; where the reserved ones begin, or 0
   uint32_t first_warp_;
   const Clocks& clocks_;
 };

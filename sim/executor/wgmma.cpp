@@ -170,7 +170,10 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
   // From now on the registers of D belong to wgmma.
   const size_t registers = shape.n * op.o.d_bytes / 8;
   Accumulators& d = group.accumulators[w][op.elements[0].offset];
+  d.op = &op;
   if (d.users++ == 0) {
+    ++warp.wgmma_under_way;
+    for (size_t i = 0; i < registers; ++i) warp.accumulates[op.elements[i].offset / 32] = true;
     d.values.resize(registers * warp_size);
     for (size_t i = 0; i < registers; ++i) {
       uint32_t* const r = reinterpret_cast<uint32_t*>(warp.registers + op.elements[i].offset);
@@ -201,9 +204,12 @@ bool Block::wait_wgmma(Warp& warp, const Op& op) {
     const Op& done = *group.queue[group.waited[w] - group.first].op;
     Accumulators& d = group.accumulators[w][done.elements[0].offset];
     if (--d.users) continue;  // a later operation has them
-    for (size_t i = 0; i < d.values.size() / warp_size; ++i)
-      std::copy_n(&d.values[i * warp_size], warp_size,
-                  reinterpret_cast<uint32_t*>(warp.registers + done.elements[i].offset));
+    --warp.wgmma_under_way;
+    for (size_t i = 0; i < d.values.size() / warp_size; ++i) {
+      const uint32_t offset = done.elements[i].offset;
+      std::copy_n(&d.values[i * warp_size], warp_size, reinterpret_cast<uint32_t*>(warp.registers + offset));
+      warp.accumulates[offset / 32] = false;
+    }
   }
   for (; group.first < *std::min_element(group.waited.begin(), group.waited.end()); ++group.first)
     group.queue.pop_front();
@@ -267,6 +273,21 @@ void Block::execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one) 
         for (uint32_t i = 0; i < 4; ++i)
           add_to_d(op.o.d_bytes, one.add[w], d.values.data(), row + i, n, low[i], high[i]);
       }
+  }
+}
+
+/// PTX ISA 9.7.15.7.1, wgmma.mma_async: nothing but another wgmma of the same shape may use the accumulators before the wait.
+void Block::check_accumulators(const Warp& warp, const Op& op, uint32_t pc, Mask mask) const {
+  for (const uint32_t offset : program_.accumulators[pc]) {
+    if (!warp.accumulates[offset / 32]) continue;
+    const Warpgroup& group = warpgroups_[warp.index / warpgroup_warps];
+    for (const auto& [first, d] : group.accumulators[warp.index % warpgroup_warps])
+      for (size_t i = 0; d.users && i < d.values.size() / warp_size; ++i)
+        if (d.op->elements[i].offset == offset)
+          report(warp, std::countr_zero(mask), op,
+                 ladder::formatted("{} uses an accumulator of {} at {}, which no wgmma.wait_group has waited for",
+                                   op.text, d.op->text, where(*d.op)),
+                 Fault::launch_failure);
   }
 }
 

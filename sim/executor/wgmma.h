@@ -1,6 +1,7 @@
 // wgmma under way (PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix Instructions"). The four warps of a warpgroup issue
 // an operation separately. It is carried out when all four have issued it and the first of them waits for it, so operands in
-// shared memory are read as late as they may be. Until then the accumulators' registers hold NaNs; their values are kept here.
+// shared memory are read as late as they may be. Until then nothing may use the accumulators' registers; their values are kept
+// here.
 #pragma once
 
 #include <array>
@@ -57,6 +58,7 @@ struct Wgmma {
 
 /// The accumulators of one warp, from an operation's issue to the end of the last one on the same registers.
 struct Accumulators {
+  const Op* op = nullptr;        ///< the last operation that was issued on them
   std::vector<uint32_t> values;  ///< register by register, 32 lanes each
   uint32_t users = 0;
 };

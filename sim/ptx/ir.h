@@ -62,7 +62,7 @@ enum class Special : uint8_t {
   lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
   clock, clock_hi, clock64, globaltimer, globaltimer_lo, globaltimer_hi,
   dynamic_smem_size, total_smem_size, aggr_smem_size, reserved_smem_offset_begin, reserved_smem_offset_end,
-  reserved_smem_offset_cap, current_graph_exec,
+  reserved_smem_offset_cap, reserved_smem_offset_0, reserved_smem_offset_1, current_graph_exec,
   envreg0, envreg1, envreg2, envreg3, envreg4, envreg5, envreg6, envreg7, envreg8, envreg9, envreg10,
   envreg11, envreg12, envreg13, envreg14, envreg15, envreg16, envreg17, envreg18, envreg19, envreg20, envreg21,
   envreg22, envreg23, envreg24, envreg25, envreg26, envreg27, envreg28, envreg29, envreg30, envreg31,
@@ -211,6 +211,9 @@ struct Function {
   bool is_entry = false;
   bool is_declaration =
       false;  ///< no body: defined further down, or by the system (vprintf, __assertfail, malloc, free)
+  /// Why its body could not be read; "" where it could. It then has no instructions and must not run. The rest of the module is
+  /// as good as without it.
+  std::string refused;
   uint32_t line = 0;
 
   std::vector<Variable> parameters;

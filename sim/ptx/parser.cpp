@@ -49,6 +49,7 @@ class Parser {
   void parse_file();
   void skip_section();
   void parse_module_statement();
+  void skip_module_statement(const PtxError& reason);
   void parse_module_variable(StateSpace space, bool is_extern);
 
   // Functions
@@ -56,6 +57,7 @@ class Parser {
   std::vector<Variable> parse_parameters(const char* what);
   bool parse_performance_directive(Function& function);
   void parse_body();
+  void refuse_body(const PtxError& reason);
   void open_scope();
   void close_scope();
   void parse_body_directive();
@@ -83,6 +85,7 @@ class Parser {
   int64_t parse_offset();
 
   std::optional<Named> find(std::string_view name) const;
+  [[noreturn]] void fail_undeclared(std::string_view name, uint32_t line, const std::string& what) const;
   void declare(std::string_view name, Named named, uint32_t line);
   Function& function() { return *function_; }
 
@@ -92,6 +95,8 @@ class Parser {
   Module module_;
 
   std::unordered_map<std::string_view, Named> globals_;
+  std::unordered_map<std::string_view, std::string>
+      skipped_;                   ///< names that the module declares in a way that is unknown: why
   Function* function_ = nullptr;  ///< whose body is being read
   std::vector<Scope> scopes_;     ///< of that body, the innermost last
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, int32_t> last_location_;
@@ -154,7 +159,16 @@ Module Parser::run() {
   parse_version();
   if (!token_.is_directive("target")) fail_expected(".target");
   parse_target();
-  while (token_.kind != Token::Kind::end) parse_module_statement();
+  while (token_.kind != Token::Kind::end) {
+    const auto start = std::pair(lexer_, token_);
+    try {
+      parse_module_statement();
+    } catch (const PtxError& error) {
+      if (error.fault != Fault::unsupported) throw;
+      std::tie(lexer_, token_) = start;
+      skip_module_statement(error);
+    }
+  }
   lay_out(module_);
   return std::move(module_);
 }
@@ -239,6 +253,25 @@ void Parser::parse_module_statement() {
   }
 }
 
+// A statement that this parser does not know: to its ";", or the end of its braces. What it declares is refused where it is used.
+void Parser::skip_module_statement(const PtxError& reason) {
+  int depth = 0;
+  do {
+    if (token_.kind == Token::Kind::end || token_.is_directive("entry") || token_.is_directive("func")) throw reason;
+    if (token_.is('{')) ++depth;
+    if (token_.is('}')) --depth;
+    if (token_.kind == Token::Kind::identifier && !globals_.count(token_.text))
+      skipped_.emplace(token_.text, reason.what());
+    const bool last = depth == 0 && (token_.is(';') || token_.is('}'));
+    take();
+    if (last) {
+      if (token_.is(';')) take();
+      return;
+    }
+  } while (depth >= 0);
+  throw reason;
+}
+
 void Parser::parse_module_variable(StateSpace space, bool is_extern) {
   std::string_view name;
   Variable variable = parse_variable(space, is_extern, &name);
@@ -295,8 +328,37 @@ void Parser::parse_function(bool is_entry, bool is_extern) {
   }
   if (module_.functions[index].is_declaration) return;
   function_ = &module_.functions[index];
-  parse_body();
+  const auto start = std::pair(lexer_, token_);
+  try {
+    parse_body();
+  } catch (const PtxError& error) {
+    std::tie(lexer_, token_) = start;
+    refuse_body(error);
+  }
   function_ = nullptr;
+}
+
+// A body that this parser cannot read refuses its function alone: to the end of its braces.
+void Parser::refuse_body(const PtxError& reason) {
+  int depth = 0;
+  do {
+    if (token_.kind == Token::Kind::end) throw reason;
+    if (token_.is('{')) ++depth;
+    if (token_.is('}')) --depth;
+    take();
+  } while (depth);
+  scopes_.clear();
+  in_signature_ = false;
+  Function refused;
+  refused.refused = function().refused.empty() ? reason.what() : function().refused;
+  refused.name = function().name;
+  refused.is_entry = function().is_entry;
+  refused.line = function().line;
+  refused.parameters = function().parameters;
+  refused.parameter_bytes = function().parameter_bytes;
+  refused.results = function().results;
+  refused.result_bytes = function().result_bytes;
+  function() = std::move(refused);
 }
 
 // ( .param .u64 a, .param .align 4 .b8 b[20] )
@@ -342,8 +404,13 @@ bool Parser::parse_performance_directive(Function& parsed) {
     if (token_.kind != Token::Kind::string) fail_expected("a string");
     take();
     expect(';');
-  } else if (directive.text != "noreturn")
-    throw PtxError(directive.line, "unknown directive ." + std::string(directive.text), Fault::unsupported);
+  } else if (directive.text != "noreturn") {
+    const PtxError unknown(directive.line, "unknown directive ." + std::string(directive.text), Fault::unsupported);
+    parsed.refused = unknown.what();
+    while (token_.kind != Token::Kind::directive && token_.kind != Token::Kind::end && !token_.is('{') &&
+           !token_.is(';'))
+      take();
+  }
   return true;
 }
 
@@ -388,7 +455,7 @@ void Parser::close_scope() {
   for (const PendingLabel& pending : scope.pending) {
     const auto label = scope.labels.find(pending.name);
     if (label == scope.labels.end()) {
-      if (scopes_.empty()) throw PtxError(pending.line, "\"" + std::string(pending.name) + "\" is not declared");
+      if (scopes_.empty()) fail_undeclared(pending.name, pending.line, "is not declared");
       scopes_.back().pending.push_back(pending);
     } else if (pending.is_branch_target) {
       function().branch_targets[pending.instruction][pending.operand] = label->second;
@@ -533,6 +600,14 @@ std::optional<Named> Parser::find(std::string_view name) const {
   return found == globals_.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// A name of the system's that is new to this parser, or one whose declaration is.
+void Parser::fail_undeclared(std::string_view name, uint32_t line, const std::string& what) const {
+  const auto skipped = skipped_.find(name);
+  throw PtxError(line,
+                 "\"" + std::string(name) + "\" " + what + (skipped == skipped_.end() ? "" : ": " + skipped->second),
+                 Fault::unsupported);
+}
+
 void Parser::declare(std::string_view name, Named named, uint32_t line) {
   auto& names = scopes_.empty() ? globals_ : scopes_.back().names;
   if (!names.emplace(name, named).second) throw PtxError(line, "\"" + std::string(name) + "\" is declared twice");
@@ -552,8 +627,7 @@ Variable Parser::parse_variable(StateSpace space, bool is_extern, std::string_vi
     const Token directive = take();
     if (directive.text == "align") {
       const uint32_t value = expect_count("an alignment");
-      if (!std::has_single_bit(value) || value > 4096)
-        throw PtxError(directive.line, "the alignment is no power of two up to 4096");
+      if (!std::has_single_bit(value)) throw PtxError(directive.line, "the alignment is no power of two");
       if (variable.type == Type::none || space != StateSpace::param)
         alignment = value;  // after .ptr: of what it points to
     } else if (directive.text == "attribute") {
@@ -724,7 +798,7 @@ void Parser::parse_instruction() {
   }
   for (size_t i = waiting; i < pending.size(); ++i)
     if (instruction.operands[pending[i].operand].kind != Operand::Kind::label)
-      throw PtxError(pending[i].line, "\"" + std::string(pending[i].name) + "\" is not declared");
+      fail_undeclared(pending[i].name, pending[i].line, "is not declared");
   if (!token_.is(';')) fail_expected("\",\" or \";\"");
   instruction.text =
       std::string_view(first.text.data(), static_cast<size_t>(token_.text.data() - first.text.data()) + 1);
@@ -833,7 +907,7 @@ Operand Parser::parse_name(bool wants_label) {
       std::string full(name);
       if (token_.kind == Token::Kind::directive && token_.text.size() == 1) full += "." + std::string(take().text);
       const auto special = special_named(full);
-      if (!special) throw PtxError(token.line, "\"" + full + "\" is neither a declared nor a special register");
+      if (!special) fail_undeclared(full, token.line, "is neither a declared nor a special register");
       operand.kind = Operand::Kind::special;
       operand.special = *special;
       return operand;
@@ -888,7 +962,7 @@ Operand Parser::parse_address() {
       address.symbol = base.symbol;
       address.offset = base.offset;
     } else {
-      throw PtxError(token.line, "\"" + std::string(token.text) + "\" is not declared; expected an address");
+      fail_undeclared(token.text, token.line, "is not declared; expected an address");
     }
   }
   while (accept(',')) address.elements.push_back(parse_vector());

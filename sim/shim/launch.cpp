@@ -78,6 +78,16 @@ void check_residency(const Kernel& kernel, const Configuration& launch) {
           cudaErrorCooperativeLaunchTooLarge);
 }
 
+/// A kernel that uses something unknown is refused. Nothing has run, so the error does not stick: other kernels can still run.
+std::unique_ptr<const Program> decoded(const ptx::Module& module, const ptx::Function& function) {
+  try {
+    return std::make_unique<Program>(decode(module, function));
+  } catch (const Error& error) {
+    ladder::print(stderr, "simulator: {}\n", error.what());
+    throw CallFailed{status_of(error.fault)};
+  }
+}
+
 /// A launch that is ready to run: its configuration is checked, its arguments are copied.
 struct Launch {
   Kernel* kernel;
@@ -127,7 +137,7 @@ void Launch::run() {
   params.seed = next_seed();
   const GridWorkspace workspace(params);
   const ptx::Module& module = *kernel->binary->module;
-  if (!kernel->program) kernel->program = std::make_unique<Program>(decode(module, *kernel->function));
+  if (!kernel->program) kernel->program = decoded(module, *kernel->function);
   Counters counters;
   Warned warned{kernel->name, {}};
   Printed printed;

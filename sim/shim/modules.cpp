@@ -52,7 +52,8 @@ void define_variables(Binary& binary) {
     if (!addresses[i]) {
       const bool constant = declared.space == ptx::StateSpace::constant;
       const MemoryKind kind = constant ? MemoryKind::constant : MemoryKind::variable;
-      addresses[i] = memory.allocate(declared.size, kind, declared.name);
+      addresses[i] = memory.allocate(declared.size, kind, declared.name,
+                                     std::max<size_t>(declared.alignment, DeviceMemory::alignment));
       require(addresses[i], cudaErrorMemoryAllocation);
     }
     void* const bytes = reinterpret_cast<void*>(addresses[i]);

@@ -79,7 +79,9 @@ struct Ran {
     launch.params.resize(8);
     launch.warnings = &warnings;
     launch.limit = limit;
-    if (!checks.empty()) EXPECT_EQ(launch.checks.change(checks), "");
+    if (!checks.empty()) {
+      EXPECT_EQ(launch.checks.change(checks), "");
+    }
     std::memcpy(launch.params.data(), &address, 8);
     const ptx::Module module = ptx::parse(text);
     Counters counters;

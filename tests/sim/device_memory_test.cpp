@@ -1,3 +1,4 @@
+#include "common/text.h"
 #include "sim/device_memory.h"
 
 #include <gtest/gtest.h>
@@ -83,6 +84,60 @@ TEST(DeviceMemory, ClearKeepsManagedVariables) {
   EXPECT_FALSE(memory.find(b));
   EXPECT_TRUE(memory.find(variable));
   EXPECT_EQ(memory.used(), 8u);
+}
+
+/// Of any size: small ones keep their bytes, large ones give them back.
+TEST(DeviceMemory, AFreedAddressIsNotGivenOutAgain) {
+  DeviceMemory memory;
+  for (const size_t bytes : {size_t{400}, size_t{4} << 20}) {
+    const uint64_t freed = memory.allocate(bytes);
+    ASSERT_TRUE(memory.free(freed));
+    for (int i = 0; i < 100; ++i) {
+      const uint64_t other = memory.allocate(bytes);
+      EXPECT_TRUE(other + bytes <= freed || freed + bytes <= other);
+      ASSERT_TRUE(memory.free(other));
+    }
+    EXPECT_FALSE(memory.find(freed));
+    EXPECT_EQ(memory.describe(freed + 4), ladder::formatted("{:#x} is byte 4 of an allocation of {} bytes at {:#x}, which has "
+                                                            "been freed",
+                                                            freed + 4, bytes, freed));
+  }
+  EXPECT_EQ(memory.used(), 0u);
+}
+
+/// Bytes that hold a value are those that somebody has written, or that were copied from such.
+TEST(DeviceMemory, KnowsWhichBytesHoldAValue) {
+  DeviceMemory memory;
+  const uint64_t a = memory.allocate(64), b = memory.allocate(64);
+  Contents &from = *memory.find(a)->contents, &to = *memory.find(b)->contents;
+  EXPECT_EQ(from.find_unwritten(0, 64), 0u);
+  memory.wrote(a + 8, 8);
+  memory.begin_launch();
+  from.kernel_wrote(20, 4, memory.launch());
+  EXPECT_EQ(from.find_unwritten(8, 56), 8u);
+  EXPECT_EQ(from.find_written_by(memory.launch(), 0, 64), 20u);
+  memory.copied(b, a, 64);
+  for (size_t i = 0; i < 64; ++i)
+    EXPECT_EQ(to.find_unwritten(i, 1) == 1, (i >= 8 && i < 16) || (i >= 20 && i < 24)) << i;
+  memory.wrote(b, 64);
+  EXPECT_TRUE(to.complete());
+  const int host[4] = {};
+  memory.copied(a, reinterpret_cast<uint64_t>(host), 16);
+  EXPECT_EQ(from.find_unwritten(0, 64), 16u);
+}
+
+/// There are fewer marks than launches: what an earlier launch wrote is not taken for this one's.
+TEST(DeviceMemory, MarksOfLaunchesComeRound) {
+  DeviceMemory memory;
+  const uint64_t a = memory.allocate(16);
+  Contents& contents = *memory.find(a)->contents;
+  memory.begin_launch();
+  contents.kernel_wrote(0, 4, memory.launch());
+  for (int i = 0; i < 1000; ++i) {
+    memory.begin_launch();
+    ASSERT_EQ(contents.find_written_by(memory.launch(), 0, 16), 16u) << i;
+  }
+  EXPECT_EQ(contents.find_unwritten(0, 16), 4u);
 }
 
 }  // namespace

@@ -120,6 +120,60 @@ TEST(Warp, ShufflesVotesAndMatches) {
   }
 }
 
+/// The modifiers of an instruction of the warp may stand in any order.
+TEST(Warp, ModifiersInAnyOrder) {
+  const Launched run({"setp.lt.u32 %p2, %t, 5; vote.ballot.sync.b32 %r2, %p2, -1; st.global.u32 [%mine], %r2;",
+                      "vote.any.sync.pred %p3, %p2, -1; selp.b32 %r2, 1, 0, %p3; st.global.u32 [%mine+128], %r2;",
+                      "vote.sync.all.pred %p3, !%p2, -1; selp.b32 %r2, 1, 0, %p3; st.global.u32 [%mine+256], %r2;",
+                      "shfl.idx.sync.b32 %r2, %t, 7, 31, -1; st.global.u32 [%mine+384], %r2;",
+                      "and.b32 %r4, %t, 1; match.sync.any.b32 %r2, %r4, -1; st.global.u32 [%mine+512], %r2;",
+                      "redux.max.sync.u32 %r2, %t, -1; st.global.u32 [%mine+640], %r2;"});
+  for (uint32_t t = 0; t < 32; ++t) {
+    EXPECT_EQ(run.out[t], 31U);
+    EXPECT_EQ(run.out[32 + t], 1U);
+    EXPECT_EQ(run.out[64 + t], 0U);
+    EXPECT_EQ(run.out[96 + t], 7U);
+    EXPECT_EQ(run.out[128 + t], 0x55555555U << t % 2);
+    EXPECT_EQ(run.out[160 + t], 31U);
+  }
+}
+
+/// Variables of every space lie where they ask to.
+TEST(Memory, VariablesAreAlignedAsTheyAsk) {
+  const Launched run(
+      {".shared .align 4 .b8 small[4]; .shared .align 16384 .b8 wide[64]; .shared .align 65536 .b8 wider[64]; "
+       ".local .align 4 .b8 odd[4]; .local .align 2048 .b8 own[64];",
+       "mov.u64 %d0, wide; cvta.shared.u64 %d0, %d0; cvt.u32.u64 %r2, %d0; and.b32 %r2, %r2, 16383; "
+       "st.global.u32 [%mine], %r2; mov.u64 %d0, wider; cvt.u32.u64 %r2, %d0; and.b32 %r2, %r2, 65535; "
+       "st.global.u32 [%mine+128], %r2;",
+       "mov.u64 %d0, own; cvta.local.u64 %d0, %d0; st.u32 [%d0], 1; cvt.u32.u64 %r2, %d0; and.b32 %r2, %r2, 2047; "
+       "st.global.u32 [%mine+256], %r2; mov.u64 %d0, odd; st.local.u32 [%d0], 5; mov.u64 %d0, own; "
+       "ld.local.u32 %r2, [%d0]; st.global.u32 [%mine+384], %r2;"});
+  for (uint32_t t = 0; t < 32; ++t) {
+    EXPECT_EQ(run.out[t], 0U);
+    EXPECT_EQ(run.out[32 + t], 0U);
+    EXPECT_EQ(run.out[64 + t], 0U);
+    EXPECT_EQ(run.out[96 + t], 1U);
+  }
+}
+
+/// The system's shared memory is zero when a block starts, and the block's own ends before it.
+TEST(Memory, ReservedSharedMemory) {
+  const std::vector<std::string> body = {
+      "mov.u32 %r2, %reserved_smem_offset_begin; mov.u32 %r3, %reserved_smem_offset_end; "
+      "mov.u32 %r4, %reserved_smem_offset_cap; sub.s32 %r3, %r3, %r2; sub.s32 %r3, %r3, %r4;",
+      "mov.u32 %r5, %reserved_smem_offset_1; atom.shared.add.u32 %r6, [%r5], 1; bar.sync 0;",
+      "ld.shared.u32 %r6, [%r5]; add.s32 %r6, %r6, %r3; mov.u32 %r7, %total_smem_size; "
+      "mad.lo.s32 %r6, %r7, 1000, %r6; st.global.u32 [%mine], %r6;"};
+  const Launched run(body, 64, 5);
+  for (uint32_t t = 0; t < 320; ++t) EXPECT_EQ(run.out[t], 4096064U);
+  std::vector<std::string> past = body;
+  past.push_back("st.shared.u32 [tile+4096], %t;");
+  expect_report(past, Fault::illegal_address, {"test.cu:104", "outside of the block's 4096 bytes"});
+  past.back() = "st.shared.u32 [%r5+512], %t;";
+  expect_report(past, Fault::illegal_address, {"test.cu:104", "outside of the block's 4096 bytes"});
+}
+
 // --- blocks ----------------------------------------------------------------------------------------------------------------
 
 TEST(Barriers, TheBlockReversesItself) {
@@ -305,6 +359,10 @@ TEST(Barriers, SpinningOnAnotherBlockIsNoLivelock) {
   EXPECT_EQ(run.out[0], 4U);
 }
 
+TEST(Checks, Breakpoint) {
+  expect_report({"setp.eq.s32 %p1, %t, 3;", "@%p1 brkpt;"}, Fault::trap,
+                {"a breakpoint, and no debugger is there", "test.cu:102", "lane 3"});
+}
 TEST(Checks, Trap) { expect_report({"setp.eq.s32 %p1, %t, 3;", "@%p1 trap;"}, Fault::trap, {"test.cu:102", "lane 3"}); }
 
 // --- counts ------------------------------------------------------------------------------------------------------------------

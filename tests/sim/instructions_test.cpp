@@ -592,6 +592,15 @@ std::optional<Reference> integers(const Parts& parts) {
                        return uint64_t{0xffffffff};
                      }};
   }
+  if (base == "bmsk") {
+    const bool clamp = has("clamp");
+    return Reference{"u32", {"small", "small"}, [=](const Args& x) {
+                       const uint64_t from = clamp ? x[0] : x[0] % 32, length = clamp ? x[1] : x[1] % 32;
+                       uint64_t d = 0;
+                       for (uint64_t bit = from; bit < from + length && bit < 32; ++bit) d |= uint64_t{1} << bit;
+                       return d;
+                     }};
+  }
   if (extra) return std::nullopt;
   if (base == "add") return of(2, [](i128 a, i128 b, i128) { return a + b; });
   if (base == "sub") return of(2, [](i128 a, i128 b, i128) { return a - b; });

@@ -27,9 +27,11 @@ Module parse_body(const std::string& body) {
                "}\n");
 }
 
+/// Why the module, or one of its functions, could not be read.
 std::string failure_of(const std::string& text) {
   try {
-    parse(text);
+    for (const Function& function : parse(text).functions)
+      if (!function.refused.empty()) return function.refused;
   } catch (const PtxError& error) {
     return error.what();
   }
@@ -233,7 +235,6 @@ TEST(Parser, KnowsTheSourceLine) {
 TEST(Parser, ErrorsNameTheLineAndWhatWasExpected) {
   EXPECT_EQ(failure_of(""), "PTX line 1: expected .version, found the end of the text");
   EXPECT_THAT(failure_of(head + std::string(".entry k(.param .u32 a\n")), HasSubstr("line 5: expected \",\""));
-  EXPECT_THAT(failure_of(head + std::string(".sampler s;")), HasSubstr("line 4: unknown directive .sampler"));
   EXPECT_THAT(failure_of(head + std::string(".entry k()\n{ ret;")), HasSubstr("whose body starts in line 5"));
   EXPECT_THAT(failure_of_body("\nadd.s32 %r1, 1, 2;"),
               HasSubstr("line 6: \"%r1\" is neither a declared nor a special"));
@@ -252,6 +253,32 @@ TEST(Parser, ErrorsNameTheLineAndWhatWasExpected) {
   EXPECT_THAT(failure_of_body("# 1"), HasSubstr("no PTX token starts with '#'"));
   EXPECT_THAT(failure_of(head + std::string(".global .b8 a[2] = {1, 2, 3};")), HasSubstr("more initial values"));
   EXPECT_THAT(failure_of(head + std::string(".global .b8 a[99999999999999999];")), HasSubstr("2^40"));
+}
+
+TEST(Parser, WhatItCannotReadRefusesOneFunction) {
+  const Module module = parse(std::string(head) +
+                              ".global .texref t;\n"  // line 4
+                              ".sampler { b, {1, 2} }\n.common .global .fancy .b8 v[4] = {1, {2}, 3};\n"
+                              ".global .b32 x = 5;\n"
+                              ".func f() { .reg .b32 r;\nmov.b32 r, %frobnication; { mov.b32 r, 1; } }\n"  // line 8
+                              ".entry a() { call f, (); ret; }\n"                                          // line 10
+                              ".entry b()\n{ .reg .b64 r;\nmov.b64 r, t; ret; }\n"
+                              ".entry c() .fancy 1, 2 .maxntid 32\n{ ret; }\n"
+                              ".entry d() { .reg .b32 r; frobnicate [r : 4] @ 7; { ret; } }\n"
+                              ".entry e(.param .u32 p) { .reg .b32 r; ld.global.u32 r, [x]; frobnicate.b32 r, 1; }\n");
+  const auto refused = [&](std::string_view name) { return module.find_function(name)->refused; };
+  EXPECT_EQ(refused("f"), "PTX line 9: \"%frobnication\" is neither a declared nor a special register");
+  EXPECT_EQ(refused("a"), "");
+  EXPECT_EQ(refused("b"), "PTX line 13: \"t\" is not declared: PTX line 4: unknown attribute of a variable: .texref");
+  EXPECT_EQ(refused("c"), "PTX line 14: unknown directive .fancy");
+  EXPECT_THAT(refused("d"), StartsWith("PTX line 16: expected"));
+  EXPECT_EQ(refused("e"), "");  // an instruction is the executor's to know
+  EXPECT_TRUE(module.find_function("b")->instructions.empty());
+  EXPECT_EQ(module.find_function("c")->maxntid[0], 32U);
+  EXPECT_EQ(module.find_function("e")->instructions.size(), 2U);
+  EXPECT_EQ(module.find_function("e")->parameter_bytes, 4U);
+  ASSERT_EQ(module.variables.size(), 1U);
+  EXPECT_EQ(module.variables[0].name, "x");
 }
 
 // What nvcc makes of this repository ------------------------------------------------------------------------------------

@@ -26,6 +26,32 @@ struct SharedMemoryTest : testing::Test {
   }
 };
 
+/// Three warps read, and the fourth knows the last two of them only.
+TEST(ReadersOfAWord, AreAllRemembered) {
+  for (uint32_t missing = 0; missing < 3; ++missing) {
+    Clocks clocks{4};
+    clocks.reset();
+    SharedMemory shared{64, clocks};
+    shared.reset();
+    const auto meet = [&](uint32_t left_out) {
+      Knowledge known;
+      for (uint32_t w = 0; w < 4; ++w)
+        if (w != left_out) clocks.arrive(w, known);
+      for (uint32_t w = 0; w < 4; ++w)
+        if (w != left_out) clocks.leave(w, known);
+    };
+    ASSERT_EQ(shared.write(3, whole, 3, 100, false).found, Found::nothing);
+    meet(4);
+    for (uint32_t w = 0; w < 3; ++w) ASSERT_EQ(shared.read(3, whole, w, 200 + w, false).found, Found::nothing);
+    meet(missing);
+    const SharedMemory::Verdict verdict = shared.write(3, whole, 3, 101, false);
+    EXPECT_EQ(verdict.found, Found::race_with_read);
+    EXPECT_EQ(verdict.warp, missing);
+    meet(4);
+    EXPECT_EQ(shared.write(3, whole, 3, 101, false).found, Found::nothing);
+  }
+}
+
 TEST_F(SharedMemoryTest, NobodyTouchesWhatIsBeingWritten) {
   ASSERT_EQ(shared.begin_async_write(3, 0, 7).found, Found::nothing);
   const SharedMemory::Verdict own = shared.read(3, 1, 0, 100, false);

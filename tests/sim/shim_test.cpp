@@ -26,9 +26,9 @@ TEST_P(Program, ComputesWhatTheCpuComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, Program,
                          testing::Values("vector_add", "reduction", "variables", "dynamic_shared", "grid_2d",
-                                         "histogram", "division_128", "early_return", "spin_lock", "thrust_reduce",
-                                         "memory", "launches", "wmma_gemm", "mma_gemm", "tma", "wgmma", "clusters",
-                                         "tensor_maps", "cooperative"),
+                                         "histogram", "division_128", "early_return", "reserved_shared", "spin_lock",
+                                         "unsupported", "thrust_reduce", "memory", "launches", "wmma_gemm", "mma_gemm",
+                                         "tma", "wgmma", "clusters", "tensor_maps", "cooperative"),
                          [](const auto& program) { return std::string(program.param); });
 
 TEST(ShimAlone, WhatIsNotSupportedIsNamed) {
@@ -99,6 +99,24 @@ TEST(Tma, ABoxThatBeginsInTheMiddleOf16Bytes) {  // an H200 answers the same
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, testing::HasSubstr("cudaErrorIllegalInstruction"));
   EXPECT_THAT(result.output, testing::HasSubstr("a box that begins at element 1 of its row, byte 4"));
+}
+
+/// One line names what a refused kernel uses; and nothing is said of the kernels that run.
+TEST(ShimAlone, WhatIsUnknownIsNamedAtTheLaunch) {
+  const Result result = run("unsupported");
+  for (const char* const line :
+       {"simulator: kernel _Z19unknown_instructionPi: unknown instruction vmin.s32.s32.s32",
+        "\"%pm0\" is neither a declared nor a special register\n", "simulator: kernel _Z14unknown_syntaxPi: PTX line",
+        "simulator: kernel _Z21unknown_in_a_functionPi: in _Z7countedi, PTX line",
+        "simulator: kernel _Z5fetchyPi: unknown instruction tex.1d.v4.s32.s32"})
+    EXPECT_THAT(result.output, testing::HasSubstr(line));
+  EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("right")));
+}
+
+TEST(ShimAlone, TheEndOfSharedMemoryIsCheckedBeforeTheReservedPart) {
+  const Result result = run("reserved_shared", "past_the_end");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output, testing::HasSubstr("outside of the block's 128 bytes of shared memory"));
 }
 
 /// The same lines from a kernel and from the host.

@@ -66,6 +66,16 @@ constexpr auto fns = [](u32 a, u32 b, s32 c) -> u32 {
   return 0xffffffff;
 };
 
+// bmsk: b bits that are 1 from bit a on. Both wrap around at 32 bits; with .clamp, 32 and more put the mask, or its end, outside.
+template <bool clamp>
+constexpr auto bmsk = [](u32 a, u32 b) -> u32 {
+  const u32 from = a & 31, length = b & 31;
+  if (clamp && a >= 32) return 0;
+  const u32 to_the_end = ~0U << from;
+  if ((clamp && b >= 32) || from + length >= 32) return to_the_end;
+  return to_the_end & ~(~0U << (from + length));
+};
+
 /// bfi f, a, b, c, d: `length` bits of a into b at `position`. Here d = result, a, b, c = position, extra = length.
 template <class T>
 void bfi(std::byte* r, const Operands& o, Mask mask) {
@@ -203,6 +213,8 @@ void add_integer(LaneTable& t) {
   t.add({"vabsdiff4.u32.u32.u32.add"}, entry<vabsdiff4_add<u8>, u32, u32, u32, u32>());
   t.add({"vabsdiff4.u32.s32.s32"}, entry<vabsdiff4<s8>, u32, u32, u32, u32>());
   t.add({"vabsdiff4.u32.s32.s32.add"}, entry<vabsdiff4_add<s8>, u32, u32, u32, u32>());
+  t.add({"bmsk.clamp.b32"}, entry<bmsk<true>, u32, u32, u32>());
+  t.add({"bmsk.wrap.b32"}, entry<bmsk<false>, u32, u32, u32>());
   t.add({"fns.b32"}, entry<fns, u32, u32, u32, s32>());
 }
 
