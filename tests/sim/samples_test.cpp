@@ -33,7 +33,7 @@ const std::vector<SamplesOf> all = {
     {"samples_grid",
      {"grid_sync", "grid_reduction", "tiles", "partitions", "warp_votes", "background_copies", "barriers", "locks",
       "merge_sort", "radix_sort", "walsh_transform"}},
-    {"samples_sorts", {"thrust_scan_and_unique"}},
+    {"samples_sorts", {"radix_keys", "thrust_sorts", "thrust_by_key", "thrust_scan_and_unique"}},
 };
 
 struct Sample {
@@ -52,7 +52,7 @@ TEST_P(SampleProgram, ComputesWhatTheHostComputes) {
   const auto& [program, name] = GetParam();
   for (const char* seed : {"1", "2"}) {
     const Result result = run(program, name, std::string("GEMM_LADDER_SIM_SEED=") + seed);
-    EXPECT_EQ(result.output, "passed\n") << "seed " << seed;
+    EXPECT_THAT(result.output, testing::EndsWith("passed\n")) << "seed " << seed;  // CUB's merge sort gives a warning
     EXPECT_EQ(result.status, 0);
   }
 }
