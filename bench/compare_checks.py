@@ -31,7 +31,12 @@ FOUND = 9  # the exit status that compute-sanitizer is asked for; the programs t
 
 
 def simulated() -> dict[str, str]:
-    return {**os.environ, "LD_LIBRARY_PATH": str(LIBRARY), "GEMM_LADDER_SIM_CHECKS": "global-race=warn,exited=warn", "GEMM_LADDER_SIM_SEED": "0"}
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(LIBRARY),
+        "GEMM_LADDER_SIM_CHECKS": "global-race=warn,exited=warn",
+        "GEMM_LADDER_SIM_SEED": "0",
+    }
 
 
 def cases(programs: Path) -> list[list[str]]:
@@ -74,7 +79,13 @@ def look(tool: str, case: list[str], programs: Path) -> dict[str, str]:
     row = {"case": " ".join(case), "tool": tool}
     try:
         done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS, errors="replace"
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            errors="replace",
         )
     except subprocess.TimeoutExpired:
         return {**row, "found": "hangs", "line": ""}
@@ -97,7 +108,9 @@ def runnable() -> list[str]:
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="compare_checks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="compare_checks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--tools", type=lambda text: text.split(","), default=runnable())
     parser.add_argument("--cases", default="")

@@ -41,7 +41,7 @@ struct CheckName {
 constexpr std::array<CheckName, check_count> check_names = {{
     {Check::bounds, "bounds", Severity::error},
     {Check::misaligned, "misaligned", Severity::error},
-    {Check::uninitialised, "uninitialised", Severity::error},
+    {Check::uninitialised, "uninitialised", Severity::warning},
     {Check::race, "race", Severity::error},
     {Check::same_value, "same-value", Severity::warning},
     {Check::warp_race, "warp-race", Severity::warning},

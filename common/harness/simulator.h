@@ -30,8 +30,9 @@ const std::vector<std::string>& simulated_gpus();
 /// where it already runs and describes another one, this program starts anew.
 void choose_simulated_gpu(const std::string& gpu, char* const* argv);
 
-/// Hands --sim-seed, --sim-checks and --sim-counts to the simulator, before the first launch; empty: not given. From then on only
-/// count_launches() counts: the rung, and not the harness around it. Throws UsageError where the file cannot be written.
+/// Hands --sim-seed, --sim-checks and --sim-counts to the simulator, before the first launch; empty: not given. Without checks, and
+/// without GEMM_LADDER_SIM_CHECKS, every finding in a rung is an error. From then on only count_launches() counts: the rung, and not
+/// the harness around it. Throws UsageError where the file cannot be written.
 void configure_simulator(const std::string& seed, const std::string& checks, const std::string& counts);
 
 /// What the kernels did that `launches` launched. Only on the simulator.

@@ -40,7 +40,8 @@ inline SharedMemory::Verdict SharedMemory::check_write(const Word& word, unsigne
 SharedMemory::Verdict SharedMemory::check_more_readers(const Word& word, uint32_t warp) const {
   for (uint32_t rest = word.more_readers; rest; rest &= rest - 1) {
     const uint32_t reader = first_warp_ + uint32_t(std::countr_zero(rest));
-    if (reader != warp && !clocks_.knows(warp, reader, ~word.more_since)) return {Found::race_with_read, reader, some_op};
+    if (reader != warp && !clocks_.knows(warp, reader, ~word.more_since))
+      return {Found::race_with_read, reader, some_op};
   }
   return {};
 }

@@ -130,7 +130,7 @@ TEST(Warnings, SeveralInOneRun) {
   const std::vector<std::string> body = {"xor.b32 %r2, %t, 32; mul.wide.u32 %d2, %r2, 4; add.s64 %d2, %d2, %d0;",
                                          "ld.shared.u32 %r3, [%d1+1024];",
                                          "st.shared.u32 [%d1], %t;",
-                                         "st.shared.u32 [%d2], 5;",
+                                         "st.shared.u32 [%d2], 99;",
                                          "bar.sync 0; ld.shared.u32 %r4, [%d1];",
                                          "st.global.u32 [%mine], %r4;"};
   const Ran run(body, "all=warn", 64);
@@ -184,10 +184,11 @@ TEST(LanesOfAWarp, RaceWithoutSyncwarp) {
                "")
         .found();
   };
-  const std::string read = "ld.shared.u32 %r3, [%d2]; st.global.u32 [%mine], %r3;", write = "st.shared.u32 [%d2], 3;";
+  const std::string read = "ld.shared.u32 %r3, [%d2]; st.global.u32 [%mine], %r3;", write = "st.shared.u32 [%d2], 99;";
   EXPECT_EQ(run("", read), Found{"warp-race 32"});
   EXPECT_EQ(run("", write), Found{"warp-race 32"});
-  EXPECT_EQ(run("ld.shared.u32 %r4, [%d2+4];", "mov.u32 %r5, 0;").size(), 1U);
+  EXPECT_EQ(run("ld.shared.u32 %r4, [tile];", "mov.u32 %r5, 0;"), Found{"warp-race 1"})
+      << "lane 0's word, by all lanes at once";
   for (const std::string sync : {"bar.warp.sync -1;", "bar.sync 0;", "shfl.sync.idx.b32 %r6, %t, 0, 31, -1;"}) {
     EXPECT_EQ(run(sync, read), Found{}) << sync;
     EXPECT_EQ(run(sync, write), Found{}) << sync;

@@ -1,9 +1,10 @@
-#include "common/text.h"
 #include "sim/device_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+
+#include "common/text.h"
 
 namespace sim {
 namespace {
@@ -98,9 +99,10 @@ TEST(DeviceMemory, AFreedAddressIsNotGivenOutAgain) {
       ASSERT_TRUE(memory.free(other));
     }
     EXPECT_FALSE(memory.find(freed));
-    EXPECT_EQ(memory.describe(freed + 4), ladder::formatted("{:#x} is byte 4 of an allocation of {} bytes at {:#x}, which has "
-                                                            "been freed",
-                                                            freed + 4, bytes, freed));
+    EXPECT_EQ(memory.describe(freed + 4),
+              ladder::formatted("{:#x} is byte 4 of an allocation of {} bytes at {:#x}, which has "
+                                "been freed",
+                                freed + 4, bytes, freed));
   }
   EXPECT_EQ(memory.used(), 0u);
 }

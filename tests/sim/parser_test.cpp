@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 #include <span>
 #include <sstream>
 
@@ -366,6 +367,7 @@ std::map<std::string, size_t> counted(const std::string& text) {
 /// Of every rung, of the harness, and of the simulator's own programs, for each architecture that they were built for.
 TEST(Parser, ReadsAllThatNvccMakesOfThisRepository) {
   size_t functions = 0, texts = 0;
+  std::set<std::string> refused;
   const auto check = [&](const std::string& text) {
     ++texts;
     Module module;
@@ -373,6 +375,10 @@ TEST(Parser, ReadsAllThatNvccMakesOfThisRepository) {
     const std::map<std::string, size_t> expected = counted(text);
     for (const Function& function : module.functions) {
       if (function.is_declaration) continue;
+      if (!function.refused.empty()) {
+        refused.insert(function.name);
+        continue;
+      }
       ++functions;
       ASSERT_TRUE(expected.contains(function.name)) << function.name;
       EXPECT_EQ(function.instructions.size(), expected.at(function.name)) << function.name;
@@ -395,6 +401,7 @@ TEST(Parser, ReadsAllThatNvccMakesOfThisRepository) {
     SCOPED_TRACE(executable);
     for_each_ptx(executable, check);
   }
+  EXPECT_EQ(refused, (std::set<std::string>{"_Z14unknown_syntaxPi", "_Z16unknown_registerPi", "_Z7countedi"}));
   EXPECT_GE(texts, 50u);
   EXPECT_GE(functions, 100u);
 }

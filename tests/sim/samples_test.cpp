@@ -52,7 +52,13 @@ TEST_P(SampleProgram, ComputesWhatTheHostComputes) {
   const auto& [program, name] = GetParam();
   for (const char* seed : {"1", "2"}) {
     const Result result = run(program, name, std::string("GEMM_LADDER_SIM_SEED=") + seed);
-    EXPECT_THAT(result.output, testing::EndsWith("passed\n")) << "seed " << seed;  // CUB's merge sort gives a warning
+    if (name == "thrust_sorts") {  // CUB's merge sort reads past its last elements, and uses nothing of it
+      EXPECT_THAT(result.output, testing::ContainsRegex("\npassed\nsimulator: [0-9]+ warnings, 0 errors\n"))
+          << "seed " << seed;
+      EXPECT_THAT(result.output, testing::HasSubstr("\n  uninitialised at ")) << "seed " << seed;
+    } else {
+      EXPECT_EQ(result.output, "passed\n") << "seed " << seed;
+    }
     EXPECT_EQ(result.status, 0);
   }
 }

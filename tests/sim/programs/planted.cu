@@ -112,7 +112,8 @@ struct Case {
   void (*wrong)(float*, float*);
   void (*right)(float*, float*);
 };
-#define CASE(kernel) Case{#kernel, kernel<false>, kernel<true>}
+#define CASE(kernel) \
+  Case { #kernel, kernel < false>, kernel < true> }
 const std::vector<Case> cases = {CASE(same_value),  CASE(warp_race),     CASE(third_reader), CASE(global_write),
                                  CASE(global_read), CASE(never_written), CASE(freed),        CASE(read_only),
                                  CASE(exited),      CASE(member_mask)};
