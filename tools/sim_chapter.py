@@ -3,6 +3,8 @@
 usage: python3 -m tools.sim_chapter [--write]     without --write: exit status 1 where the chapter is stale
 
     <!-- simulator: mistakes race -->       what build/sim/programs/mistakes prints
+    <!-- simulator: planted same_value -->  what build/sim/programs/planted prints
+    <!-- simulator: cases -->               who finds which case of the two, of a GPU's tools what is recorded
     <!-- simulator: shared 05_float4 -->    the lines of a rung that use shared memory, at 256 x 256 x 256
     <!-- simulator: total 05_float4 06_bank_conflict_free -->    some totals of rungs side by side
     <!-- simulator: hardware nvidia-h200 -->    every rung at 512 x 512 x 512, beside what Nsight Compute counted
@@ -15,8 +17,10 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
+from bench import compare_checks
 from plots.documents.blocks import update
 from plots.errors import InputError
 from tools.counts import Kernel, code, read, source_lines
@@ -43,9 +47,9 @@ def counted(rung: str, size: str = SIZE) -> Kernel:
         return read(file)[0]
 
 
-def mistake(kind: str) -> str:
+def printed(program: str, case: str) -> str:
     # What another compiler or another run changes is left out: lines of PTX, addresses of global memory.
-    text = simulated([str(PROGRAMS / "mistakes"), kind])
+    text = simulated([str(PROGRAMS / program), case])
     text = re.sub(r", PTX line \d+|PTX line \d+, ", "", text)
     return "```text\n" + re.sub(r"0x[0-9a-f]{6,}", "0x…", text) + "```\n"
 
@@ -102,7 +106,36 @@ def hardware(gpu: str) -> str:
     return "\n".join(rows) + "\n"
 
 
-KINDS = {"mistakes": mistake, "shared": shared, "total": total, "hardware": hardware}
+def cases() -> str:
+    """The simulator's findings as they are now, and those of the GPU's own tools where they are recorded."""
+    recorded: dict[str, dict[str, str]] = {}
+    file = RECORDED / "nvidia-h200" / "checks.csv"
+    if file.exists():
+        for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
+            if row["tool"] != "simulator":
+                recorded.setdefault(row["tool"], {})[row["case"]] = row["found"]
+    rows = ["| case | the simulator says |" + "".join(f" {tool} |" for tool in recorded)]
+    rows.append("|---|---|" + "---|" * len(recorded))
+    for case in compare_checks.cases(PROGRAMS):
+        if case[-1] == "right":
+            continue
+        line = compare_checks.look("simulator", case, PROGRAMS)["line"]
+        report = line.removeprefix("warning: ")
+        begin = report.partition(": ")[0]
+        kind, said = "warning" if report != line else "error", begin if " " in begin else report  # "shfl.sync: ..." is no finding
+        others = "".join(f" {findings[' '.join(case)]} |" for findings in recorded.values())
+        rows.append(f"| `{case[1]}` | {kind}: {said} |{others}")
+    return "\n".join(rows) + "\n"
+
+
+KINDS = {
+    "mistakes": partial(printed, "mistakes"),
+    "planted": partial(printed, "planted"),
+    "cases": cases,
+    "shared": shared,
+    "total": total,
+    "hardware": hardware,
+}
 
 
 def render(name: str) -> str:

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,20 @@ TEST(ChecksList, OfWhatIsNotThere) {
 
 TEST(ChecksList, NamesStandInTheOrderOfTheChecks) {
   for (size_t i = 0; i < check_names.size(); ++i) EXPECT_EQ(static_cast<size_t>(check_names[i].check), i);
+}
+
+TEST(ChecksList, ThePageHasThemAllAndWhatTheyDo) {
+  std::ifstream file(GEMM_LADDER_SOURCE "/docs/sim.md");
+  std::vector<std::string> page, expected;
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("| `") &&
+        (line.ends_with(" error |") || line.ends_with(" warning |") || line.ends_with(" off |")))
+      page.push_back(line.substr(3, line.find('`', 3) - 3) + line.substr(line.rfind('|', line.size() - 2)));
+  for (const CheckName& one : check_names)
+    expected.push_back(std::string(one.name) + (one.severity == Severity::off       ? "| off |"
+                                                : one.severity == Severity::warning ? "| warning |"
+                                                                                    : "| error |"));
+  EXPECT_THAT(page, testing::UnorderedElementsAreArray(expected));
 }
 
 // --- going on ----------------------------------------------------------------------------------------------------------------
