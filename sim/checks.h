@@ -22,7 +22,8 @@ enum class Check : uint8_t {
   same_value,            ///< such a race of two writes that write the same value
   warp_race,             ///< of two lanes of a warp, in shared memory: no __syncwarp between
   copy,                  ///< an access to what an asynchronous copy still reads or writes
-  proxy,                 ///< no fence.proxy.async between a write and the asynchronous proxy's read
+  proxy,                 ///< no fence.proxy.async between a write and the asynchronous proxy's read, or for an mbarrier
+  ended,                 ///< an access to the shared memory of a block that has ended
   shuffle,               ///< a value from a lane that does not take part
   member_mask,           ///< a lane that is not in its own member mask
   divergent,             ///< lanes of a warp that wait at different barriers of the block
@@ -31,7 +32,7 @@ enum class Check : uint8_t {
   read_only,             ///< ld.global.nc (__ldg) of memory that the same launch has written
   global_race,           ///< of two warps, in global memory
 };
-constexpr int check_count = 15;
+constexpr int check_count = 16;
 
 struct CheckName {
   Check check;
@@ -46,7 +47,8 @@ constexpr std::array<CheckName, check_count> check_names = {{
     {Check::same_value, "same-value", Severity::warning},
     {Check::warp_race, "warp-race", Severity::warning},
     {Check::copy, "copy", Severity::error},
-    {Check::proxy, "proxy", Severity::error},
+    {Check::proxy, "proxy", Severity::warning},
+    {Check::ended, "ended", Severity::warning},
     {Check::shuffle, "shuffle", Severity::error},
     {Check::member_mask, "member-mask", Severity::warning},
     {Check::divergent, "divergent", Severity::error},

@@ -256,7 +256,7 @@ void Block::warp_ended(const Warp& warp) {
   --live_warps_;
   clocks_.arrive(warp.actor, exited_);
   check_barriers();
-  if (live_warps_ == 0) check_pending();
+  if (live_warps_ == 0) end_pending();
 }
 
 // --- barriers (PTX ISA 9.7.13.1) ---------------------------------------------------------------------------------------------

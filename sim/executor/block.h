@@ -154,9 +154,9 @@ class Block {
   /// As an error or as a warning, after which the kernel goes on. Only where finds() has said so.
   void report(const Warp& warp, int lane, const Op& op, const std::string& what, Check check) const;
   static Fault fault_of(Check check) {
-    return check == Check::bounds       ? Fault::illegal_address
-           : check == Check::misaligned ? Fault::misaligned
-                                        : Fault::launch_failure;
+    return check == Check::bounds || check == Check::ended ? Fault::illegal_address
+           : check == Check::misaligned                    ? Fault::misaligned
+                                                           : Fault::launch_failure;
   }
   /// Counts a finding. True where it is to be reported: an error, or the operation's first warning of this check.
   bool finds(Check check, const Op& op) const;
@@ -315,7 +315,7 @@ class Block {
   void read_source(BulkCopy& copy);
   void write_destination(BulkCopy& copy);
   void bulk_wait(Warp& warp, const Op& op, Mask mask);
-  void check_pending() const;
+  void end_pending();
   void report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const;
 
   Cluster& cluster_;

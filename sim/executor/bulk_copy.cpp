@@ -203,12 +203,13 @@ void Block::issue(BulkCopy copy) {
   }
   if (copy.mbarrier.block) {
     const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
-    if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at))
-      fail(ladder::formatted(
-               "the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
-               "fence.proxy.async after its initialisation",
-               copy.mbarrier.address),
-           Fault::launch_failure);
+    if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at) && finds(Check::proxy, op))
+      report(warp, copy.lane, op,
+             ladder::formatted(
+                 "the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
+                 "fence.proxy.async after its initialisation",
+                 copy.mbarrier.address),
+             Check::proxy);
   }
   cluster_.pending_.push_back(std::move(copy));
 }
@@ -371,13 +372,17 @@ void Block::bulk_wait(Warp& warp, const Op& op, Mask mask) {
   }
 }
 
-/// A block's shared memory ends with the block: nothing may still be copied from it or to it.
-void Block::check_pending() const {
-  for (const BulkCopy& copy : cluster_.pending_) {
-    if (copy.from.block == this && !copy.was_read)
-      report(*copy.warp, copy.lane, *copy.op,
-             "the block ends while this bulk copy may still read its shared memory: nobody has waited for it",
-             Fault::launch_failure);
+/// A block's shared memory ends with the block: nothing may still be copied from it or to it. What a copy still reads is read
+/// now, if the kernel goes on.
+void Block::end_pending() {
+  for (BulkCopy& copy : cluster_.pending_) {
+    if (copy.from.block == this && !copy.was_read) {
+      if (finds(Check::ended, *copy.op))
+        report(*copy.warp, copy.lane, *copy.op,
+               "the block ends while this bulk copy may still read its shared memory: nobody has waited for it",
+               Check::ended);
+      read_source(copy);
+    }
     if (copy.to.block == this)
       report(*copy.warp, copy.lane, *copy.op,
              ladder::formatted(

@@ -262,11 +262,11 @@ Block& Block::owner_of(const Warp& warp, int lane, const Op& op, uint64_t addres
 void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Block& owner) const {
   if (&owner == this) return;
   const Extent& other = owner.block_index_;
-  if (owner.ended())
+  if (owner.ended() && finds(Check::ended, op))
     report(warp, lane, op,
            ladder::formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y,
                              other.z),
-           Fault::illegal_address);
+           Check::ended);
   bool started = warp.cluster_waited > 0;  // a relaxed barrier, too, has waited for all to start
   for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
   if (!started)

@@ -53,7 +53,7 @@ struct HopperRun {
     launch.explicit_cluster = how.cluster > 1;
     launch.dynamic_smem = how.dynamic_smem;
     launch.seed = how.seed;
-    launch.checks.change("uninitialised=error");
+    launch.checks.change("uninitialised=error,proxy=error,ended=error");
     launch.params.resize(192);
     std::memcpy(launch.params.data(), &address, 8);
     std::memcpy(launch.params.data() + 64, how.map.data(), how.map.size());
