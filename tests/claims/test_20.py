@@ -91,6 +91,9 @@ def test_the_walk_of_thread_37():
     assert (five.row, five.col) == (5, 0), "16 rows further in warp 1"
     place = {touch.col: touch.word * 2 for touch in maps["swizzled", "333_64"] if touch.row == 5}
     assert [place[2 * k_step] - place[0] for k_step in range(4)] == [0, 16, -32, 16 - 32]
+    for k_step in range(4):
+        chunk, at = said("20", rf"\| {k_step} \| (\d) \| (\d) \| [^|]+ \|")
+        assert int(chunk) == 2 * k_step and int(at) * 8 + 5 * 64 == place[2 * k_step]
 
 
 def test_wavefronts_of_the_wrong_swizzle_add_up():
