@@ -53,7 +53,7 @@ Block::Block(Cluster& cluster, uint32_t rank)
                 launch_.dynamic_smem ? (program_.shared_bytes + align - 1) / align * align : program_.shared_bytes;
             return fixed + launch_.dynamic_smem;
           }(),
-          clocks_, rank * cluster.warps_per_block(), program_.reserved_smem) {
+          clocks_, rank * cluster.actors_per_block(), program_.reserved_smem) {
   warps_.resize(cluster.warps_per_block());
   const size_t file = (program_.register_bytes + 63) / 64 * 64;
   registers_ = std::make_unique<std::byte[]>(file * warps_.size() + 64);
@@ -63,7 +63,7 @@ Block::Block(Cluster& cluster, uint32_t rank)
     Warp& warp = warps_[w];
     warp.block = this;
     warp.index = w;
-    warp.actor = rank * uint32_t(warps_.size()) + w;
+    warp.actor = rank * cluster.actors_per_block() + w;
     warp.registers = reinterpret_cast<std::byte*>(base) + file * w;
     warp.frames = frames_.data() + size_t{program_.frame_bytes} * warp_size * w;
     const uint32_t left = threads_ - w * warp_size;

@@ -32,7 +32,7 @@ BulkCopy::End Block::shared_end(const Warp& warp, int lane, const Op& op, uint64
   return {&owner, cluster ? shared_offset(address) : address};
 }
 
-uint32_t Block::copy_actor() const { return cluster_.blocks() * cluster_.warps_per_block() + rank_; }
+uint32_t Block::copy_actor() const { return rank_ * cluster_.actors_per_block() + cluster_.warps_per_block(); }
 
 /// st.async and red.async (PTX ISA 9.7.9.12 and 9.7.9.13).
 void Block::async_store(Warp& warp, const Op& op, uint32_t pc, Mask mask) {

@@ -20,7 +20,9 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
       module(module),
       launch(launch),
       memory(memory),
-      clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * (warps_per_block() + 1)),
+      clocks(launch.cooperative && launch.cluster.count() == 1 && !races
+                 ? Clocks(actors_per_block(), uint32_t(launch.grid.count()))
+                 : Clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * actors_per_block())),
       counts_(program.ops.size()),
       patterns_(program.ops.size()),
       ranges_(program.ops.size()),
@@ -51,8 +53,8 @@ void Cluster::start(uint64_t index) {
   pending_.clear();
   arrivals_.clear();
   phase_ = 0;
-  arriving_.clear();
-  arrived_.clear();
+  arriving_.assign(clocks.groups(), {});
+  arrived_.assign(clocks.groups(), {});
   const Extent& size = launch.cooperative ? launch.grid : launch.cluster;
   const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
   const Extent first{uint32_t(index % nx) * size.x, uint32_t(index / nx % ny) * size.y,
@@ -67,7 +69,8 @@ void Cluster::run(uint64_t index) {
     warp->block->run_warp(*warp);
     look_at(*warp);
     if (warp->state != Warp::done) continue;
-    clocks.arrive(warp->actor, arriving_);  // to the barrier of the cluster, an exit is an arrival
+    clocks.arrive(warp->actor,
+                  arriving_[clocks.group_of(warp->actor)]);  // to the barrier of the cluster, an exit is an arrival
     warp->block->warp_ended(*warp);
     check_barrier();
   }
@@ -135,7 +138,7 @@ void Cluster::look_at(Warp& warp) {
 
 /// A warp that can run; null where all have ended. Warps that spin on an mbarrier run rarely, or when no other can.
 Warp* Cluster::next() {
-  if (launch.cooperative && random_() % 8)  // of thousands of warps: mostly one is found without a look at all of them
+  if (launch.cooperative && random_() % 64)  // of thousands of warps: mostly one is found without a look at all of them
     for (int attempt = 0; attempt < 8; ++attempt)
       if (Warp* const warp = warps_[random_() % warps_.size()]; warp->state == Warp::ready) return warp;
   ready_.clear();
@@ -167,7 +170,7 @@ void Cluster::arrive(Warp& warp, const Op& op) {
                        Fault::launch_failure);
   warp.cluster_arrived = true;
   warp.cluster_phase = phase_;
-  if (op.strong) clocks.arrive(warp.actor, arriving_);
+  if (op.strong) clocks.arrive(warp.actor, arriving_[clocks.group_of(warp.actor)]);
   check_barrier();
 }
 
@@ -178,7 +181,7 @@ bool Cluster::wait(Warp& warp, const Op& op) {
   if (warp.cluster_phase == phase_) return false;
   warp.cluster_arrived = false;
   warp.cluster_waited = phase_;
-  clocks.leave(warp.actor, arrived_);
+  clocks.leave(warp.actor, arrived_[clocks.group_of(warp.actor)]);
   return true;
 }
 
@@ -194,7 +197,7 @@ void Cluster::check_barrier() {
   if (!any) return;
   ++phase_;
   std::swap(arrived_, arriving_);
-  arriving_.clear();
+  arriving_.assign(clocks.groups(), {});
   for (Warp* const warp : warps_)
     if (warp->state == Warp::waiting && program.ops[warp->waits_at].kind == Kind::cluster_wait)
       warp->state = Warp::ready;
@@ -203,10 +206,10 @@ void Cluster::check_barrier() {
 // --- reports -----------------------------------------------------------------------------------------------------------------
 
 std::string Cluster::name_of(uint32_t actor, const Block& block) const {
-  const uint32_t warps = blocks() * warps_per_block();
-  const bool copy = actor >= warps;
-  const Block& owner = *blocks_[copy ? actor - warps : actor / warps_per_block()];
-  std::string name = copy ? "a bulk copy" : ladder::formatted("warp {}", actor % warps_per_block());
+  const Block& owner = *blocks_[actor / actors_per_block()];
+  const uint32_t index = actor % actors_per_block();
+  const bool copy = index == warps_per_block();
+  std::string name = copy ? "a bulk copy" : ladder::formatted("warp {}", index);
   const Extent at = owner.index();
   if (&owner != &block) name += ladder::formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
   return name;

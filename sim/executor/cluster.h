@@ -45,6 +45,9 @@ class Cluster {
   Block& block(uint32_t rank) { return *blocks_[rank]; }
   uint32_t threads() const { return uint32_t(launch.block.count()); }
   uint32_t warps_per_block() const { return (threads() + warp_size - 1) / warp_size; }
+  uint32_t actors_per_block() const {
+    return warps_per_block() + 1;
+  }  ///< of the clocks: its warps, then the copies into it
   uint64_t random() { return random_(); }
   std::byte* param() const { return param_; }
   uint64_t index() const { return index_; }
@@ -102,7 +105,8 @@ class Cluster {
 
   // barrier.cluster
   uint64_t phase_ = 0;
-  Knowledge arriving_, arrived_;  ///< of the current phase, of the last complete one
+  std::vector<Knowledge> arriving_,
+      arrived_;  ///< by group of the clocks: of the current phase, of the last complete one
 };
 
 }  // namespace sim

@@ -31,3 +31,10 @@ def test_what_the_blocks_ask_of_l2():
     (counted,) = said("00_map", r"\| GB through L2, counted \| ([\d. |]+) \|")
     for rung, gigabytes in enumerate(counted.split(" | "), 1):
         assert agrees(gigabytes, metric("f32", f"{rung:02}", "memory", "L2 bytes"), 1e9)
+
+
+@pytest.mark.parametrize(("number", "before"), [("19", "09"), ("20", "16")])
+def test_part_iv(number, before):
+    ratios = said("00_map", rf"\| \[{number} CuTe[^|]*\|[^|]*\| ([\d.]+) \({before}\) \| ([\d.]+) \|")
+    for text, rung in zip(ratios, (before, number), strict=True):
+        assert agrees(text, cell("bf16", rung, 4096, "ratio_cublas"))
