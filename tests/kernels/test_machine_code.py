@@ -452,14 +452,22 @@ def test_shared_loads_are_merged_as_the_simulator_s_chapter_says(number, machine
 def test_fp16_is_multiplied_from_sm_75_on(number, tmp_path):
     """The other types compile, too, without an instruction of the tensor cores: refuses() keeps them away."""
     (source,) = (source for source in RUNGS if source.stem.startswith(f"{number}_"))
-    architecture = "--generate-code=arch=compute_75,code=[compute_75,sm_75]"
-    command = [nvcc(), "-std=c++20", "-O3", architecture, f"-I{ROOT}", "-c", source, "-o", tmp_path / "rung.o"]
-    subprocess.run(list(map(str, command)), check=True)
-    found = kernels(tmp_path / "rung.o")
+    found = kernels(compiled_for_sm_75(source, tmp_path))
     assert found
     for kernel in found:
         assert (kernel.count("HMMA") > 0) == (MANGLED["f16"] in kernel.symbol), kernel.symbol
         assert (kernel.stack_bytes, kernel.local_bytes) == (0, 0)
+
+
+def compiled_for_sm_75(source: Path, folder: Path) -> Path:
+    """From the PTX in the build, where that is for all GPUs: most of nvcc's time goes into making PTX."""
+    (built,) = (rung for rung in json.loads((ROOT / "build/generated/kernels.json").read_text()) if rung["stem"] == source.stem)
+    if "75-virtual" in built["architectures"]:
+        subprocess.run(["cuobjdump", "-xptx", "all", built["object"]], cwd=folder, check=True, capture_output=True)
+        (source,) = folder.glob("*.sm_75.ptx")
+    command = [nvcc(), "-std=c++20", "-O3", "-arch=sm_75", f"-I{ROOT}", "--fatbin", source, "-o", folder / "rung.fatbin"]
+    subprocess.run(list(map(str, command)), check=True)
+    return folder / "rung.fatbin"
 
 
 def test_every_claim_is_about_a_rung():
