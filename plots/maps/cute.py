@@ -96,7 +96,7 @@ def tiled_mma(maps: Maps) -> Drawing:
     left, top, gap = 58, 128, 56
     right, below = left + 16 * SIDE + gap, top + 16 * SIDE + gap
     drawing = Drawing(right + 32 * SIDE + 236, below + 64 * SIDE + 14, "Who holds which element in CuTe's TiledMMA")
-    drawing.text(12, 18, "TiledMMA of 19 and 20: 4 × 2 warps, each with two mma side by side", 14, "start", bold=True)
+    drawing.text(12, 18, "TiledMMA of 19 and 20: 4 × 2 warps, each with two mma 16 columns apart", 14, "start", bold=True)
     said = f"Colours: warps. Thread {PICKED} is dark; the numbers count its registers of A and B, its pairs of results of C."
     drawing.text(12, 40, said, 12, "start")
     for matrix, x, y in (("a", left, below), ("b", right, top), ("c", right, below)):
