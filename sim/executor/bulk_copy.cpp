@@ -223,7 +223,7 @@ void Block::report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t w
          Check::proxy);
 }
 
-/// Requests, bytes and sectors of global memory. Elements outside of the tensor cost nothing.
+/// Requests, bytes and sectors of global memory. What lies outside of the tensor costs nothing.
 void Block::count_bulk(const BulkCopy& copy) {
   if (copy.from.block && copy.to.block) return;
   OpCount& count = counts_[copy.pc];
@@ -235,7 +235,7 @@ void Block::count_bulk(const BulkCopy& copy) {
   };
   if (!copy.map.rank) return add(copy.from.block ? copy.to.address : copy.from.address, copy.bytes);
   for (uint32_t row = 0; row < copy.map.rows(); ++row) {
-    const TensorRow found = row_of(copy.map, copy.corner, row);
+    const TensorRow found = copy.tensor_row(row);
     add(found.address, found.bytes);
   }
 }
@@ -272,7 +272,7 @@ void Block::read_source(BulkCopy& copy) {
   }
   const uint32_t row_bytes = copy.map.row_bytes();
   for (uint32_t r = 0; r < copy.map.rows(); ++r) {
-    const TensorRow row = row_of(copy.map, copy.corner, r);
+    const TensorRow row = copy.tensor_row(r);
     if (!row.bytes) continue;
     check_tensor_row(copy, row);
     std::memcpy(&copy.data[size_t{r} * row_bytes + row.skipped], reinterpret_cast<const void*>(row.address), row.bytes);
@@ -300,7 +300,7 @@ void Block::write_destination(BulkCopy& copy) {
       return put(copy.to.address, copy.data.data(), copy.bytes);
     }
     for (uint32_t r = 0; r < copy.map.rows(); ++r) {
-      const TensorRow row = row_of(copy.map, copy.corner, r);
+      const TensorRow row = copy.tensor_row(r);
       if (!row.bytes) continue;
       check_tensor_row(copy, row);
       put(row.address, &copy.data[size_t{r} * copy.map.row_bytes() + row.skipped], row.bytes);

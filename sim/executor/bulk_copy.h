@@ -42,8 +42,10 @@ struct BulkCopy {
     if (map.swizzle) place = at / map.row_bytes() * map.swizzle + at % map.row_bytes();
     return Swizzle{map.swizzle}(uint32_t(end.address) + place);
   }
-  /// Calls f(word, byte_mask) for each word of shared memory that it reads: of a box that reaches past the tensor, only what is
-  /// stored.
+  /// The part of the box's row `r` that it moves. Reductions were not tried on a GPU: they end with the last element.
+  TensorRow tensor_row(uint32_t r) const { return row_of(map, corner, r, from.block && !(op->o.flags & flag_reduce)); }
+  /// Calls f(word, byte_mask) for each word of shared memory that it reads of the tensor's elements. What lies behind them in their
+  /// last 16 bytes is stored, too, but a kernel need not have written it.
   template <class F>
   void for_each_word_read(const F& f) const {
     const auto part = [&](uint32_t at, uint32_t end) {  // bytes of the box

@@ -33,7 +33,7 @@ std::string TensorMap::check() const {
   return "";
 }
 
-TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uint32_t row) {
+TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uint32_t row, bool units) {
   TensorRow found;
   uint64_t address = map.base;
   for (int d = 1; d < map.rank; ++d) {
@@ -48,6 +48,7 @@ TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uin
   found.address = address + uint64_t(begin) * map.element_bytes;
   found.skipped = uint32_t(begin - corner[0]) * map.element_bytes;
   found.bytes = uint32_t(end - begin) * map.element_bytes;
+  if (units) found.bytes = std::min((found.bytes + 15) / 16 * 16, map.row_bytes() - found.skipped);
   return found;
 }
 

@@ -55,7 +55,8 @@ struct TensorRow {
   uint32_t skipped = 0, bytes = 0;  ///< outside before it; inside; the rest of the row is outside again
 };
 
-/// Row `row` of the box at `corner`.
-TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uint32_t row);
+/// Row `row` of the box at `corner`. In `units` the tensor ends only after the 16 bytes in which it ends: so an H200 clips what it
+/// stores (tests/sim/programs/tma.cu), and not what it loads.
+TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uint32_t row, bool units = false);
 
 }  // namespace sim
