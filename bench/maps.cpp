@@ -13,9 +13,11 @@
 //   a, b, c  element of a fragment of mma.sync, with the lane that holds it
 //   ldsm_a, ldsm_b
 //            row of 16 bytes that a lane names to ldmatrix (13): row is the row of A or the column of B, col the chunk along k
+//   wgmma_c  accumulator of wgmma (22), with the thread of the warpgroup that holds it: of the first 16 columns
 //   permuted row of B's tile, with the column of B in it and the lane of a quad that holds its results
 //   raster, raster_4096
 //            tile of C (Part II) at 8192 and at 4096 cubed, with its place in the order of the tiles
+//   raster_25  the same at 4096 cubed for the tiles of clusters, 256 x 256
 //   slices   unit of work (17) at 128 x 4096 x 4096, 128 x 128 results per tile: row is the tile of C, col the first k tile of the
 //            slice, word the number of its k tiles
 //
@@ -23,14 +25,14 @@
 //
 //   rung     05, 06, 06b for shared memory; 03, 04, 06, 08, 14 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
 //            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32; for ldsm 13;
-//            for permuted the results in 16 bytes, 4 or 8, or 2 for the order of 15; for raster group_size_m;
+//            for wgmma_c 22; for permuted the results in 16 bytes, 4 or 8, or 2 for the order of 15; for raster group_size_m;
 //            for slices their number
 //   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile, for slices
 //            that of the unit
 //   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte
 //            word
-//   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment, its register; of
-//            ldsm, the matrix: the register that receives it
+//   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment and of wgmma_c, its
+//            register; of ldsm, the matrix: the register that receives it
 //   wavefront  number of the wavefront that serves the lane, from 0, by the model of common/banks.h; empty for the rest
 #include "common/banks.h"
 #include "common/layout.h"
@@ -159,6 +161,19 @@ void print_ldmatrix() {
     std::printf("ldsm_b,13,%d,%d,%d,%d,,\n", lane, lane % 8 + lane / 16 * 8, lane / 8 % 2, lane / 8);
 }
 
+/// The accumulators of a warpgroup in 22, by the expressions of its epilogue: acc[j][r] is register 4 j + r.
+void print_wgmma() {
+  for (int thread = 0; thread < 128; ++thread) {
+    const int warp = thread / 32, lane = thread % 32;
+    for (int j = 0; j < 2; ++j) {
+      for (int r = 0; r < 4; ++r) {
+        const int row = warp * 16 + mma_c(lane, r).row, col = mma_c(lane, r).col + j * 8;
+        std::printf("wgmma_c,22,%d,%d,%d,%d,,\n", thread, row, col, j * 4 + r);
+      }
+    }
+  }
+}
+
 /// The columns of B in the rows of its tile, so that a lane has `size` neighbouring results; 2, those of one mma, as in 15.
 void print_permuted(int size) {
   for (int row = 0; row < 32; ++row) {
@@ -169,9 +184,19 @@ void print_permuted(int size) {
   }
 }
 
-/// The order of the tiles of C at `size` cubed, 256 x 128 results each.
-void print_raster(const char* map, int size, const char* rung, int group_size_m) {
-  const int tiles_m = size / 256, tiles_n = size / 128;
+/// The columns of B that eight rows of each ldmatrix matrix name, and where chunk 0 of their rows lies: in rows of B's tile that
+/// hold the columns in order, `named_column` (21) beside `permuted_column` (which 16 uses for its copies).
+template <class Column>
+void print_named(const char* map, int size, const Column& column) {
+  for (int row = 0; row < 4 * size; ++row) {
+    const int col = column(row, size), word = swizzle_128b(col, 0) / 4;
+    std::printf("%s,%d,%d,%d,%d,%d,%d,\n", map, size, row, row / 8, col, word, word % BANKS);
+  }
+}
+
+/// The order of the tiles of C at `size` cubed, 256 x `columns` results each.
+void print_raster(const char* map, int size, const char* rung, int group_size_m, int columns = 128) {
+  const int tiles_m = size / 256, tiles_n = size / columns;
   for (int i = 0; i < tiles_m * tiles_n; ++i) {
     const auto [row, col] = raster(i, tiles_m, tiles_n, group_size_m);
     std::printf("%s,%s,%d,%d,%d,,,\n", map, rung, i, row, col);
@@ -205,11 +230,18 @@ int main() {
   print_fragments("16bit", 2);
   print_fragments("tf32", 1);
   print_ldmatrix();
+  print_wgmma();
   for (int size = 2; size <= 8; size *= 2) print_permuted(size);
+  for (int size = 4; size <= 8; size *= 2) {
+    print_named("named", size, named_column);
+    print_named("in_order_of_16", size, permuted_column);
+  }
   print_raster("raster", 8192, "1", 1);
   print_raster("raster", 8192, "8", 8);
   print_raster("raster_4096", 4096, "1", 1);
   print_raster("raster_4096", 4096, "8", 8);
+  print_raster("raster_25", 4096, "4", 4, 256);
+  print_raster("raster_25", 4096, "8", 8, 256);
   print_slices(1);
   print_slices(4);
 }

@@ -13,6 +13,7 @@
 #   profiles   other sizes and variants of sweeps, as chapters show them            profile_TYPE_SIZE.csv profile_sweep_NN.csv
 #   counters   FP32 rungs at 512 cubed, beside the simulator's                      counters_512.csv
 #   sweep      variants of some rungs                                               sweep_NN.csv
+#   timeline   who waits for whom inside rungs 22 to 25, 4096 cubed (needs sm_90a)  timeline{,_runs}.csv
 #   second     `published` alone, into <folder>-second: run it on another machine of the same model
 #
 # It runs the programs in build/ as they are and builds nothing but sweeps that are not built (bench/sweep_NN.py --build-only
@@ -29,12 +30,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | second) steps+=("$1") ;;
+    published | shapes | steady | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady waves conditions checks tests sanitize profile profiles counters sweep)
+((${#steps[@]})) || steps=(published shapes steady waves conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -178,6 +179,15 @@ sweep() {
     if [[ -f build/$stem/built.json ]]; then python3 "$script" --built; else python3 "$script"; fi
     cp "build/$stem/ladder.csv" "$to/$stem.csv"
   done
+}
+
+# Of one block the first tile of C, its epilogue and some of the next tile: 22 has 7 records per k tile, and a tile 64 k tiles.
+timeline() {
+  if [[ ! -x build/bin/timeline ]]; then
+    echo "record.sh: build/bin/timeline is not built, where there is no sm_90a: cmake --build build --target timeline" >&2
+    return
+  fi
+  build/bin/timeline --type bf16 --shape 4096x4096x4096 --blocks 0 --records 600 --csv "$to/timeline.csv"
 }
 
 mkdir -p "$to"

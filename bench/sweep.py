@@ -60,7 +60,10 @@ class Sweep:
         """What became of its kernels, or what the compiler says where it cannot be compiled."""
         source = self.folder / f"{name}.cu"
         source.write_text(self.varied(name))
-        options = ["-std=c++20", "-O3", f"-arch={arch}", f"-I{ROOT}", "-Xptxas=-v"]
+        number = arch.removeprefix("sm_")
+        # -arch=sm_90a alone makes PTX for sm_90, too, which has no wgmma.
+        target = "-arch=native" if arch == "native" else f"-gencode=arch=compute_{number},code=sm_{number}"
+        options = ["-std=c++20", "-O3", target, f"-I{ROOT}", "-Xptxas=-v"]
         command = [nvcc, *options, "-c", source, "-o", source.with_suffix(".o")]
         done = subprocess.run(command, capture_output=True, text=True)
         return done.stderr if done.returncode else built(done.stderr)
@@ -118,7 +121,9 @@ class Sweep:
     def _options(self, purpose: str) -> argparse.Namespace:
         parser = argparse.ArgumentParser(description=purpose)
         parser.add_argument("names", nargs="*", metavar="NAME", help=f"variants: {' '.join(self.variants)}")
-        parser.add_argument("--arch", default="native", help="as nvcc has it, such as sm_90a")
+        arch = rungs.of_checkout().rungs[self.stem].arch
+        own = arch if arch.endswith("a") else "native"
+        parser.add_argument("--arch", default=own, help="as nvcc has it, such as sm_90a")
         parser.add_argument("--shapes", default=self.shapes, help="as the harness has them")
         parser.add_argument("--type", default=self.types[0], choices=self.types, help="of the operands")
         parser.add_argument("--protocol", default=self.protocol, choices=["rounds", "steady"])

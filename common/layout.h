@@ -199,6 +199,15 @@ constexpr LADDER_HOST_DEVICE int permuted_column(int row, int size) {
   return group + t * size + mma * 2 + row % 2;
 }
 
+/// Columns of B in the order in which ldmatrix names them (21): as permuted_column(), but lane t's pairs are taken in an order of
+/// its own, by an XOR with t. Then the eight columns of an mma lie in rows of the tile that differ in row % 8, so that reading them
+/// from a tile in the order of B takes one wavefront.
+constexpr LADDER_HOST_DEVICE int pair_xor(int t, int size) { return t * size / 8; }
+constexpr LADDER_HOST_DEVICE int named_column(int row, int size) {
+  const int group = row / (4 * size) * (4 * size), mma = row % (4 * size) / 8, t = row % 8 / 2;
+  return group + t * size + (mma ^ pair_xor(t, size)) * 2 + row % 2;
+}
+
 /// Scratch of an epilogue (16b): byte at which columns `col` to `col` + 3 of row `row` lie, as four floats; `col` is a
 /// multiple of 4. The scratch has `columns` floats per row, a power of two from 32 on. Of eight lanes that access 16
 /// bytes each at once, no two meet in a bank: not where they write four chunks in each of two rows, as lanes hold

@@ -14,6 +14,7 @@
 
 #include "common/problem.h"
 #include "common/ptx/mma.h"
+#include "common/ptx/wgmma.h"
 
 namespace ladder {
 
@@ -36,6 +37,7 @@ enum class Arithmetic {
 /// and, of types that mma.sync multiplies:
 ///   SM          first compute capability with that instruction
 ///   mma()       D (16 x 8) += A (16 x 32 bytes) * B (32 bytes x 8), sums in FP32
+///   wgmma()     D (64 x 256) += A (64 x 32 bytes) * B (32 bytes x 256), likewise, by descriptors of tiles in shared memory
 template <Type type>
 struct Operand;
 
@@ -63,6 +65,7 @@ struct Operand<Type::tf32> {
   static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     mma_m16n8k8_f32_tf32(d, a, b);
   }
+  static __device__ void wgmma(float (&d)[32][4], uint64_t a, uint64_t b) { wgmma_m64n256k8_f32_tf32(d, a, b); }
 };
 
 template <>
@@ -78,6 +81,7 @@ struct Operand<Type::bf16> {
   static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     mma_m16n8k16_f32_bf16(d, a, b);
   }
+  static __device__ void wgmma(float (&d)[32][4], uint64_t a, uint64_t b) { wgmma_m64n256k16_f32_bf16(d, a, b); }
 };
 
 template <>
@@ -98,6 +102,7 @@ struct Operand<Type::f16> {
     mma_m16n8k16_f32_f16(d, a, b);
 #endif
   }
+  static __device__ void wgmma(float (&d)[32][4], uint64_t a, uint64_t b) { wgmma_m64n256k16_f32_f16(d, a, b); }
 };
 
 /// A set of types, to choose one of at run time.

@@ -16,9 +16,25 @@ from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
-from plots.figures import predicted, stalls, style, waves
+from plots.figures import predicted, stalls, style, timeline, waves
 from plots.figures.kinds import drawable
-from plots.maps import columns, cute, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
+from plots.maps import (
+    columns,
+    cute,
+    fragments,
+    hierarchy,
+    index_maps,
+    ldmatrix,
+    persistent,
+    pictures,
+    raster,
+    rows,
+    slices,
+    timelines,
+    tma,
+    warp_roles,
+    wgmma,
+)
 from plots.tables import conditions, profiled
 
 
@@ -31,7 +47,8 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
     if results is None:
         return []
     stale = []
-    drawn = {**_of_tables(results), **_of_profiles(results), **_of_headers(results, root), **_of_waves(results)}
+    drawn = _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
+    drawn |= _of_timelines(results)
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
         if source not in _text(root / file):
@@ -97,6 +114,17 @@ def _of_waves(results: Results) -> Drawn:
     }
 
 
+def _of_timelines(results: Results) -> Drawn:
+    """Of each rung that was recorded from inside: what its warps wait for."""
+    if not (results.folder / timeline.FILE).is_file():
+        return {}
+    source = _fingerprint(results, [timeline.FILE, timeline.RUNS])
+    return {
+        f"timeline_{rungs.number(found.kernel)}_{found.type}": (source, partial(timeline.draw, found))
+        for found in timeline.read(results.folder)
+    }
+
+
 def _fingerprint(results: Results, files: list[str], more: str = "") -> str:
     """Of the recorded numbers in some files, and of the facts that a figure shows beside them."""
     stated = repr([(rung.stem, rung.predecessor, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()])
@@ -115,8 +143,8 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
         raise InputError(f"{printed}: no such file")
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
-    drawings = pictures.figures() | timelines.figures() | cute.figures(cute.read(root))
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices):
+    drawings = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(root))
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices, tma, wgmma, persistent):
         drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():

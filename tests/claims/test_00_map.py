@@ -1,7 +1,9 @@
 """Numbers in the prose of the map against the recorded results."""
 
+import re
+
 import pytest
-from recorded import agrees, cell, metric, said
+from recorded import ROOT, agrees, cell, metric, said
 
 
 @pytest.mark.parametrize("size", [512, 1024])
@@ -38,3 +40,16 @@ def test_part_iv(number, before):
     ratios = said("00_map", rf"\| \[{number} CuTe[^|]*\|[^|]*\| ([\d.]+) \({before}\) \| ([\d.]+) \|")
     for text, rung in zip(ratios, (before, number), strict=True):
         assert agrees(text, cell("bf16", rung, 4096, "ratio_cublas"))
+
+
+@pytest.mark.parametrize("number", ["21", "21b", "22", "23", "24", "25"])
+def test_part_v(number):
+    found = said("00_map", rf"\| \[{number}[ ,][^|]*\|[^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+    for text, size, column in zip(found, (4096, 4096, 8192), ("ratio_cublas", "ratio_clk", "ratio_cublas"), strict=True):
+        assert agrees(text, cell("bf16", number, size, column))
+
+
+def test_readme_says_where_the_tensor_cores_stand():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (share,) = re.findall(r"of an H200 it reaches ([\d.]+) of cuBLAS at 4096³ and passes it at 8192³ \(BF16\)", readme)
+    assert agrees(share, cell("bf16", "25", 4096, "ratio_cublas")) and cell("bf16", "25", 8192, "ratio_cublas") > 1

@@ -87,6 +87,15 @@ def test_the_sweep_over_waves_goes_into_the_record(checkout):
     assert all("--csv here/waves.csv" in call and "--ceilings here/ceilings.csv" in call for call in calls)
 
 
+def test_the_timeline_is_recorded_where_its_program_was_built(checkout):
+    done, calls = run(checkout, "bench/record.sh", "--to", "here", "timeline")
+    assert (done.returncode, calls) == (0, []) and "cmake --build build --target timeline" in done.stderr
+    shutil.copy(checkout / "build/bin/ceilings", checkout / "build/bin/timeline")
+    done, calls = run(checkout, "bench/record.sh", "--to", "here", "timeline")
+    assert done.returncode == 0, done.stderr
+    assert len(calls) == 1 and "--shape 4096x4096x4096" in calls[0] and calls[0].endswith("--csv here/timeline.csv")
+
+
 def test_a_step_begins_anew_unless_it_is_to_go_on(checkout):
     profile = ["bench/record.sh", "--to", "here", "profile"]
     assert len(run(checkout, *profile)[1]) == len(run(checkout, *profile)[1]) == 2

@@ -54,6 +54,12 @@ PREFETCH = r"CCTL\.E\.PF2"  # prefetch.global.L2
 MULTISTAGE = ("HMMA", FRAGMENT, COPY)
 SCRATCH = (r"STS\.128", r"LDS\.128")
 
+ENGINE = ("UTMALDG", r"SYNCS.*TRYWAIT")  # a bulk tensor copy to shared memory; an mbarrier's wait
+PRODUCER = (*ENGINE, "USETMAXREG")
+MULTICAST = r"UTMALDG.*MULTICAST"
+WARPGROUP = ("HGMMA", "WARPGROUP")
+NO_THREAD = ("LDS", "STS", *LOCAL)  # touches shared memory
+
 CLAIMS = {
     "01": Claim(present=("LDG",), absent=(*SHARED, *WIDE_GLOBAL)),
     "01b": Claim(present=("LDG",), absent=(*SHARED, *WIDE_GLOBAL)),
@@ -89,6 +95,16 @@ CLAIMS = {
     "19": Claim(present=("HMMA", "LDG"), absent=("LDSM", "LDGSTS", *SHARED, *WIDE_GLOBAL)),
     # C through shared memory, in 16-byte accesses of it and of C.
     "20": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, r"LDS\.128", PREFETCH), absent=LOCAL),
+    # The copy engine's tiles: no copy by threads. Barriers of the block: after the setting up; in 21 and 22 one per k tile; from
+    # 24 on the cluster's. Those of 25 are its warpgroups', two per part of a tile of C.
+    "21": Claim(present=("HMMA", FRAGMENT, *ENGINE, *WIDE_GLOBAL, PREFETCH), absent=("LDGSTS", *NO_THREAD), barriers=2),
+    "21b": Claim(
+        present=("HMMA", FRAGMENT, *PRODUCER, *WIDE_GLOBAL, PREFETCH), absent=("LDGSTS", "LDS", "STS", *LOCAL), barriers=1
+    ),
+    "22": Claim(present=(*WARPGROUP, *ENGINE, PREFETCH), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=2),
+    "23": Claim(present=(*WARPGROUP, *PRODUCER, PREFETCH), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=1),
+    "24": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=0),
+    "25": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST, "UTMASTG", "STS", "FENCE"), absent=("HMMA", "LDSM", "LDGSTS", *LOCAL)),
 }
 # In every rung in FP32: FP32 on the CUDA cores, nothing in local memory.
 IN_FP32 = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", *LOCAL))
@@ -137,7 +153,7 @@ def one_kernel(found: list[Kernel], arch: str) -> Kernel:
 
 def multiplying(found: list[Kernel], arch: str) -> list[Kernel]:
     """The rung's kernels: in Part I its one, from rung 09 on all that use the tensor cores, for whichever types."""
-    return [k for k in found if k.arch == arch and k.count("HMMA")] or [one_kernel(found, arch)]
+    return [k for k in found if k.arch == arch and (k.count("HMMA") or k.count("HGMMA"))] or [one_kernel(found, arch)]
 
 
 def by_stem(path: Path) -> str:

@@ -91,11 +91,17 @@ OTHERS = other_recordings(RECORDED.parents[1])
 
 @pytest.mark.skipif(not OTHERS, reason=f"{RECORDED} holds no recording of another machine yet")
 def test_every_published_cell_was_recorded_on_each_machine():
-    """Of the rungs that there were when the machine was recorded."""
+    """Of the rungs that there were when the machine was recorded, up to 20: later ones have one recording, the book's."""
     first = tables(load(RECORDED / GPU))
     for other in OTHERS:
         known = load(other).facts.rungs
-        expected = {(t.type, kernel, shape) for t in first for kernel in t.kernels if kernel in known for shape in PUBLISHED}
+        expected = {
+            (t.type, kernel, shape)
+            for t in first
+            for kernel in t.kernels
+            if kernel in known and kernel < "21"
+            for shape in PUBLISHED
+        }
         assert len(expected) >= 46 * len(PUBLISHED)
         found = pairs(first, tables(load(other)))
         for column in ("ratio_clk", "ratio_cublas"):
@@ -105,12 +111,12 @@ def test_every_published_cell_was_recorded_on_each_machine():
 @pytest.mark.skipif(len(OTHERS) < 2, reason="fewer than three machines are recorded")
 def test_what_the_methodology_says_of_them():
     first = tables(load(RECORDED / GPU))
-    found = [pairs(first, tables(load(other))) for other in OTHERS]
-    for other in found:  # the tensor cores, in clocks: nineteen of twenty on each
+    found = [pairs(first, tables(load(other))) for other in OTHERS]  # the fourth, the second, the third
+    for other, share, apart in zip(found, (0.92, 0.95, 0.95), (0.033, 0.025, 0.025), strict=True):  # the tensor cores, in clocks
         in_clocks = [pair for pair in other if pair.type != "f32" and pair.column == "ratio_clk"]
-        assert sum(pair.is_noise for pair in in_clocks) >= 0.95 * len(in_clocks)
-        assert all(abs(pair.apart) < 0.025 for pair in in_clocks)
-        assert all(abs(pair.apart) < 0.015 for pair in other if pair.type == "f32")
-        assert all(abs(pair.apart) < 0.04 for pair in other)
-    agree, apart = ([pair.is_noise for pair in other if pair.type == "f32"] for other in found)
-    assert sum(agree) >= 0.95 * len(agree) and sum(apart) < 0.6 * len(apart)
+        assert sum(pair.is_noise for pair in in_clocks) >= share * len(in_clocks)
+        assert all(abs(pair.apart) < apart for pair in in_clocks)
+    assert all(abs(pair.apart) < 0.018 for other in found for pair in other if pair.type == "f32")
+    assert all(abs(pair.apart) < 0.053 for other in found for pair in other)
+    fourth, agree, apart = ([pair.is_noise for pair in other if pair.type == "f32"] for other in found)
+    assert sum(agree) >= 0.95 * len(agree) and sum(fourth) >= 0.85 * len(fourth) and sum(apart) < 0.6 * len(apart)

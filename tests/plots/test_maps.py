@@ -11,15 +11,31 @@ from matplotlib.textpath import TextPath
 
 from plots.__main__ import main
 from plots.errors import InputError
-from plots.maps import columns, cute, fragments, hierarchy, index_maps, ldmatrix, pictures, raster, rows, slices, timelines
+from plots.maps import (
+    columns,
+    cute,
+    fragments,
+    hierarchy,
+    index_maps,
+    ldmatrix,
+    persistent,
+    pictures,
+    raster,
+    rows,
+    slices,
+    timelines,
+    tma,
+    warp_roles,
+    wgmma,
+)
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def drawings(read):
-    drawn = pictures.figures() | timelines.figures() | cute.figures(cute.read(ROOT))
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices):
+    drawn = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(ROOT))
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices, tma, wgmma, persistent):
         drawn |= module.figures(read)
     return drawn
 
@@ -219,6 +235,59 @@ def test_the_picture_says_what_lane_0_holds(drawings):
     assert said == ["lane 0 holds 2 pieces of 8 bytes", one, "lane 0 holds 4 pieces of 4 bytes", one]
 
 
+@pytest.mark.parametrize(("size", "wavefronts"), [("4", 2), ("8", 4)])
+def test_named_columns_lie_in_eight_places(read, size, wavefronts):
+    """An ldmatrix matrix of B takes one wavefront in 21; in the order of 16 it would take more."""
+    for matrix in range(int(size) // 2):
+        places = [place for _, place in tma.columns_of(read, "named", matrix, size)]
+        assert sorted(places) == list(range(8))
+        places = [place for _, place in tma.columns_of(read, "in_order_of_16", matrix, size)]
+        assert max(places.count(place) for place in places) == wavefronts
+    assert "named_column(" in kernel("21_tma")
+
+
+def test_the_mbarrier_of_the_picture_is_that_of_21():
+    """The bytes of a stage, and a phase that ends when nothing is pending."""
+    rows, columns, row_bytes = (int(re.search(rf"{name} = (\d+);", kernel("21_tma"))[1]) for name in ("BM", "BN", "BK_BYTES"))
+    assert (rows * row_bytes, columns * row_bytes) == (tma.A_BYTES, tma.B_BYTES)
+    for before, after in itertools.pairwise(tma.life()):
+        assert (after.phase > before.phase) == (before.arrivals == 0 and after.bytes == 0)
+
+
+def test_the_descriptor_of_the_picture_is_that_of_22():
+    """The fields at the bits where the kernel puts them, with its values; no two share a bit."""
+    body = re.search(r"uint64_t descriptor\(uint32_t tile\) \{\s*return (.*);", kernel("22_wgmma"))[1]
+    written = {
+        int(shift): int(value) >> int(right or 0) for value, right, shift in re.findall(r"\{(\d+)(?: >> (\d+))?\} << (\d+)", body)
+    }
+    assert body.startswith("uint64_t{tile & 0x3FFFF} >> 4 | ")
+    assert written == {field.first: field.value for field in wgmma.FIELDS if field.value}
+    bits = [bit for field in wgmma.FIELDS for bit in range(field.first, field.last + 1)]
+    assert len(bits) == len(set(bits)) and (0x3FFFF >> 4).bit_length() == wgmma.FIELDS[0].last + 1
+
+
+def test_a_k_step_of_22_reads_two_chunks_of_each_row(read):
+    for name, number in (("BK_BYTES", wgmma.ROW_BYTES), ("MMA_K_BYTES", wgmma.STEP_BYTES), ("WM", 64), ("BN", 256)):
+        assert re.search(rf"int {name} = (\d+);", kernel("22_wgmma"))[1] == str(number)
+    found = wgmma.places(read)
+    assert len(found) == 64
+    for row in range(8):
+        assert sorted(found[row, place] for place in range(8)) == list(range(8))
+        assert found[row, row] == 0, "chunk 0 of row r lies in place r"
+
+
+def test_accumulators_of_22_are_those_of_its_epilogue(read):
+    """Every result once; the expressions of bench/maps.cpp are the kernel's."""
+    text, printed = kernel("22_wgmma"), (ROOT / "bench/maps.cpp").read_text(encoding="utf-8")
+    assert "tile_row * BM + warp * 16 + mma_c(lane, 0).row;" in text and "warp * 16 + mma_c(lane, r).row" in printed
+    assert "const int n = first_col + j * 8;" in text and "mma_c(lane, r).col + j * 8" in printed
+    held = wgmma.held(read)
+    assert sorted(held) == sorted(itertools.product(range(64), range(wgmma.COLUMNS)))
+    assert len(set(held.values())) == len(held) == len(read["wgmma_c", "22"])
+    for (row, col), (thread, register) in held.items():
+        assert (row // 16, col // 8) == (thread // 32, register // 4)
+
+
 def test_sectors_that_a_warp_touches():
     counts = {
         rung: [pictures.sectors(places) for places in pictures.touched(lanes).values()]
@@ -246,3 +315,33 @@ def test_a_map_that_an_older_program_does_not_print_is_named():
     printed = index_maps.parse(",".join(index_maps.HEADER) + "\nC,03,0,0,0,,,\n", "maps")
     with pytest.raises(InputError, match="does not print 'ldsm_a' of rung 13: build it anew"):
         printed["ldsm_a", "13"]
+
+
+def test_the_order_of_clusters_is_as_chapter_25_says(read):
+    """Every tile of a cluster once; the first wave's rows and columns; the sizes are those of 25."""
+    text = kernel("25_persistent")
+    for name, number in (("GROUP_SIZE_M", persistent.GROUP), ("CLUSTER", 2), ("BM", 128), ("BN", 256), ("WM", 64), ("STAGES", 4)):
+        assert re.search(rf"int {name} = (\d+);", text)[1] == str(number)
+    assert persistent.STAGES == 4 and f"BUFFERS = {persistent.BUFFERS};" in text
+    for group, wave in (("4", (6, 16)), ("8", (8, 9))):
+        tiles = read[persistent.RASTER, group]
+        assert {(tile.row, tile.col) for tile in tiles} == set(itertools.product(range(16), repeat=2))
+        assert persistent.needed(read, group) == wave
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_the_schedule_of_25_keeps_its_order(direct):
+    """No line does two things at once; a part is written when its buffer is read out, stored when it is written."""
+    bars = persistent.schedule(direct)
+    for one, other in itertools.combinations(bars, 2):
+        assert one.line != other.line or one.end <= other.start or other.end <= one.start
+    of = {line: {bar.number: bar for bar in bars if bar.line == line} for line in ("wgmma", "epilogue", "engine")}
+    assert sorted(of["wgmma"]) == list(range(2 * persistent.K_TILES))
+    if direct:
+        return
+    assert sorted(of["engine"]) == sorted(of["epilogue"]) == list(range(2 * persistent.PARTS))
+    for number, store in of["engine"].items():
+        assert of["epilogue"][number].end <= store.start
+        if number >= persistent.BUFFERS:
+            assert of["engine"][number - persistent.BUFFERS].end <= of["epilogue"][number].start
+    assert of["engine"][persistent.PARTS - 1].end > of["wgmma"][persistent.K_TILES].start, "under the next main loop"

@@ -38,8 +38,8 @@ def recorded(root, name="sweep_16.csv"):
     return root / "bench/recorded" / GPU / name
 
 
-def write(root, made):
-    with recorded(root).open("w", newline="") as file:
+def write(root, made, name="sweep_16.csv"):
+    with recorded(root, name).open("w", newline="") as file:
         writer = csv.DictWriter(file, made[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(made)
@@ -77,6 +77,14 @@ def test_a_second_shape_is_a_second_column(root):
     text = rendered(root)
     assert "| bf16 at 4096³, FLOP/clk/SM (of cuBLAS, in clocks) | bf16 at 8192³, FLOP/clk/SM (of cuBLAS, in clocks) |" in text
     assert "| 2400 (0.661) | 2400 (0.661) |" in text and "| 2250 (0.620) | – |" in text
+
+
+@pytest.mark.parametrize("rung", sweep.VARIANTS)
+def test_each_rung_has_its_own_variants(root, rung):
+    (root / "docs/16_epilogue.md").write_text(f"<!-- generated: sweep {rung} -->\n<!-- end generated -->\n")
+    made = [row | {"kernel": f"{rung}_{name}"} for row, name in zip(rows(), sweep.VARIANTS[rung], strict=False)]
+    write(root, made, f"sweep_{rung}.csv")
+    assert f"| **as_written** | {sweep.VARIANTS[rung]['as_written'].what} |" in rendered(root)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
 
 namespace ladder {
 
-/// fp32_fma; mma_tf32, mma_bf16 and mma_f16 from sm_80 on; each of these followed by the same with `_per_clk`, which the
+/// fp32_fma; mma_tf32, mma_bf16 and mma_f16 from sm_80 on; wgmma_tf32, wgmma_bf16 and wgmma_f16 on sm_90; each of these followed by the same with `_per_clk`, which the
 /// clock, and so power, does not move; dram, l2, smem.
 struct Ceiling {
   std::string name;
@@ -19,7 +19,7 @@ struct Ceiling {
 };
 
 /// The name of the ceiling of products of this type on this unit: fp32_fma, mma_bf16, wgmma_bf16, ... One that measure_ceilings()
-/// does not measure has a name all the same, so that no unit is compared with another's.
+/// does not measure here has a name all the same, so that no unit is compared with another's.
 std::string ceiling_name(Unit unit, Type type);
 
 /// Runs all ceiling kernels, about a second. Throws CudaError, and Waived on the simulator.

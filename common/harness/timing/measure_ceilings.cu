@@ -8,6 +8,9 @@
 #include "common/harness/operands.h"
 #include "common/harness/timing/measure.h"
 #include "common/harness/timing/sm_clock.h"
+#include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/shared_address.h"
+#include "common/ptx/wgmma.h"
 #include "common/rung.h"
 #include "common/types.h"
 
@@ -93,6 +96,43 @@ __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
   if (sum == 12345.0F) *out = sum;
 #else
   __trap();  // an empty loop would be an endless rate
+#endif
+}
+
+/// The wgmma of a block of rung 22 and nothing else: one block per SM, two warpgroups of 64 x 256 results, four k tiles of operands in
+/// shared memory, one after another.
+constexpr int wgmma_tiles = 4, wgmma_turns = 1024, wgmma_rows = 128 + 256;
+constexpr int wgmma_smem_bytes = wgmma_tiles * wgmma_rows * 128;
+template <Type type>
+__global__ void __launch_bounds__(threads, 1) wgmma_loop(float* out) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(1024) uint32_t words[];
+  for (int i = threadIdx.x; i < wgmma_smem_bytes / 4; i += threads)
+    words[i] = random_word<typename Operand<type>::Element>((blockIdx.x * (wgmma_smem_bytes / 4) + i) * 2);
+  fence_proxy_async_shared();
+  __syncthreads();
+  const uint32_t rows_of_a = threadIdx.x / 128 * 64;
+  const uint64_t swizzled =
+      uint64_t{1} << 62 | uint64_t{1024 / 16} << 32 | uint64_t{1} << 16;  // rung 22 explains the bits
+  const uint64_t tile = swizzled | shared_address(words) / 16;
+  float acc[32][4] = {};
+#pragma unroll 1
+  for (int turn = 0; turn < wgmma_turns; ++turn) {
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < wgmma_tiles; ++i) {
+      const uint64_t a = tile + i * wgmma_rows * 8 + rows_of_a * 8, b = tile + i * wgmma_rows * 8 + 128 * 8;
+#pragma unroll
+      for (int k_step = 0; k_step < 4; ++k_step) Operand<type>::wgmma(acc, a + k_step * 2, b + k_step * 2);
+    }
+    wgmma_commit_group();
+    wgmma_wait_group<0>();
+  }
+  float sum = 0.0F;
+  for_each(acc, [&](float d) { sum += d; });
+  if (sum == 12345.0F) *out = sum;
+#else
+  __trap();
 #endif
 }
 
@@ -192,6 +232,15 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
   };
   if (device.sm >= 80)
     for (const Type type : MmaSyncTypes::list) visit(MmaSyncTypes{}, type, add_mma);
+
+  const auto add_wgmma = [&]<Type type>() {
+    cuda_check(cudaFuncSetAttribute(wgmma_loop<type>, cudaFuncAttributeMaxDynamicSharedMemorySize, wgmma_smem_bytes));
+    const double k = 128.0 / Operand<type>::BYTES * wgmma_tiles * wgmma_turns;
+    add_compute(ceiling_name(Unit::wgmma, type), 2.0 * 128 * 256 * k * device.sm_count,
+                median([&] { wgmma_loop<type><<<device.sm_count, threads, wgmma_smem_bytes>>>(out.as<float>()); }));
+  };
+  if (device.sm == 90)
+    for (const Type type : MmaSyncTypes::list) visit(MmaSyncTypes{}, type, add_wgmma);
 
   const size_t copy_bytes = std::min<size_t>(size_t{1} << 30, free_memory() / 4) / 16 * 16;
   const DeviceBuffer from(copy_bytes), to(copy_bytes);

@@ -1,0 +1,37 @@
+// Clusters: blocks that run at the same time and reach one another's shared memory: sm_90, PTX ISA 7.8, "Special Registers",
+// "barrier.cluster" and "mapa".
+#pragma once
+
+#include <cstdint>
+
+#include "common/ptx/timeline.h"
+
+namespace ladder {
+
+/// %cluster_ctarank: which block of its cluster this is, from 0 on.
+__device__ __forceinline__ uint32_t cluster_ctarank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+/// All threads of all blocks of the cluster, warps converged. What any has written before, all see after.
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() {
+  const uint64_t begin = timeline_clock();
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  timeline_record(TimelineKind::cluster_wait, begin);
+}
+
+/// mapa.shared::cluster.u32 address, smem, rank;
+/// The address, for all blocks of the cluster, of what lies in block `rank` where `smem` lies in this one.
+__device__ __forceinline__ uint32_t mapa(uint32_t smem, uint32_t rank) {
+  uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(smem), "r"(rank));
+  return address;
+}
+
+}  // namespace ladder

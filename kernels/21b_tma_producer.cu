@@ -1,0 +1,294 @@
+// 21b_tma_producer · a warp of its own asks for the tiles
+//
+// Idea              In 21 a thread of the warps that multiply also copies, and all warps meet at a barrier in each k tile: the warp
+//                   that copies comes late, and the others wait for it. Here a warp that does nothing else asks for the tiles. It
+//                   waits on an "empty" mbarrier per stage, on which each warp arrives that has read the stage.
+// Changed from 21   a third warpgroup, of which one thread copies; an empty mbarrier per stage in place of __syncthreads();
+//                   setmaxnreg gives the copying warps' registers to the others
+// Expect            1.09 times 21, 0.71 of cuBLAS: 9 % of the time of 21's warps goes to the barrier and to the branch that copies
+// Limiter now       mma.sync: ldmatrix and mma fill the issue slots that the tensor cores leave
+// New instructions  setmaxnreg, mbarrier.arrive
+// Limits            as 21
+// Run               ./run_all.sh run 21b 4096 4096 4096 --type bf16
+// Read              docs/21_tma.md
+#include <cuda.h>
+
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/keep_in_register.h"
+#include "common/ptx/ldmatrix.h"
+#include "common/ptx/mbarrier.h"
+#include "common/ptx/prefetch.h"
+#include "common/ptx/setmaxnreg.h"
+#include "common/ptx/shared_address.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+struct Tile {
+  static constexpr int BM = 256;          // rows of C per block
+  static constexpr int BN = 128;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warp
+  static constexpr int WN = 64;           // columns of C per warp
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
+  static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr int CONSUMERS = BM / WM * (BN / WN) * 32;  // threads that multiply
+  static constexpr int THREADS = 128 + CONSUMERS;             // before them, the warpgroup of the one that copies
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
+  static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
+  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
+};
+
+/// Exchanges two registers in those lanes where `exchange` holds.
+__device__ __forceinline__ void exchange_if(bool exchange, float& x, float& y) {
+  const float first = exchange ? y : x;
+  y = exchange ? x : y, x = first;
+}
+
+template <Type type, class TC>
+__global__ void __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+         const __grid_constant__ CUtensorMap map_b, float beta, TC* __restrict__ C, int ldc) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, SIZE = Vector<TC>::SIZE;
+  constexpr int BK = BK_BYTES / Operand<type>::BYTES;
+  extern __shared__ __align__(1024) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
+  const int warp = threadIdx.x / 32 - 4, lane = threadIdx.x % 32;                // of those that multiply
+  const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
+
+  // 2. set up
+  // [barriers]
+  const int k_tiles = ceil_div(K, BK);
+  // mbarriers of each stage: its k tile has landed; all warps have read it
+  const uint32_t full = shared_address(smem) + STAGES * Tile::STAGE_BYTES, empty = full + STAGES * 8;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      mbarrier_init(full + stage * 8, 1);
+      mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);
+    }
+    fence_mbarrier_init();
+    prefetch_tensormap(map_a), prefetch_tensormap(map_b);
+  }
+  __syncthreads();
+  // [/barriers]
+
+  // [producer]
+  if (warp < 0) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+    setmaxnreg_dec<40>();
+    if (threadIdx.x != 0) return;
+    int stage = 0;
+    uint32_t parity = 1;  // of the phase before: at first there is none
+    for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
+      const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+      for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+        const uint32_t dst = shared_address(smem) + stage * Tile::STAGE_BYTES;
+        mbarrier_wait_parity(empty + stage * 8, parity);
+        mbarrier_arrive_expect_tx(full + stage * 8, Tile::STAGE_BYTES);
+        cp_async_bulk_tensor_2d(dst, map_a, k_tile * BK, tile_row * BM, full + stage * 8);
+        cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + stage * 8);
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+      }
+    }
+    return;
+  }
+  setmaxnreg_inc<232>();
+  // [/producer]
+  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
+#pragma unroll 1
+    for (int i = threadIdx.x - 128; i < BM * LINES; i += Tile::CONSUMERS) {
+      const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
+      if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
+    }
+  };
+  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
+  // of A two down and two along k, of B two along k and two across.
+  // The columns of B are named so that the results of a lane are neighbours in C: in every 4 SIZE of them, alike.
+  constexpr int NAMED = SIZE / 4;  // ldmatrix per 4 SIZE columns
+  uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS][NAMED];
+#pragma unroll
+  for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
+    keep_in_register(ldsm_a_addr[k_step]);
+#pragma unroll
+    for (int j = 0; j < NAMED; ++j) {
+      const int column = warp_col + named_column(j * 16 + lane / 16 * 8 + lane % 8, SIZE);
+      ldsm_b_addr[k_step][j] = shared_address(smem) + BM * BK_BYTES + swizzle_128b(column, k_step * 2 + lane / 8 % 2);
+      keep_in_register(ldsm_b_addr[k_step][j]);
+    }
+  }
+  uint32_t rA[2][WM / 16][4];  // [k step % 2][16 rows][words of this lane: mma_a]
+  uint32_t rB[2][WN / 16][4];  // [k step % 2][16 columns][words of this lane: mma_b of the first 8, then of the others]
+  const auto load_fragments = [&](uint32_t stage_bytes, int k_step) {
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+      ldmatrix_x4(rA[k_step % 2][i], ldsm_a_addr[k_step] + stage_bytes + i * 16 * BK_BYTES);
+#pragma unroll
+    for (int j = 0; j < WN / 16; ++j)
+      ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step][j % NAMED] + stage_bytes + j / NAMED * NAMED * 16 * BK_BYTES);
+  };
+
+  mbarrier_wait_parity(full, 0);
+  load_fragments(0, 0);
+
+  // [main-loop]
+  // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
+  // Multiplies the k tile in the read stage, and moves on to the next; of the last one the first fragments are loaded once more, and
+  // never used.
+  uint32_t read_stage_bytes = 0, read_stage_full = full, parity = 0;
+  const auto multiply_k_tile = [&](bool last, float(&acc)[WM / 16][WN / 8][4]) {
+    uint32_t next_stage_bytes = read_stage_bytes;
+    const uint32_t full_before = read_stage_full;
+    if (!last) {
+      const bool wraps = read_stage_bytes == (STAGES - 1) * Tile::STAGE_BYTES;
+      next_stage_bytes = wraps ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
+      read_stage_full = wraps ? full : read_stage_full + 8;
+      parity ^= wraps;
+    }
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      if (k_step == K_STEPS - 1) {                                 // the next stage is needed
+        if (lane == 0) mbarrier_arrive(full_before + STAGES * 8);  // this stage is in registers
+        mbarrier_wait_parity(read_stage_full, parity);             // the next has landed
+      }
+      load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
+#pragma unroll
+      for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i) {
+          const uint32_t b[2] = {rB[k_step % 2][j / 2][j % 2 * 2], rB[k_step % 2][j / 2][j % 2 * 2 + 1]};
+          Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
+        }
+    }
+    read_stage_bytes = next_stage_bytes;
+  };
+  // [/main-loop]
+
+  for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
+    float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
+#pragma unroll 1
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
+      if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1)) prefetch_c(c_tile);
+      multiply_k_tile(k_tiles_left == 1 && c_tile + gridDim.x >= c_tiles, acc);
+    }
+
+    // [epilogue]
+    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
+    const int first_col = tile_col * BN + warp_col + lane % 4 * SIZE;
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i) {
+#pragma unroll
+      for (int bit = 1; bit < SIZE / 2; bit *= 2)  // back into the order of C
+#pragma unroll
+        for (int j = 0; j < WN / 8; ++j)
+#pragma unroll
+          for (int r = 0; r < 4; ++r)
+            if ((j & bit) == 0) exchange_if(pair_xor(lane % 4, SIZE) & bit, acc[i][j][r], acc[i][j + bit][r]);
+      const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
+      const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
+      const auto gC = [&](int v) { return C + static_cast<size_t>(row(v)) * ldc + col(v); };
+      const auto columns_left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // of C, from here on
+#pragma unroll
+      for (int first = 0; first < VECTORS; first += TOGETHER) {
+        Vector<TC> c[TOGETHER] = {};
+        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+#pragma unroll
+          for (int v = first; v < first + TOGETHER; ++v)
+            if (columns_left(v) > 0) c[v - first].bits = *reinterpret_cast<const uint4*>(gC(v));
+        }
+#pragma unroll
+        for (int v = first; v < first + TOGETHER; ++v) {
+          Vector<TC> d;
+#pragma unroll
+          for (int e = 0; e < SIZE; ++e) {
+            const float x = alpha * acc[i][v / 2 * SIZE / 2 + e / 2][v % 2 * 2 + e % 2];
+            d.element[e] = from_float<TC>(beta == 0.0F ? x : x + beta * to_float(c[v - first].element[e]));
+          }
+          if (columns_left(v) >= SIZE) *reinterpret_cast<uint4*>(gC(v)) = d.bits;
+          if (N % SIZE != 0) {  // then the last ones go one by one: the padding of C must stay as it is
+#pragma unroll
+            for (int e = 0; e < SIZE; ++e)
+              if (e < columns_left(v) && columns_left(v) < SIZE) gC(v)[e] = d.element[e];
+          }
+        }
+      }
+    }
+    // [/epilogue]
+  }
+}
+
+// [tensor-map]
+/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
+template <Type type>
+CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
+  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t row_bytes[] = {ld * BYTES};
+  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
+             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
+  return map;
+}
+// [/tensor-map]
+
+void launch(const Problem& p) {
+  for_types(p, [&]<Type type, class TC>() {
+    const auto kernel = gemm<type, TC>;
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+    const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
+    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
+        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+    cuda_check(cudaGetLastError());
+  });
+}
+
+const Registration registration{{
+    .number = "21b",
+    .name = "tma_producer",
+    .idea = "a warp of its own asks for the tiles; full and empty mbarriers, no barrier of the block",
+    .predecessor = "21",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_90a",
+    .unit = Unit::mma_sync,
+    .layout_b = LayoutB::col_major,
+    .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
+    .resources =
+        [](const Problem& p) {
+          return for_types(p, [&]<Type type, class TC>() {
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+          });
+        },
+    .launch = launch,
+}};
+
+}  // namespace

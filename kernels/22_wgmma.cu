@@ -1,0 +1,216 @@
+// 22_wgmma · four warps multiply from shared memory
+//
+// Idea              mma.sync wants its operands in registers: ldmatrix brings each byte there, and bounds what a warp can hold.
+//                   wgmma reads both tiles from shared memory itself, named by two 64-bit descriptors, and runs on while the
+//                   warps do something else. Its ceiling is 1.38 times that of mma.sync.
+// Changed from 21   wgmma in place of ldmatrix and mma; 128 x 256 results per block, 64 x 256 per warpgroup; columns in the order of B
+// Expect            L2 sets the floor: 64 k tiles of 1,199 clocks, 76,700 per tile of C. 16 takes 1.21 times its floor; as much here, and
+//                   1,800 for stores of pairs, are 94,900 clocks, where 21 takes 113,100: 1.19 times 21, 0.81 of cuBLAS
+// Limiter now       the wait and the barrier after each k tile, in which the tensor cores rest; the epilogue
+// New instructions  wgmma.mma_async, .fence, .commit_group, .wait_group
+// Limits            as 21
+// Run               ./run_all.sh run 22 4096 4096 4096 --type bf16
+// Read              docs/22_wgmma.md
+#include <cuda.h>
+
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/mbarrier.h"
+#include "common/ptx/prefetch.h"
+#include "common/ptx/shared_address.h"
+#include "common/ptx/wgmma.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+struct Tile {
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 256;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warpgroup, which has all columns
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per wgmma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
+  static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr int THREADS = BM / WM * 128;
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 8;  // and an mbarrier per stage
+  static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
+  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+};
+
+// [descriptor]
+/// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
+///   bits  0-13  address / 16
+///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
+///        32-45  bytes from 8 rows to the next 8 / 16
+///        62-63  swizzle: 1 is that of 128 bytes
+__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
+  return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
+}
+// [/descriptor]
+
+template <Type type, class TC>
+__global__ void __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+         const __grid_constant__ CUtensorMap map_b, float beta, TC* __restrict__ C, int ldc) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, BK_BYTES = Tile::BK_BYTES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES;
+  constexpr int BK = BK_BYTES / Operand<type>::BYTES;
+  extern __shared__ __align__(1024) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = warp / 4;
+
+  // 2. set up
+  const int k_tiles = ceil_div(K, BK);
+  const uint32_t full = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // mbarriers: the stage's k tile has landed
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) mbarrier_init(full + stage * 8, 1);
+    fence_mbarrier_init();
+    prefetch_tensormap(map_a), prefetch_tensormap(map_b);
+  }
+  __syncthreads();
+
+  // Thread 0 copies for all. The copies run ahead of the mma: they have their own tile of C, and their own k tile.
+  int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_stage = 0, copy_row = 0, copy_col = 0;
+  const auto copy = [&] {
+    if (threadIdx.x != 0 || copy_c_tile >= c_tiles) return;
+    if (copy_k_tile == 0) {
+      const auto [tile_row, tile_col] = raster(copy_c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+      copy_row = tile_row * BM, copy_col = tile_col * BN;
+    }
+    const uint32_t dst = shared_address(smem) + copy_stage * Tile::STAGE_BYTES, barrier = full + copy_stage * 8;
+    mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
+    cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
+    cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
+    copy_stage = copy_stage + 1 == STAGES ? 0 : copy_stage + 1;
+    if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
+  };
+  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
+#pragma unroll 1
+    for (int i = threadIdx.x; i < BM * LINES; i += Tile::THREADS) {
+      const int m = tile_row * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
+      if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
+    }
+  };
+  for (int stage = 0; stage < STAGES; ++stage) copy();
+
+  // [main-loop]
+  // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -wgmma-> acc
+  int read_stage = 0;
+  uint32_t parity = 0;
+  const auto multiply_k_tile = [&](float(&acc)[BN / 8][4]) {
+    const uint32_t tile_a = shared_address(smem) + read_stage * Tile::STAGE_BYTES;
+    const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
+    mbarrier_wait_parity(full + read_stage * 8, parity);
+    wgmma_fence();
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step)
+      Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
+    wgmma_commit_group();
+    wgmma_wait_group<0>();  // this k tile is multiplied
+    __syncthreads();        // by everyone
+    copy();                 // into its stage
+    if (++read_stage == STAGES) read_stage = 0, parity ^= 1;
+  };
+  // [/main-loop]
+
+  for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
+    float acc[BN / 8][4] = {};  // [8 columns][results of this lane: mma_c]
+#pragma unroll 1
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
+      if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1)) prefetch_c(c_tile);
+      multiply_k_tile(acc);
+    }
+
+    // [epilogue]
+    // 4. epilogue: a lane holds two neighbouring results in each of two rows and of every 8 columns
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int first_row = tile_row * BM + warp * 16 + mma_c(lane, 0).row;
+    const int first_col = tile_col * BN + mma_c(lane, 0).col;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int m = first_row + half * 8;
+      if (m >= M) continue;
+      TC* const gC = C + static_cast<size_t>(m) * ldc;
+#pragma unroll
+      for (int j = 0; j < BN / 8; ++j) {
+        const int n = first_col + j * 8;
+        float d[2] = {alpha * acc[j][half * 2], alpha * acc[j][half * 2 + 1]};
+        if (n < N && beta != 0.0F) d[0] += beta * to_float(gC[n]);  // beta = 0 must not read C: it may hold NaN
+        if (n + 1 < N && beta != 0.0F) d[1] += beta * to_float(gC[n + 1]);
+        if (n + 1 < N)
+          store2(gC + n, d);
+        else if (n < N)
+          gC[n] = from_float<TC>(d[0]);
+      }
+    }
+    // [/epilogue]
+  }
+}
+
+/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
+template <Type type>
+CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
+  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t row_bytes[] = {ld * BYTES};
+  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
+             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
+  return map;
+}
+
+void launch(const Problem& p) {
+  for_types(p, [&]<Type type, class TC>() {
+    const auto kernel = gemm<type, TC>;
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+    const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
+    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
+        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+    cuda_check(cudaGetLastError());
+  });
+}
+
+const Registration registration{{
+    .number = "22",
+    .name = "wgmma",
+    .idea = "wgmma: four warps multiply tiles in shared memory, named by descriptors",
+    .predecessor = "21",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_90a",
+    .unit = Unit::wgmma,
+    .layout_b = LayoutB::col_major,
+    .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
+    .resources =
+        [](const Problem& p) {
+          return for_types(p, [&]<Type type, class TC>() {
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+          });
+        },
+    .launch = launch,
+}};
+
+}  // namespace

@@ -1,0 +1,242 @@
+// 24_cluster_multicast · two blocks share each tile of B
+//
+// Idea              The blocks of 23 load every tile of B that they need by themselves, so two blocks in the same columns of C load
+//                   the same bytes from L2. Two blocks, one above the other, become a cluster: each loads one half of the
+//                   tile of B, and the copy engine delivers it to both.
+// Changed from 23   clusters of two; B by halves, multicast; a stage is empty when both blocks have multiplied it
+// Expect            1.11 times 23: 32 KB from L2 per block and k tile, not 48; at 1.65 GHz L2 then needs fewer clocks than wgmma
+// Limiter now       wgmma: 1024 clocks per k tile; and the epilogue, in which the tensor cores rest
+// New instructions  cp.async.bulk.tensor ... .multicast::cluster, barrier.cluster, mapa, mbarrier.arrive.shared::cluster
+// Limits            as 21
+// Run               ./run_all.sh run 24 4096 4096 4096 --type bf16
+// Read              docs/24_cluster_multicast.md
+#include <cuda.h>
+
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/cluster.h"
+#include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/mbarrier.h"
+#include "common/ptx/prefetch.h"
+#include "common/ptx/setmaxnreg.h"
+#include "common/ptx/shared_address.h"
+#include "common/ptx/wgmma.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+struct Tile {
+  static constexpr int BM = 128;          // rows of C per block
+  static constexpr int BN = 256;          // columns of C per block
+  static constexpr int WM = 64;           // rows of C per warpgroup, which has all columns
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per wgmma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
+  static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int CLUSTER = 2;       // blocks, one above the other in C
+  static constexpr int GROUP_SIZE_M = 8;  // clusters per group: 66 clusters are about 8 x 8
+  static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
+  static constexpr int THREADS = 128 + CONSUMERS;  // before them, the warpgroup of the one that copies
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
+  static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
+  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+};
+
+/// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
+///   bits  0-13  address / 16
+///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
+///        32-45  bytes from 8 rows to the next 8 / 16
+///        62-63  swizzle: 1 is that of 128 bytes
+__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
+  return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
+}
+
+template <Type type, class TC>
+__global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+         const __grid_constant__ CUtensorMap map_b, float beta, TC* __restrict__ C, int ldc) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, BK_BYTES = Tile::BK_BYTES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, CLUSTER = Tile::CLUSTER;
+  constexpr int BK = BK_BYTES / Operand<type>::BYTES;
+  extern __shared__ __align__(1024) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, CLUSTER * BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;  // of clusters
+  const int cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER, rank = cluster_ctarank();
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
+
+  // 2. set up
+  const int k_tiles = ceil_div(K, BK);
+  // mbarriers of each stage: its k tile has landed; it has been multiplied
+  const uint32_t full = shared_address(smem) + STAGES * Tile::STAGE_BYTES, empty = full + STAGES * 8;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      mbarrier_init(full + stage * 8, 1);
+      mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32);
+    }
+    fence_mbarrier_init();
+    prefetch_tensormap(map_a), prefetch_tensormap(map_b);
+  }
+  cluster_arrive(), cluster_wait();
+
+  int stage = 0;        // of the next k tile
+  uint32_t parity = 0;  // of its phase
+  const auto next_stage = [&] {
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  };
+
+  // [producer]
+  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+    setmaxnreg_dec<40>();
+    if (threadIdx.x == 0) {
+      for (int c_tile = cluster; c_tile < c_tiles; c_tile += clusters) {
+        const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+        const int row = (tile_row * CLUSTER + rank) * BM, half = rank * (BN / CLUSTER);
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
+          mbarrier_wait_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+          mbarrier_arrive_expect_tx(full + stage * 8, Tile::STAGE_BYTES);
+          cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, row, full + stage * 8);
+          cp_async_bulk_tensor_2d_multicast(tile_a + (BM + half) * BK_BYTES, map_b, k_tile * BK, tile_col * BN + half,
+                                            full + stage * 8, (1 << CLUSTER) - 1);
+          next_stage();
+        }
+      }
+    }
+    __syncwarp();
+    cluster_arrive(), cluster_wait();
+    return;
+  }
+  // [/producer]
+  setmaxnreg_inc<232>();
+  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
+#pragma unroll 1
+    for (int i = threadIdx.x - 128; i < BM * LINES; i += Tile::CONSUMERS) {
+      const int m = (tile_row * CLUSTER + rank) * BM + i / LINES, n = tile_col * BN + i % LINES * (BN / LINES);
+      if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
+    }
+  };
+  // [main-loop]
+  // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
+  int multiplied = -1;  // the stage of the k tile before, which this warp has not given back yet
+  const auto give_back = [&] {
+    if (multiplied >= 0 && lane < CLUSTER) mbarrier_arrive_cluster(mapa(empty + multiplied * 8, lane));
+  };
+  const auto multiply_k_tile = [&](float(&acc)[BN / 8][4]) {
+    const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
+    const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
+    mbarrier_wait_parity(full + stage * 8, parity);
+    wgmma_fence();
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step)
+      Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
+    wgmma_commit_group();
+    wgmma_wait_group<1>();  // the k tile before is multiplied
+    give_back();
+    multiplied = stage;
+    next_stage();
+  };
+  // [/main-loop]
+
+  for (int c_tile = cluster; c_tile < c_tiles; c_tile += clusters) {
+    float acc[BN / 8][4] = {};  // [8 columns][results of this lane: mma_c]
+#pragma unroll 1
+    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
+      if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1)) prefetch_c(c_tile);
+      multiply_k_tile(acc);
+    }
+    wgmma_wait_group<0>();
+    give_back();
+    multiplied = -1;
+
+    // [epilogue]
+    // 4. epilogue: a lane holds two neighbouring results in each of two rows and of every 8 columns
+    const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int first_row = (tile_row * CLUSTER + rank) * BM + (warp - 4) * 16 + mma_c(lane, 0).row;
+    const int first_col = tile_col * BN + mma_c(lane, 0).col;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int m = first_row + half * 8;
+      if (m >= M) continue;
+      TC* const gC = C + static_cast<size_t>(m) * ldc;
+#pragma unroll
+      for (int j = 0; j < BN / 8; ++j) {
+        const int n = first_col + j * 8;
+        float d[2] = {alpha * acc[j][half * 2], alpha * acc[j][half * 2 + 1]};
+        if (n < N && beta != 0.0F) d[0] += beta * to_float(gC[n]);  // beta = 0 must not read C: it may hold NaN
+        if (n + 1 < N && beta != 0.0F) d[1] += beta * to_float(gC[n + 1]);
+        if (n + 1 < N)
+          store2(gC + n, d);
+        else if (n < N)
+          gC[n] = from_float<TC>(d[0]);
+      }
+    }
+    // [/epilogue]
+  }
+  cluster_arrive(), cluster_wait();  // a block that has ended has no mbarriers to arrive at
+}
+
+/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
+template <Type type>
+CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
+  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t row_bytes[] = {ld * BYTES};
+  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
+             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
+  return map;
+}
+
+void launch(const Problem& p) {
+  for_types(p, [&]<Type type, class TC>() {
+    const auto kernel = gemm<type, TC>;
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+    const int clusters = ceil_div(p.m, Tile::CLUSTER * Tile::BM) * ceil_div(p.n, Tile::BN);
+    const int blocks = min(clusters, device_limits().sms / Tile::CLUSTER) * Tile::CLUSTER;
+    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
+        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN / Tile::CLUSTER), p.beta, p.C<TC>(), p.ldc);
+    cuda_check(cudaGetLastError());
+  });
+}
+
+const Registration registration{{
+    .number = "24",
+    .name = "cluster_multicast",
+    .idea = "clusters of two blocks, each of which loads half of the tile of B for both",
+    .predecessor = "23",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_90a",
+    .unit = Unit::wgmma,
+    .layout_b = LayoutB::col_major,
+    .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
+    .resources =
+        [](const Problem& p) {
+          return for_types(p, [&]<Type type, class TC>() {
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+          });
+        },
+    .launch = launch,
+}};
+
+}  // namespace

@@ -1,0 +1,175 @@
+"""The figures of chapter 21: a tensor map, the copy engine's 128-byte swizzle, and an mbarrier's life."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from plots.maps.drawing import BLUE, GREEN, GRID, INK, ORANGE, Drawing
+from plots.maps.index_maps import Maps
+
+LIGHT_BLUE, LIGHT_ORANGE = "#cfe3f1", "#f9e3b8"
+
+# --- the tensor map of A: the arguments of cuTensorMapEncodeTiled, in their order, and what 21 passes for BF16
+FIELDS = [
+    ("type", "UINT16", "2 bytes per element; the engine only moves bits"),
+    ("rank", "2", "dimensions: along k, and rows"),
+    ("address", "A", "multiple of 16 bytes"),
+    ("size", "{K, M}", "elements; dimension 0 is along k"),
+    ("strides", "{2 lda}", "bytes from row to row; multiple of 16"),
+    ("box", "{64, 256}", "elements: 128 bytes along k, BM rows"),
+    ("element strides", "{1, 1}", "every element"),
+    ("interleave", "NONE", "the usual order in memory"),
+    ("swizzle", "128B", "how chunks lie in shared memory"),
+    ("L2 promotion", "256B", "how much L2 fetches at once"),
+    ("fill", "NONE", "zeros for elements outside of A"),
+]
+
+
+def tensor_map() -> Drawing:
+    """On the left the fields, on the right what they say about the matrix: its size, a row's distance, and a box at an edge."""
+    line, top, table = 24, 84, 520
+    left, width, height = table + 66, 300, 176  # of the matrix
+    drawing = Drawing(left + width + 100, top + len(FIELDS) * line + 34, "The tensor map of A, field by field")
+    drawing.text(12, 18, "The tensor map of A in 21, BF16: what the engine knows before it copies", 14, "start", bold=True)
+    for x, head in ((12, "field"), (140, "in 21"), (226, "meaning")):
+        drawing.text(x, top - 24, head, 11, "start", bold=True)
+    for i, (name, value, meaning) in enumerate(FIELDS):
+        y = top + i * line
+        drawing.rect(8, y - 12, table - 16, line, "#f7f7f7" if i % 2 else "white", GRID)
+        drawing.text(12, y, name, 11, "start", bold=True)
+        drawing.text(140, y, value, 11, "start")
+        drawing.text(226, y, meaning, 11, "start")
+    y = top + 20
+    drawing.rect(left, y, width + 34, height, "#eeeeee", GRID)
+    drawing.rect(left, y, width, height, "white", INK)
+    drawing.text(left, y - 44, "A in global memory", 13, "start", bold=True)
+    drawing.text(left + width / 2, y - 16, "size 0: K elements", 11)
+    drawing.text(left - 10, y + height / 2, "size 1: M", 11, "end")
+    for row in (24, 36):
+        drawing.line(left, y + row, left + width + 34, y + row, GRID)
+    drawing.text(left + width + 40, y + 30, "stride", 11, "start")
+    drawing.rect(left + 40, y + 52, 64, 80, BLUE, INK)
+    drawing.text(left + 72, y + 84, "box at", 11, colour="white")
+    drawing.text(left + 72, y + 100, "{x, y}", 11, colour="white")
+    drawing.rect(left + width - 32, y + 126, 64, 80, ORANGE, INK)
+    drawing.line(left + width, y + 126, left + width, y + height)
+    drawing.line(left + width - 32, y + height, left + width, y + height)
+    drawing.text(left + width, y + 192, "zeros", 11)
+    drawing.text(left, y + height + 50, "Coordinates come with each copy: x along k, y a row.", 11, "start")
+    drawing.text(left, y + height + 72, "A box at an edge has all its bytes in shared memory;", 11, "start")
+    drawing.text(left, y + height + 90, "what lies outside of A is zero there.", 11, "start")
+    return drawing
+
+
+# --- the swizzle
+NAMINGS = {"in_order_of_16": "16's permutation, named by ldmatrix", "named": "21's order"}
+
+
+def columns_of(maps: Maps, naming: str, matrix: int, size: str = "8") -> list[tuple[int, int]]:
+    """Of the eight columns of B of a matrix: the column, and the 16-byte column of shared memory that chunk 0 of it lies in."""
+    return [(touch.col, touch.bank // 4) for touch in maps[naming, size] if touch.row == matrix]
+
+
+def swizzle(maps: Maps) -> Drawing:
+    """Left: the place of each chunk of eight rows. Right: where ldmatrix finds chunk 0 of the eight columns of one mma."""
+    side, line, left, top = 40, 26, 62, 112
+    right = left + 8 * side + 74
+    drawing = Drawing(right + 8 * side + 20, top + 8 * line + 40, "The copy engine's 128-byte swizzle")
+    drawing.text(12, 18, "128-byte swizzle: where the engine writes the chunks of a box's rows", 14, "start", bold=True)
+    drawing.text(left, 48, "place of chunk c in row r: c XOR r % 8", 13, "start", bold=True)
+    drawing.text(right, 48, "one mma's eight columns of B, 16-bit results", 13, "start", bold=True)
+    for x in (left, right):
+        drawing.text(x, 70, "banks", 11, "start")
+        for column in range(8):
+            drawing.text(x + (column + 0.5) * side, 92, f"{column * 4}–{column * 4 + 3}", 9)
+    for touch in maps["row_place", "12"]:
+        row, column = touch.word // 32, touch.bank // 4
+        x, y = left + column * side, top + row * line
+        picked = touch.col == 0
+        drawing.rect(x, y, side, line, ORANGE if picked else LIGHT_BLUE, INK)
+        drawing.text(x + side / 2, y + line / 2, str(touch.col), 11, bold=picked)
+    for row in range(8):
+        drawing.text(left - 8, top + (row + 0.5) * line, f"row {row}", 11, "end")
+    drawing.text(left, top + 8 * line + 22, "In a cell: the chunk. Orange: chunk 0 of each row.", 11, "start")
+    y = top + 14.0
+    for naming, title in NAMINGS.items():
+        found = columns_of(maps, naming, 0)
+        held: dict[int, list[int]] = {}
+        for column, place in found:
+            held.setdefault(place, []).append(column)
+        most = max(len(columns) for columns in held.values())
+        plural = "wavefront" if most == 1 else "wavefronts"
+        drawing.text(right, y, f"{title}: {most} {plural}", 11, "start", bold=True)
+        drawing.rect(right, y + 12, 8 * side, most * 20, "#f7f7f7", GRID)
+        for place, columns in held.items():
+            for i, column in enumerate(columns):
+                drawing.rect(right + place * side, y + 12 + i * 20, side, 20, ORANGE, INK)
+                drawing.text(right + (place + 0.5) * side, y + 22 + i * 20, str(column), 11)
+        y += 44 + most * 20
+    drawing.text(right, top + 8 * line + 22, "In a cell: the column of B whose chunk 0 lies there.", 11, "start")
+    return drawing
+
+
+# --- an mbarrier's life
+KB = 1024
+A_BYTES, B_BYTES = 32 * KB, 16 * KB
+
+
+class Moment(NamedTuple):
+    """An event at an mbarrier, and what it holds afterwards."""
+
+    event: str
+    phase: int
+    arrivals: int
+    bytes: int
+
+
+def life() -> list[Moment]:
+    """The full barrier of a stage through two phases: one arrival, the bytes of a tile of A and a tile of B."""
+    moments = [Moment("init 1", 0, 1, 0)]
+    for phase in range(2):
+        now = [("expect_tx", 0, A_BYTES + B_BYTES), ("B landed", 0, A_BYTES), ("A landed", 1, 0)]
+        for event, arrivals, left in now:
+            moments.append(Moment(event, phase + (arrivals == 1), arrivals, left))
+    return moments
+
+
+def mbarrier() -> Drawing:
+    """Three lines over time: phase, pending arrivals, pending bytes; below, what a wait for parity 0 and 1 says."""
+    moments = life()
+    left, side, top, tall = 150, 100, 84, 34
+    lines = ["phase", "pending arrivals", "pending KB"]
+    waits = ["wait for parity 0", "wait for parity 1"]
+    drawing = Drawing(left + len(moments) * side + 14, top + 5 * (tall + 8) + 40, "An mbarrier's life")
+    drawing.text(12, 18, "An mbarrier of 21 through two phases: one arrival and 48 KB each", 14, "start", bold=True)
+    drawing.text(
+        12, 40, "Order, not to scale. A phase ends at the moment when nothing is pending: the next begins at once.", 12, "start"
+    )
+    for i, moment in enumerate(moments):
+        drawing.text(left + i * side + 4, top - 16, moment.event, 11, "start", bold=True)
+        values = [moment.phase, moment.arrivals, moment.bytes // KB]
+        for j, (value, name) in enumerate(zip(values, lines, strict=True)):
+            y = top + j * (tall + 8)
+            if i == 0:
+                drawing.text(left - 10, y + tall / 2, name, 12, "end")
+            fill = [LIGHT_BLUE, LIGHT_ORANGE, LIGHT_BLUE][value % 3] if j == 0 else (ORANGE if value else "white")
+            drawing.rect(left + i * side, y, side, tall, fill, INK)
+            drawing.text(left + (i + 0.5) * side, y + tall / 2, str(value), 12)
+        for parity, name in enumerate(waits):
+            y = top + (3 + parity) * (tall + 8)
+            if i == 0:
+                drawing.text(left - 10, y + tall / 2, name, 12, "end")
+            passes = moment.phase % 2 != parity
+            drawing.rect(left + i * side, y, side, tall, GREEN if passes else "#e4e4e4", INK)
+            text = "passes" if passes else "waits"
+            drawing.text(left + (i + 0.5) * side, y + tall / 2, text, 11, colour="white" if passes else INK)
+    for i, (before, after) in enumerate(pairwise(moments)):
+        if after.phase != before.phase:
+            x = left + (i + 1) * side
+            drawing.line(x, top - 26, x, top + 5 * (tall + 8) - 4, INK, 3)
+    drawing.text(left, top + 5 * (tall + 8) + 18, "Thick lines: a phase is complete, and the next begins. Time →", 12, "start")
+    return drawing
+
+
+def figures(maps: Maps) -> dict[str, Drawing]:
+    """These figures by file stem."""
+    return {"21_tensor_map": tensor_map(), "21_swizzle": swizzle(maps), "21_mbarrier": mbarrier()}
