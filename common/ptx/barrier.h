@@ -13,4 +13,10 @@ __device__ __forceinline__ void bar_sync(int id, int threads) {
   timeline_record(TimelineKind::bar_sync, begin, id);
 }
 
+/// bar.arrive id, threads;
+/// Counts as having come to barrier `id`, and goes on at once.
+__device__ __forceinline__ void bar_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 }  // namespace ladder
