@@ -188,6 +188,7 @@ CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
     cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
   constexpr cuuint64_t BYTES = Operand<type>::BYTES;

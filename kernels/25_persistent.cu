@@ -235,6 +235,7 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int bo
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
     cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
   constexpr cuuint64_t BYTES = sizeof(T);

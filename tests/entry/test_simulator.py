@@ -86,6 +86,24 @@ def test_where_the_simulator_is_not_built_one_line_says_so(tmp_path, arguments, 
     assert line.startswith(f"01_naive: {why}, and the simulator is not built")
 
 
+def test_without_its_driver_a_rung_of_the_copy_engine_fails_with_a_line_and_the_next_runs(tmp_path):
+    shutil.copy(SIMULATOR, tmp_path)  # and no libcuda.so.1 beside it
+    done = run("--sim", "--kernels", "21,22", "--type", "bf16", "64", "64", "64", LD_LIBRARY_PATH=str(tmp_path))
+    assert done.returncode == WRONG
+    assert done.stdout.count("cudaErrorSymbolNotFound") == 2 and "cuTensorMapEncodeTiled is not there" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("ninja"), reason="no ninja here")
+def test_building_a_program_builds_both_libraries_of_the_simulator():
+    def built_before(target: str) -> set[str]:
+        query = ["ninja", "-C", ROOT / "build", "-t", "query", target]
+        said = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+        return set(said.partition("outputs:")[0].split())
+
+    assert "simulator" in built_before("bin/25_persistent") & built_before("bin/ladder")
+    assert {"sim/libcudart.so.13", "sim/libcuda.so.1"} <= built_before("simulator")
+
+
 def test_a_loader_that_takes_another_runtime_ends_it(tmp_path):
     """Instead of starting the program over and over."""
     program = moved_build(tmp_path, simulator=False)
