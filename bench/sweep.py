@@ -36,6 +36,7 @@ class Sweep:
     protocol: str
     timed: Callable[[list[str], str], str] = lambda symbols, type: symbols[0]  # the kernel that is timed for a type
     leave_out_spills: bool = False
+    options: tuple[str, ...] = ()  # more for the harness
 
     @property
     def name(self) -> str:
@@ -87,10 +88,13 @@ class Sweep:
             return 77
         table = self.folder / "ladder.csv"
         table.unlink(missing_ok=True)
-        how = ["--type", options.type, "--shapes", options.shapes]
+        how = ["--type", options.type, "--shapes", options.shapes, *self.options]
         # So that the first variant meets a GPU as warm as the others do. It is not all: even then the first variant of a sweep
         # got a clock 3.6 % above that of the same kernel timed last, at the same power. FLOP per clock do not move with that.
-        subprocess.run([self.folder / "warm_up", *how, "--protocol", "steady"], stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [self.folder / "warm_up", "--type", options.type, "--shapes", "4096x4096x4096", "--protocol", "steady"],
+            stdout=subprocess.DEVNULL,
+        )
         command = [self.folder / "ladder", *how, "--protocol", options.protocol, "--csv", table]
         status = subprocess.run(command).returncode
         print_table(add_spills(table, json.loads(noted.read_text(encoding="utf-8"))))

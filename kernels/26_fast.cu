@@ -1,0 +1,678 @@
+// 26_fast · many tiles, and a cost model that picks one for each product
+//
+// Idea              Which tile is best depends on the product: one whose multiples fill the last wave, one whose epilogue hides
+//                   under another tile's main loop, several blocks for each tile where tiles are few. One text is compiled for
+//                   all of them; what each would take is predicted from its clocks, and the least wins.
+// Changed from 25   a table of configurations; two warpgroups share a tile or take turns with tiles of their own; clusters of two
+//                   by two; slices of K in a cluster; tiles transposed; halves of tiles in the last wave; every other tile
+//                   backwards along k; stmatrix
+// Expect            8192 cubed: a tile of 256 x 192 loads 0.78 of the bytes of 128 x 256 for each FLOP, and the card is at its
+//                   power limit: 1.03 of 25. Where 25's tiles fill half of a wave, up to 2 of 25
+// Limiter now       wgmma where tiles are many; else the launch, the L2 cache and the fill of shared memory
+// New instructions  stmatrix; wgmma of other widths; ld.shared::cluster
+// Limits            as 21
+// Run               ./run_all.sh run 26 4096 4096 4096 --type bf16 --out same
+// Read              docs/26_fast.md
+#include <cuda.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <type_traits>
+
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/barrier.h"
+#include "common/ptx/cluster.h"
+#include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/mbarrier.h"
+#include "common/ptx/prefetch.h"
+#include "common/ptx/setmaxnreg.h"
+#include "common/ptx/shared_address.h"
+#include "common/ptx/stmatrix.h"
+#include "common/ptx/wgmma.h"
+#include "common/ptx/wgmma_n.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+/// What two warpgroups of a block have to do with each other.
+enum Warpgroups {
+  SHARE,       ///< a tile, one its upper half and one its lower
+  TAKE_TURNS,  ///< ping-pong: one multiplies while the other stores its own tile
+};
+
+/// What a configuration takes, in clocks of a full machine: fitted to a sweep by bench/fit_26.py.
+struct Clocks {
+  int fixed;   ///< from the first instruction to the last, for one tile, less its k tiles
+  int k_tile;  ///< of each k tile
+  int tile;    ///< of each tile but the last, over its k tiles
+};
+
+struct Configuration {
+  const char* name;
+  int wm, bn;             // results of a warpgroup: rows and columns
+  Warpgroups warpgroups;  // whether a block's tile has as many rows or twice as many
+  int cluster_m,
+      cluster_n;        // blocks of a cluster, one above the other and side by side: they share tiles of B and of A
+  int slices;           // or blocks of a cluster that share a tile, each with a slice of K
+  int stages, buffers;  // k tiles in shared memory; there, too, room for 64 x 128 bytes of results, per warpgroup
+  bool transposed;      // C^T = B^T A^T is computed: wm is of C's columns, and bn of its rows
+  bool halves;          // tiles of a last wave that is at most half full are cut in two
+  Clocks clocks;
+};
+
+// [configurations]
+// Names: rows x columns of a block's tile; c: the warpgroups share it, p: they take turns, k: slices; q: two by two, s: no cluster,
+// t: transposed, h: halves.
+constexpr Configuration CONFIGURATIONS[] = {
+    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {0, 0, 0}},
+    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {0, 0, 0}},
+    {"c128x192", 64, 192, SHARE, 2, 1, 1, 4, 4, false, false, {0, 0, 0}},
+    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {0, 0, 0}},
+    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {0, 0, 0}},
+    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {0, 0, 0}},
+    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {0, 0, 0}},
+    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {0, 0, 0}},
+    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {0, 0, 0}},
+    {"p128x64ts", 128, 64, TAKE_TURNS, 1, 1, 1, 8, 2, true, false, {0, 0, 0}},
+    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {0, 0, 0}},
+    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {0, 0, 0}},
+    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {0, 0, 0}},
+    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {0, 0, 0}},
+    {"k2_128x80t", 64, 80, SHARE, 1, 1, 2, 7, 1, true, false, {0, 0, 0}},
+    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {0, 0, 0}},
+    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {0, 0, 0}},
+    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {0, 0, 0}},
+};
+// [/configurations]
+constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
+constexpr int ONLY = -1;  // bench/sweep_26.py compiles one configuration at a time
+
+/// The constants of configuration INDEX, under the names of 25.
+template <int INDEX>
+struct Tile {
+  static constexpr Configuration CONFIGURATION = CONFIGURATIONS[INDEX];
+  static constexpr int WM = CONFIGURATION.wm, BN = CONFIGURATION.bn;
+  static constexpr bool TAKE_TURNS = CONFIGURATION.warpgroups == ::TAKE_TURNS;
+  static constexpr int BM = TAKE_TURNS ? WM : 2 * WM;  // rows of a block's tile
+  static constexpr int CLUSTER_M = CONFIGURATION.cluster_m, CLUSTER_N = CONFIGURATION.cluster_n;
+  static constexpr int SLICES = CONFIGURATION.slices;
+  static constexpr int CLUSTER = CLUSTER_M * CLUSTER_N * SLICES;  // blocks
+  static constexpr bool TRANSPOSED = CONFIGURATION.transposed, HALVES = CONFIGURATION.halves;
+  static constexpr int STAGES = CONFIGURATION.stages, BUFFERS = CONFIGURATION.buffers;
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per wgmma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
+  static constexpr int GROUP_SIZE_M = ceil_div(2048, CLUSTER_M* BM);  // clusters per group of rows
+  static constexpr int CONSUMERS = 256, THREADS = 128 + CONSUMERS;
+  static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
+  static constexpr int BOX_M = BM / (HALVES ? 2 : CLUSTER_N), BOX_N = BN / CLUSTER_M;  // rows of A and B per copy
+  static constexpr int C_BYTES = 64 * 128;                                             // a buffer for results
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + 2 * BUFFERS * C_BYTES + STAGES * 16;
+  static_assert(BOX_M <= 256 && BOX_N <= 256, "a box has at most 256 rows");
+  static_assert(BOX_M % 8 == 0 && BOX_N % 8 == 0,
+                "the copy engine swizzles 8 rows of 128 bytes by bits of the address");
+  static_assert(SMEM_BYTES <= 227 * 1024);
+  static_assert(SLICES == 1 || (CLUSTER == SLICES && !TAKE_TURNS && WM == 64 && BN / 8 % SLICES == 0 &&
+                                STAGES * STAGE_BYTES >= BM * BN * 4),
+                "slices: one tile per block, whose sums take the place of its k tiles");
+  static_assert(!HALVES || (WM == 128 && !TAKE_TURNS && CLUSTER_N == 1), "each warpgroup has 64 rows of half a tile");
+};
+
+/// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
+///   bits  0-13  address / 16
+///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
+///        32-45  bytes from 8 rows to the next 8 / 16
+///        62-63  swizzle: 1 is that of 128 bytes
+__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
+  return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
+}
+
+/// What the copy engine stores of C at a time, from a buffer that holds `BUFFERED` columns of D: boxes of rows of `BYTES` bytes.
+/// Without transposition 64 rows, with as many bytes as it can swizzle that divide a tile's row; with it rows of 128 bytes, as many
+/// as divide a tile's columns.
+template <class Tile, class TC>
+struct CBox {
+  static constexpr int BUFFERED = 128 / sizeof(TC);
+  static constexpr int ROW_BYTES = Tile::BN * sizeof(TC);
+  static constexpr int BYTES = Tile::TRANSPOSED || ROW_BYTES % 128 == 0 ? 128 : ROW_BYTES % 64 == 0 ? 64 : 32;
+  static constexpr int MOST_ROWS = Tile::BN % 64 == 0 ? 64 : Tile::BN % 32 == 0 ? 32 : 16;
+  static constexpr int ROWS = !Tile::TRANSPOSED ? 64 : MOST_ROWS < BUFFERED ? MOST_ROWS : BUFFERED;
+  static constexpr int COLUMNS = BYTES / sizeof(TC);
+};
+
+/// The copy engine's swizzle in rows of `pitch` bytes, 128, 64 or 32: byte at which chunk `chunk` of row `row` lies.
+constexpr LADDER_HOST_DEVICE int swizzle(int row, int chunk, int pitch) {
+  return row * pitch + (chunk ^ row * pitch / 128 % (pitch / 16)) * 16;
+}
+
+/// One and two results into shared memory.
+__device__ __forceinline__ void store_shared(uint32_t smem, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(smem), "f"(x) : "memory");
+}
+__device__ __forceinline__ void store2_shared(uint32_t smem, const float (&x)[2]) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(smem), "f"(x[0]), "f"(x[1]) : "memory");
+}
+
+/// Two neighbouring results into C, of which the first lies at a multiple of both's bytes.
+template <class TC>
+__device__ __forceinline__ void store2_global(TC* c, const float (&x)[2]) {
+  struct alignas(2 * sizeof(TC)) Pair {
+    TC element[2];
+  };
+  *reinterpret_cast<Pair*>(c) = {{from_float<TC>(x[0]), from_float<TC>(x[1])}};
+}
+
+/// Four sums into this block's shared memory, and from that of any block of the cluster.
+__device__ __forceinline__ void store4_shared(uint32_t smem, const float (&x)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(smem), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+               : "memory");
+}
+__device__ __forceinline__ void load4_cluster(float (&x)[4], uint32_t address) {
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+               : "r"(address)
+               : "memory");
+}
+
+template <class Tile, Type type, class TC>
+__global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+         const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_c, float beta,
+         TC* __restrict__ C, int ldc) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, BK_BYTES = Tile::BK_BYTES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, BUFFERS = Tile::BUFFERS;
+  constexpr int CLUSTER = Tile::CLUSTER, CLUSTER_M = Tile::CLUSTER_M, CLUSTER_N = Tile::CLUSTER_N;
+  constexpr int SLICES = Tile::SLICES;
+  constexpr bool TAKE_TURNS = Tile::TAKE_TURNS, TRANSPOSED = Tile::TRANSPOSED;
+  constexpr int BK = BK_BYTES / Operand<type>::BYTES;
+  extern __shared__ __align__(1024) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, CLUSTER_M * BM), tiles_n = ceil_div(N, CLUSTER_N * BN);
+  const int c_tiles = tiles_m * tiles_n, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
+  const int rank = CLUSTER == 1 ? 0 : cluster_ctarank(), slice = SLICES == 1 ? 0 : rank;
+  const int rank_m = SLICES == 1 ? rank % CLUSTER_M : 0, rank_n = SLICES == 1 ? rank / CLUSTER_M : 0;
+  // The tiles of the last wave, if at most half of the clusters have one, in halves: two units of work each, others one.
+  const int whole = Tile::HALVES && c_tiles % clusters * 2 <= clusters ? c_tiles / clusters * clusters : c_tiles;
+  const int units = whole + 2 * (c_tiles - whole);
+  struct Unit {
+    int row, col;  // of this block's first result
+    bool half;
+  };
+  const auto unit_at = [&](int i) -> Unit {
+    const bool half = i >= whole;
+    const auto [tile_row, tile_col] = raster(half ? whole + (i - whole) / 2 : i, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const int rows = half ? BM / 2 : BM;
+    return {tile_row * CLUSTER_M * BM + (half && (i - whole) % 2 ? CLUSTER_M * rows : 0) + rank_m * rows,
+            (tile_col * CLUSTER_N + rank_n) * BN, half};
+  };
+  // C's element of row m and column n of D
+  const auto at = [&](int m, int n) {
+    return TRANSPOSED ? static_cast<size_t>(n) * ldc + m : static_cast<size_t>(m) * ldc + n;
+  };
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
+
+  // 2. set up
+  const auto [first_k_tile, k_tiles] = slice_of(slice, SLICES, ceil_div(K, BK));
+  // mbarriers of each stage: its k tile has landed; it has been multiplied
+  const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
+  const uint32_t full = buffers + 2 * BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
+  // A product of fewer rows or columns than a tile is copied without the rest, which is zeroed here, once.
+  const int box_m = min(Tile::BOX_M, M), box_n = min(Tile::BOX_N, N);
+  if (box_m < Tile::BOX_M || box_n < Tile::BOX_N) {
+    for (int i = threadIdx.x; i < STAGES * (BM + BN) * (BK_BYTES / 16); i += Tile::THREADS) {
+      const int row = i / (BK_BYTES / 16) % (BM + BN);
+      if (row < BM ? row % Tile::BOX_M >= box_m : (row - BM) % Tile::BOX_N >= box_n)
+        store4_shared(shared_address(smem) + i * 16, {0.0F, 0.0F, 0.0F, 0.0F});
+    }
+    fence_proxy_async_shared();
+  }
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      mbarrier_init(full + stage * 8, 1);
+      mbarrier_init(empty + stage * 8, (CLUSTER_M + CLUSTER_N - 1) * (TAKE_TURNS ? 4 : 8));
+    }
+    fence_mbarrier_init();
+    prefetch_tensormap(map_a), prefetch_tensormap(map_b), prefetch_tensormap(map_c);
+  }
+  if constexpr (CLUSTER > 1)
+    cluster_arrive(), cluster_wait();
+  else
+    __syncthreads();
+
+  int stage = 0;        // of the next k tile
+  uint32_t parity = 0;  // of its phase
+  const auto next_stage = [&] {
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  };
+
+  // [producer]
+  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+    setmaxnreg_dec<40>();
+    if (threadIdx.x == 0) {
+      bool backwards = false;  // along k, every other tile: it begins with what the L2 cache still has
+      for (int unit = cluster; unit < units; unit += clusters) {
+        const auto [row, col, half] = unit_at(unit);
+        const int boxes_m = Tile::HALVES ? (half ? 1 : 2) : CLUSTER_N;
+        const int bytes = (boxes_m * box_m + CLUSTER_M * box_n) * BK_BYTES;
+        for (int i = 0; i < k_tiles; ++i) {
+          const int k = (first_k_tile + (backwards ? k_tiles - 1 - i : i)) * BK;
+          const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES, tile_b = tile_a + BM * BK_BYTES;
+          mbarrier_wait_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+          mbarrier_arrive_expect_tx(full + stage * 8, bytes);
+          if constexpr (CLUSTER_N > 1) {
+            constexpr int ROW = ((1 << CLUSTER_N * CLUSTER_M) - 1) / ((1 << CLUSTER_M) - 1);  // bit 0 of each column
+            const int part = rank_n * Tile::BOX_M;
+            cp_async_bulk_tensor_2d_multicast(tile_a + part * BK_BYTES, map_a, k, row + part, full + stage * 8,
+                                              ROW << rank_m);
+          } else {
+            cp_async_bulk_tensor_2d(tile_a, map_a, k, row, full + stage * 8);
+          }
+          if (Tile::HALVES && !half)
+            cp_async_bulk_tensor_2d(tile_a + Tile::BOX_M * BK_BYTES, map_a, k, row + Tile::BOX_M, full + stage * 8);
+          if constexpr (CLUSTER_M > 1) {
+            constexpr int COLUMN = (1 << CLUSTER_M) - 1;
+            const int part = rank_m * Tile::BOX_N;
+            cp_async_bulk_tensor_2d_multicast(tile_b + part * BK_BYTES, map_b, k, col + part, full + stage * 8,
+                                              COLUMN << rank_n * CLUSTER_M);
+          } else {
+            cp_async_bulk_tensor_2d(tile_b, map_b, k, col, full + stage * 8);
+          }
+          next_stage();
+        }
+        backwards = !backwards;
+      }
+    }
+    __syncwarp();
+    if constexpr (SLICES > 1) cluster_arrive(), cluster_wait();  // the sums are there
+    if constexpr (CLUSTER > 1) cluster_arrive(), cluster_wait();
+    return;
+  }
+  // [/producer]
+  setmaxnreg_inc<232>();
+  // [main-loop]
+  // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
+  float acc[WM / 64][BN / 8][4];  // [64 rows][8 columns][results of this lane: mma_c]
+  int multiplied = -1;            // the stage of the k tile before, which this warp has not given back yet
+  const auto give_back = [&] {
+    if constexpr (CLUSTER_M * CLUSTER_N > 1) {  // to the blocks of its column, and to the others of its row
+      const int other = lane - CLUSTER_M, column = other < rank_n ? other : other + 1;
+      const int block = other < 0 ? lane + rank_n * CLUSTER_M : rank_m + column * CLUSTER_M;
+      if (multiplied >= 0 && lane < CLUSTER_M + CLUSTER_N - 1)
+        mbarrier_arrive_cluster(mapa(empty + multiplied * 8, block));
+    } else {
+      if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
+    }
+  };
+  const auto multiply_k_tile = [&]<int ROWS>(std::integral_constant<int, ROWS>, int accumulate) {
+    const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
+    const uint64_t a = descriptor(tile_a + (TAKE_TURNS ? 0 : warpgroup * ROWS * BK_BYTES)),
+                   b = descriptor(tile_a + BM * BK_BYTES);
+    mbarrier_wait_parity(full + stage * 8, parity);
+    wgmma_fence();
+#pragma unroll
+    for (int k_step = 0; k_step < K_STEPS; ++k_step)
+#pragma unroll
+      for (int i = 0; i < ROWS / 64; ++i)
+        wgmma<type, BN>(acc[i], a + (i * 64 * BK_BYTES + k_step * Tile::MMA_K_BYTES) / 16,
+                        b + k_step * Tile::MMA_K_BYTES / 16, k_step > 0 || accumulate);
+    wgmma_commit_group();
+    wgmma_wait_group<1>();  // the k tile before is multiplied
+    give_back();
+    multiplied = stage;
+    next_stage();
+  };
+  const auto skip_tile = [&] {  // it is the other warpgroup's
+    stage += k_tiles;
+    parity ^= stage / STAGES & 1;
+    stage %= STAGES;
+  };
+  // [/main-loop]
+
+  const auto multiply_tile = [&](auto rows) {  // per warpgroup
+    multiply_k_tile(rows, 0);
+#pragma unroll 1
+    for (int k_tile = 1; k_tile < k_tiles; ++k_tile) multiply_k_tile(rows, 1);
+  };
+
+  int part_number = 0;
+  for (int i = 0, unit = cluster; unit < units; ++i, unit += clusters) {
+    if (TAKE_TURNS && i % 2 != warpgroup) {
+      skip_tile();
+      continue;
+    }
+    const auto [first_row, tile_col, half] = unit_at(unit);
+    const int rows = half ? WM / 2 : WM;  // of this warpgroup
+    const int tile_row = first_row + (TAKE_TURNS ? 0 : warpgroup * rows);
+    if (TAKE_TURNS && i > 0) bar_sync(3 + warpgroup, 256);  // until the other has issued its tile
+    if (Tile::HALVES && half)
+      multiply_tile(std::integral_constant < int, Tile::HALVES ? WM / 2 : WM > ());
+    else
+      multiply_tile(std::integral_constant<int, WM>());
+    if (TAKE_TURNS && unit + clusters < units) bar_arrive(4 - warpgroup, 256);
+    wgmma_wait_group<0>();
+    give_back();
+    multiplied = -1;
+
+    // [slices]
+    constexpr int J = BN / 8 / SLICES;  // columns / 8 that a block of the cluster adds and stores
+    if constexpr (SLICES > 1) {
+      const uint32_t mine = shared_address(smem) + (threadIdx.x - 128) * 16;  // sums of this thread, 4 at a time
+      constexpr int PITCH = 256 * 16;                                         // from 8 columns to the next 8
+      bar_sync(3, 256);  // both warpgroups have multiplied their last k tile
+#pragma unroll
+      for (int j = 0; j < BN / 8; ++j) store4_shared(mine + j * PITCH, acc[0][j]);
+      cluster_arrive(), cluster_wait();
+      float parts[SLICES][J][4];  // all at once: the other blocks' memory is far away
+#pragma unroll
+      for (int other = 0; other < SLICES; ++other)
+#pragma unroll
+        for (int j = 0; j < J; ++j) load4_cluster(parts[other][j], mapa(mine + (slice * J + j) * PITCH, other));
+#pragma unroll
+      for (int j = 0; j < J; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; e += 2) {
+          const auto [c_row, c_col] = mma_c(lane, e);
+          const int m = tile_row + warp % 4 * 16 + c_row, n = tile_col + (slice * J + j) * 8 + c_col;
+          float d[2] = {0.0F, 0.0F};
+          for (int other = 0; other < SLICES; ++other)
+            for (int i = 0; i < 2; ++i) d[i] += parts[other][j][e + i];
+          for (int i = 0; i < 2; ++i) {
+            d[i] *= alpha;
+            if (beta != 0.0F && m < M && n + i < N) d[i] += beta * to_float(C[at(m, n + i)]);
+          }
+          if (!TRANSPOSED && m < M && n + 1 < N && ldc % 2 == 0) {
+            store2_global(&C[at(m, n)], d);
+          } else {
+            for (int i = 0; i < 2; ++i)
+              if (m < M && n + i < N) C[at(m, n + i)] = from_float<TC>(d[i]);
+          }
+        }
+      continue;  // there is no other tile
+    }
+    // [/slices]
+
+    // [epilogue]
+    // 4. epilogue: acc -> smem -TMA-> gmem, 64 rows of D at a time, of as many columns as a buffer has room for
+    using Box = CBox<Tile, TC>;
+    constexpr int PARTS = ceil_div(BN, Box::BUFFERED);  // of 64 rows
+#pragma unroll
+    for (int part = 0; part < WM / 64 * PARTS; ++part) {
+      if (Tile::HALVES && half && part >= WM / 128 * PARTS) break;
+      const int first_col = part % PARTS * Box::BUFFERED, columns = min(Box::BUFFERED, BN - first_col);
+      const int row = tile_row + part / PARTS * 64, col = tile_col + first_col;
+      auto& part_acc = acc[part / PARTS];
+#pragma unroll
+      for (int j = 0; j < columns / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) part_acc[first_col / 8 + j][e] *= alpha;
+      const auto each = [&](auto f) {  // f(row, column, result) for those of this lane that C has
+#pragma unroll
+        for (int j = 0; j < columns / 8; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const auto [c_row, c_col] = mma_c(lane, e);
+            const int m = row + warp % 4 * 16 + c_row, n = col + j * 8 + c_col;
+            if (m < M && n < N) f(C[at(m, n)], part_acc[first_col / 8 + j][e]);
+          }
+      };
+      if (beta != 0.0F) each([&](const TC& c, float& d) { d += beta * to_float(c); });
+      // The copy engine would write all of the 16 bytes in which a row of C ends.
+      constexpr int CHUNK = 16 / sizeof(TC);
+      if (TRANSPOSED ? M % CHUNK != 0 && row + 64 > M : N % CHUNK != 0 && col + columns > N) {
+        each([](TC& c, float d) { c = from_float<TC>(d); });
+        if (threadIdx.x % 128 == 0) cp_async_bulk_commit_group();  // an empty one: the waits below count groups
+        ++part_number;
+        continue;
+      }
+      const uint32_t buffer = buffers + (warpgroup * BUFFERS + part_number % BUFFERS) * Tile::C_BYTES;
+      ++part_number;
+      if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<BUFFERS - 1>();  // what was in it is read
+      bar_sync(1 + warpgroup, 128);
+      // Where in the buffer 16 bytes of C lie that begin in row r of 64 and column c of `columns` of D.
+      const auto place = [&](int r, int c) {
+        if constexpr (TRANSPOSED)
+          return r / Box::COLUMNS * (Box::BUFFERED * 128) + swizzle(c, r % Box::COLUMNS / CHUNK, 128);
+        return c / Box::COLUMNS * (64 * Box::BYTES) + swizzle(r, c % Box::COLUMNS / CHUNK, Box::BYTES);
+      };
+      if constexpr (sizeof(TC) == 2) {
+#pragma unroll
+        for (int j = 0; j < columns / 8; j += 2) {
+          uint32_t r[4];  // of rows 0 to 7 and 8 to 15 of 8 columns, then of the next 8
+#pragma unroll
+          for (int pair = 0; pair < 4; ++pair) {
+            const float* const x = &part_acc[first_col / 8 + j + pair / 2][pair % 2 * 2];
+            union {
+              TC element[2];
+              uint32_t bits;
+            } d = {{from_float<TC>(x[0]), from_float<TC>(x[1])}};
+            r[pair] = d.bits;
+          }
+          const int matrix = lane / 8, first = warp % 4 * 16 + matrix % 2 * 8, c = (j + matrix / 2) * 8;
+          if constexpr (TRANSPOSED)
+            stmatrix_x4_trans(buffer + place(first, c + lane % 8), r);
+          else
+            stmatrix_x4(buffer + place(first + lane % 8, c), r);
+        }
+      } else {
+#pragma unroll
+        for (int j = 0; j < columns / 8; ++j)
+#pragma unroll
+          for (int pair = 0; pair < 2; ++pair) {
+            const auto [c_row, c_col] = mma_c(lane, pair * 2);
+            const int r = warp % 4 * 16 + c_row, c = j * 8 + c_col;
+            const float* const x = &part_acc[first_col / 8 + j][pair * 2];
+            if constexpr (TRANSPOSED) {
+              store_shared(buffer + place(r, c) + r % CHUNK * 4, x[0]);
+              store_shared(buffer + place(r, c + 1) + r % CHUNK * 4, x[1]);
+            } else {
+              store2_shared(buffer + place(r, c) + c % CHUNK * 4, {x[0], x[1]});
+            }
+          }
+      }
+      fence_proxy_async_shared();
+      bar_sync(1 + warpgroup, 128);
+      if (threadIdx.x % 128 == 0) {
+        if constexpr (TRANSPOSED) {
+#pragma unroll
+          for (int r = 0; r < 64; r += Box::COLUMNS)
+#pragma unroll
+            for (int c = 0; c < columns; c += Box::ROWS)
+              cp_async_bulk_tensor_2d_store(map_c, row + r, col + c, buffer + place(r, c));
+        } else {
+#pragma unroll
+          for (int c = 0; c < columns; c += Box::COLUMNS)
+            cp_async_bulk_tensor_2d_store(map_c, col + c, row, buffer + place(0, c));
+        }
+        cp_async_bulk_commit_group();
+      }
+    }
+    // [/epilogue]
+  }
+  if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();  // shared memory must be there until it is read
+  __syncwarp();
+  if constexpr (CLUSTER > 1) cluster_arrive(), cluster_wait();  // a block that has ended has no mbarriers to arrive at
+}
+
+/// Describes `rows` rows of `columns` elements T, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
+template <class T>
+CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_bytes = 128) {
+  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  constexpr cuuint64_t BYTES = sizeof(T);
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t row_bytes[] = {ld * BYTES};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(box_bytes / BYTES), static_cast<cuuint32_t>(box_rows)},
+                   every[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result = encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
+                                 const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                 box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                 : box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                   : CU_TENSOR_MAP_SWIZZLE_32B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
+  return map;
+}
+
+/// f<Tile<index>>()
+template <int FIRST = ONLY<0 ? 0 : ONLY, class F> auto with_tile(int index, F&& f) {
+  if constexpr (FIRST + 1 < CONFIGURATION_COUNT && ONLY < 0)
+    if (index != FIRST) return with_tile<FIRST + 1>(index, f);
+  return f.template operator()<Tile<FIRST>>();
+}
+
+/// How many clusters the device has room for at a time.
+template <class Tile, Type type, class TC>
+int resident_clusters() {
+  if (Tile::CLUSTER == 1) return device_limits().sms;
+  static const int found = [] {
+    const auto kernel = gemm<Tile, type, TC>;
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+    cudaLaunchConfig_t launch{};
+    launch.gridDim = {static_cast<unsigned>(device_limits().sms / Tile::CLUSTER * Tile::CLUSTER)};
+    launch.blockDim = {Tile::THREADS};
+    launch.dynamicSmemBytes = Tile::SMEM_BYTES;
+    int clusters = 0;
+    cuda_check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch));
+    return clusters;
+  }();
+  return found;
+}
+
+/// What a configuration would do for a product, and the time that it would take.
+struct Plan {
+  int index;  // of the configuration
+  int tiles;  // of clusters
+  int waves, in_last_wave, resident;
+  double microseconds;
+};
+
+// [cost]
+constexpr double LAUNCH_US = 4.9;  // of an empty kernel
+constexpr double DRAM_BYTES_PER_US = 3.5e6;
+constexpr double CLOCKS_PER_US = 1750;
+constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 27;  // into an SM, of rows that do not begin at multiples of 128 bytes
+constexpr double EPILOGUE_CLOCKS = 0.14;  // of a result of 16 bits, where another warpgroup multiplies meanwhile
+
+template <class Tile, Type type, class TC>
+Plan plan(const Problem& p, int index) {
+  constexpr const Configuration& c = Tile::CONFIGURATION;
+  constexpr double RESULT_SIZE = sizeof(TC) / 2.0;
+  const int rows = c.transposed ? p.n : p.m, columns = c.transposed ? p.m : p.n;
+  const int tiles = ceil_div(rows, Tile::CLUSTER_M * Tile::BM) * ceil_div(columns, Tile::CLUSTER_N * Tile::BN);
+  const int resident = resident_clusters<Tile, type, TC>();
+  const int full_waves = (tiles - 1) / resident, in_last_wave = tiles - full_waves * resident;
+  const double filled = static_cast<double>(in_last_wave) / resident;  // of the last wave
+
+  const size_t k_bytes = static_cast<size_t>(p.k) * Operand<type>::BYTES;
+  const int k_tiles = ceil_div(ceil_div(p.k, Tile::BK_BYTES / Operand<type>::BYTES), Tile::SLICES);
+  const bool split = p.lda % (128 / Operand<type>::BYTES) != 0 || p.ldb % (128 / Operand<type>::BYTES) != 0;
+  const double copied = (min(Tile::BM, rows) + min(Tile::BN, columns) / Tile::CLUSTER_M) * Tile::BK_BYTES;
+  const double k_tile = std::max<double>(c.clocks.k_tile, split ? copied / SPLIT_ROW_BYTES_PER_CLOCK : 0);
+  const double epilogue = Tile::TAKE_TURNS ? EPILOGUE_CLOCKS * RESULT_SIZE * Tile::BM * Tile::BN : 0;
+  const double full = std::max(k_tiles * k_tile, epilogue) + c.clocks.tile * RESULT_SIZE;
+  const double last = k_tiles * k_tile * (c.halves && filled <= 0.5 ? 0.62 : 0.8 + 0.2 * filled);
+
+  const double clocks = c.clocks.fixed + full_waves * full + last;
+  const double dram = (static_cast<double>(p.m) + p.n) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC);
+  const double us = LAUNCH_US + std::max(clocks / CLOCKS_PER_US, dram / DRAM_BYTES_PER_US);
+  return {index, tiles, full_waves + 1, in_last_wave, resident, us};
+}
+// [/cost]
+
+/// Of all configurations, the fastest first.
+template <Type type, class TC>
+std::array<Plan, CONFIGURATION_COUNT> plans(const Problem& p) {
+  std::array<Plan, CONFIGURATION_COUNT> plans;
+  for (int i = 0; i < CONFIGURATION_COUNT; ++i)
+    plans[i] = with_tile(i, [&]<class Tile>() { return plan<Tile, type, TC>(p, i); });
+  const auto possible = [&](const Plan& plan) {  // each slice has a tile along k
+    return ceil_div(p.k, 128 / Operand<type>::BYTES) >= CONFIGURATIONS[plan.index].slices;
+  };
+  std::sort(plans.begin(), plans.end(), [&](const Plan& a, const Plan& b) {
+    return possible(a) != possible(b) ? possible(a) : a.microseconds < b.microseconds;
+  });
+  return plans;
+}
+
+/// f<Tile, type, TC>(plan) for the fastest.
+template <class F>
+auto for_kernel(const Problem& p, F&& f) {
+  return for_types(p, [&]<Type type, class TC>() {
+    const Plan best = plans<type, TC>(p)[0];
+    return with_tile(best.index, [&]<class Tile>() { return f.template operator()<Tile, type, TC>(best); });
+  });
+}
+
+void launch(const Problem& p) {
+  for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
+    using T = typename Operand<type>::Element;
+    using Box = CBox<Tile, TC>;
+    // The product whose rows are the tiles' rows: that of the problem, or its transpose.
+    struct Matrix {
+      const void* data;
+      int rows, ld;
+    } a = {p.a, p.m, p.lda}, b = {p.b, p.n, p.ldb};
+    if (Tile::TRANSPOSED) std::swap(a, b);
+    int clusters = plan.tiles;
+    if (Tile::SLICES == 1) clusters = min(Tile::HALVES ? 2 * clusters : clusters, plan.resident);
+    const auto kernel = gemm<Tile, type, TC>;
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+    kernel<<<clusters * Tile::CLUSTER, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+        a.rows, b.rows, p.k, p.alpha, tensor_map<T>(a.data, a.rows, p.k, a.ld, min(Tile::BOX_M, a.rows)),
+        tensor_map<T>(b.data, b.rows, p.k, b.ld, min(Tile::BOX_N, b.rows)),
+        tensor_map<TC>(p.c, p.m, p.n, p.ldc, Box::ROWS, Box::BYTES), p.beta, p.C<TC>(), p.ldc);
+    cuda_check(cudaGetLastError());
+  });
+}
+
+std::string explain(const Problem& p) {
+  return for_types(p, [&]<Type type, class TC>() {
+    std::string text = "predicted, the fastest first:\n";
+    for (const Plan& plan : plans<type, TC>(p)) {
+      const Configuration& c = CONFIGURATIONS[plan.index];
+      char line[160];
+      std::snprintf(line, sizeof line, "  %-12s %9.1f us: %d tile%s, %d wave%s of %d cluster%s, %d in the last\n",
+                    c.name, plan.microseconds, plan.tiles, plan.tiles == 1 ? "" : "s", plan.waves,
+                    plan.waves == 1 ? "" : "s", plan.resident, plan.resident == 1 ? "" : "s", plan.in_last_wave);
+      text += line;
+    }
+    return text;
+  });
+}
+
+const Registration registration{{
+    .number = "26",
+    .name = "fast",
+    .idea = "many tiles, and a cost model that picks one for each product",
+    .predecessor = "25",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_90a",
+    .unit = Unit::wgmma,
+    .layout_b = LayoutB::col_major,
+    .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
+    .resources =
+        [](const Problem& p) {
+          return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan&) {
+            return Resources{(const void*)gemm<Tile, type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+          });
+        },
+    .launch = launch,
+    .explain = explain,
+}};
+
+}  // namespace
