@@ -24,7 +24,7 @@ SWEEP = Sweep(
     {name: [("ONLY = -1;", f"ONLY = {index};")] for index, name in enumerate(CONFIGURATIONS)},
     shapes="bench/shapes/fit_26.txt",
     protocol="rounds",
-    options=("--out", "same", "--rounds", "13", "--check", "sample"),
+    options=("--out", "same", "--rounds", "9", "--check", "sample"),
 )
 
 if __name__ == "__main__":

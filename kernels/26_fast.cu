@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <type_traits>
 
@@ -586,7 +587,8 @@ Plan plan(const Problem& p, int index) {
   const double clocks = c.clocks.fixed + full_waves * full + last;
   const double dram = (static_cast<double>(p.m) + p.n) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC);
   const double us = LAUNCH_US + std::max(clocks / CLOCKS_PER_US, dram / DRAM_BYTES_PER_US);
-  return {index, tiles, full_waves + 1, in_last_wave, resident, us};
+  const bool possible = k_bytes > static_cast<size_t>(Tile::SLICES - 1) * Tile::BK_BYTES;  // each slice has a k tile
+  return {index, tiles, full_waves + 1, in_last_wave, resident, possible ? us : INFINITY};
 }
 // [/cost]
 
@@ -596,12 +598,7 @@ std::array<Plan, CONFIGURATION_COUNT> plans(const Problem& p) {
   std::array<Plan, CONFIGURATION_COUNT> plans;
   for (int i = 0; i < CONFIGURATION_COUNT; ++i)
     plans[i] = with_tile(i, [&]<class Tile>() { return plan<Tile, type, TC>(p, i); });
-  const auto possible = [&](const Plan& plan) {  // each slice has a tile along k
-    return ceil_div(p.k, 128 / Operand<type>::BYTES) >= CONFIGURATIONS[plan.index].slices;
-  };
-  std::sort(plans.begin(), plans.end(), [&](const Plan& a, const Plan& b) {
-    return possible(a) != possible(b) ? possible(a) : a.microseconds < b.microseconds;
-  });
+  std::sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) { return a.microseconds < b.microseconds; });
   return plans;
 }
 
@@ -611,6 +608,14 @@ auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
     const Plan best = plans<type, TC>(p)[0];
     return with_tile(best.index, [&]<class Tile>() { return f.template operator()<Tile, type, TC>(best); });
+  });
+}
+
+std::string refuses(const Problem& p) {
+  const std::string why = refuses_mma_sync(p);
+  if (!why.empty()) return why;
+  return for_kernel(p, []<class Tile, Type type, class TC>(const Plan& plan) -> std::string {
+    return plan.microseconds < INFINITY ? "" : "fewer tiles along k than slices";  // of ONLY one configuration
   });
 }
 
@@ -640,6 +645,7 @@ std::string explain(const Problem& p) {
   return for_types(p, [&]<Type type, class TC>() {
     std::string text = "predicted, the fastest first:\n";
     for (const Plan& plan : plans<type, TC>(p)) {
+      if (plan.microseconds == INFINITY) continue;
       const Configuration& c = CONFIGURATIONS[plan.index];
       char line[160];
       std::snprintf(line, sizeof line, "  %-12s %9.1f us: %d tile%s, %d wave%s of %d cluster%s, %d in the last\n",
@@ -661,7 +667,7 @@ const Registration registration{{
     .unit = Unit::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
-    .refuses = refuses_mma_sync,
+    .refuses = refuses,
     .resources =
         [](const Problem& p) {
           return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan&) {
