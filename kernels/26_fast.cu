@@ -69,24 +69,24 @@ struct Configuration {
 // Names: rows x columns of a block's tile; c: the warpgroups share it, p: they take turns, k: slices; q: two by two, s: no cluster,
 // t: transposed, h: halves.
 constexpr Configuration CONFIGURATIONS[] = {
-    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {0, 0, 0}},
-    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {0, 0, 0}},
-    {"c128x192", 64, 192, SHARE, 2, 1, 1, 4, 4, false, false, {0, 0, 0}},
-    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {0, 0, 0}},
-    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {0, 0, 0}},
-    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {0, 0, 0}},
-    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {0, 0, 0}},
-    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {0, 0, 0}},
-    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {0, 0, 0}},
-    {"p128x64ts", 128, 64, TAKE_TURNS, 1, 1, 1, 8, 2, true, false, {0, 0, 0}},
-    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {0, 0, 0}},
-    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {0, 0, 0}},
-    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {0, 0, 0}},
-    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {0, 0, 0}},
-    {"k2_128x80t", 64, 80, SHARE, 1, 1, 2, 7, 1, true, false, {0, 0, 0}},
-    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {0, 0, 0}},
-    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {0, 0, 0}},
-    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {0, 0, 0}},
+    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {4466, 1673, 5155}},
+    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {5988, 1134, 3072}},
+    {"c128x192", 64, 192, SHARE, 2, 1, 1, 4, 4, false, false, {4567, 873, 2419}},
+    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {8215, 851, 1205}},
+    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {6468, 819, 1185}},
+    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {6610, 766, 2816}},
+    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {5838, 736, 1478}},
+    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5510, 545, 1203}},
+    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {3100, 647, 804}},
+    {"p128x64ts", 128, 64, TAKE_TURNS, 1, 1, 1, 8, 2, true, false, {1367, 477, 387}},
+    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {1164, 459, 312}},
+    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {713, 317, 0}},
+    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {193, 317, 0}},
+    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {9230, 766, 8587}},
+    {"k2_128x80t", 64, 80, SHARE, 1, 1, 2, 7, 1, true, false, {4749, 586, 5571}},
+    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7657, 659, 8157}},
+    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3812, 413, 15125}},
+    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {0, 588, 7831}},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -614,7 +614,7 @@ auto for_kernel(const Problem& p, F&& f) {
 std::string refuses(const Problem& p) {
   const std::string why = refuses_mma_sync(p);
   if (!why.empty()) return why;
-  return for_kernel(p, []<class Tile, Type type, class TC>(const Plan& plan) -> std::string {
+  return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) -> std::string {
     return plan.microseconds < INFINITY ? "" : "fewer tiles along k than slices";  // of ONLY one configuration
   });
 }

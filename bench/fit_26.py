@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The clocks of rung 26's configurations, fitted to bench/sweep_26.py's times: lines for its table, with the error of each.
+
+usage: python3 bench/fit_26.py SWEEP.csv PLANS
+PLANS is what 26_fast --explain said of the sweep's shapes on the same GPU: how many tiles, waves and clusters.
+
+Each configuration's time is taken as (fixed + k_tile x (its k tiles, wave after wave) + tile x (waves before the last)) clocks
+over the launch, the constants those of least squares of the relative error. Left out is what another term of the cost
+model decides (rows that the copy engine splits, products that DRAM limits), and what nobody would choose.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+SOURCE = (Path(__file__).resolve().parents[1] / "kernels/26_fast.cu").read_text(encoding="utf-8")
+MOST = 1.6  # times the fastest configuration's time: what is slower is no choice
+
+
+def constant(name: str) -> float:
+    return float(re.search(rf"constexpr double {name} = ([\d.e]+);", SOURCE)[1])
+
+
+def configurations() -> dict[str, tuple[int, bool]]:
+    """Name -> slices of K, halved tiles in the last wave."""
+    table = SOURCE[SOURCE.index("// [configurations]") : SOURCE.index("// [/configurations]")]
+    rows = re.findall(r'^ *\{"(\w+)",(.*?)\{', table, re.MULTILINE)
+    return {name: (int(fields.split(",")[5]), "true" in fields.split(",")[9]) for name, fields in rows}
+
+
+def plans(path: Path) -> pd.DataFrame:
+    """A row per shape and configuration: waves before the last, and the part of the last that is filled."""
+    rows, shape = [], ()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"26_fast \w+ (\d+)x(\d+)x(\d+):", line):
+            shape = tuple(map(int, found.groups()))
+        elif found := re.match(r" +(\w+) +[\d.]+ us: \d+ tiles?, (\d+) waves? of (\d+) clusters?, (\d+) in the last", line):
+            waves, resident, last = map(int, found.groups()[1:])
+            rows.append((found[1], *shape, waves - 1, last / resident))
+    return pd.DataFrame(rows, columns=["name", "m", "n", "k", "full_waves", "filled"])
+
+
+def fitted(times: pd.DataFrame, slices: int, halves: bool) -> tuple[np.ndarray, float]:
+    """fixed, k_tile and tile of one configuration, none below 0; the root mean square of the relative errors."""
+    k_tiles = np.ceil(np.ceil(times.k / 64) / slices)
+    last = np.where(halves & (times.filled <= 0.5), 0.62, 0.8 + 0.2 * times.filled)
+    terms = np.stack([np.ones(len(times)), k_tiles * (times.full_waves + last), times.full_waves], axis=1)
+    clocks = (times.median_ms * 1e3 - constant("LAUNCH_US")) * constant("CLOCKS_PER_US")
+    weights = 1 / (times.median_ms * 1e3 * constant("CLOCKS_PER_US"))
+    free = [0, 1, 2]
+    while True:
+        found, *_ = np.linalg.lstsq(terms[:, free] * weights.to_numpy()[:, None], clocks * weights, rcond=None)
+        if (found >= 0).all():
+            break
+        free.pop(int(np.argmin(found)))
+    constants = np.zeros(3)
+    constants[free] = found
+    return constants, float(np.sqrt(np.mean(((terms @ constants - clocks) * weights) ** 2)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sweep", type=Path)
+    parser.add_argument("plans", type=Path)
+    options = parser.parse_args()
+    times = pd.read_csv(options.sweep).query("status == 'ok'")
+    times["name"] = times.kernel.str.partition("_")[2]
+    times = times.merge(plans(options.plans), on=["name", "m", "n", "k"], validate="one_to_one")
+    fastest = times.groupby(["m", "n", "k"]).median_ms.transform("min")
+    dram_us = 2 * (times.m * times.k + times.n * times.k + times.m * times.n) / constant("DRAM_BYTES_PER_US")
+    limited = dram_us > 0.8 * (times.median_ms * 1e3 - constant("LAUNCH_US"))
+    times = times[(times.k % 64 == 0) & ~limited & (times.median_ms < MOST * fastest)]
+    for name, (slices, halves) in configurations().items():
+        mine = times[times.name == name]
+        constants, error = fitted(mine, slices, halves)
+        print(f"{name:12} {{{', '.join(f'{round(x)}' for x in constants)}}}  {error:.3f} over {len(mine)} shapes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
