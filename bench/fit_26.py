@@ -47,7 +47,8 @@ def plans(path: Path) -> pd.DataFrame:
 def fitted(times: pd.DataFrame, slices: int, halves: bool) -> tuple[np.ndarray, float]:
     """fixed, k_tile and tile of one configuration, none below 0; the root mean square of the relative errors."""
     k_tiles = np.ceil(np.ceil(times.k / 64) / slices)
-    last = np.where(halves & (times.filled <= 0.5), 0.62, 0.8 + 0.2 * times.filled)
+    alone = constant("ALONE")
+    last = np.where(halves & (times.filled <= 0.5), constant("HALF"), alone + (1 - alone) * times.filled)
     terms = np.stack([np.ones(len(times)), k_tiles * (times.full_waves + last), times.full_waves], axis=1)
     clocks = (times.median_ms * 1e3 - constant("LAUNCH_US")) * constant("CLOCKS_PER_US")
     weights = 1 / (times.median_ms * 1e3 * constant("CLOCKS_PER_US"))

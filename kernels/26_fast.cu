@@ -80,12 +80,18 @@ constexpr Configuration CONFIGURATIONS[] = {
     {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {3100, 647, 804}},
     {"p128x64ts", 128, 64, TAKE_TURNS, 1, 1, 1, 8, 2, true, false, {1367, 477, 387}},
     {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {1164, 459, 312}},
+    {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {0, 0, 0}},
+    {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {0, 0, 0}},
+    {"p64x32s", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, false, false, {0, 0, 0}},
     {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {713, 317, 0}},
     {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {193, 317, 0}},
     {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {9230, 766, 8587}},
     {"k2_128x80t", 64, 80, SHARE, 1, 1, 2, 7, 1, true, false, {4749, 586, 5571}},
     {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7657, 659, 8157}},
+    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {0, 0, 0}},
+    {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {0, 0, 0}},
     {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3812, 413, 15125}},
+    {"k8_128x192", 64, 192, SHARE, 1, 1, 8, 5, 1, false, false, {0, 0, 0}},
     {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {0, 588, 7831}},
 };
 // [/configurations]
@@ -560,10 +566,12 @@ struct Plan {
 
 // [cost]
 constexpr double LAUNCH_US = 4.9;  // of an empty kernel
-constexpr double DRAM_BYTES_PER_US = 3.5e6;
+constexpr double DRAM_BYTES_PER_US = 3.8e6;
 constexpr double CLOCKS_PER_US = 1750;
-constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 27;  // into an SM, of rows that do not begin at multiples of 128 bytes
+constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 29;  // into an SM, of rows that do not begin at multiples of 128 bytes
 constexpr double EPILOGUE_CLOCKS = 0.14;  // of a result of 16 bits, where another warpgroup multiplies meanwhile
+constexpr double ALONE = 0.7;             // of the clocks of a k tile, where few clusters are at work
+constexpr double HALF = 0.62;             // of them, where its tile is halved
 
 template <class Tile, Type type, class TC>
 Plan plan(const Problem& p, int index) {
@@ -582,11 +590,12 @@ Plan plan(const Problem& p, int index) {
   const double k_tile = std::max<double>(c.clocks.k_tile, split ? copied / SPLIT_ROW_BYTES_PER_CLOCK : 0);
   const double epilogue = Tile::TAKE_TURNS ? EPILOGUE_CLOCKS * RESULT_SIZE * Tile::BM * Tile::BN : 0;
   const double full = std::max(k_tiles * k_tile, epilogue) + c.clocks.tile * RESULT_SIZE;
-  const double last = k_tiles * k_tile * (c.halves && filled <= 0.5 ? 0.62 : 0.8 + 0.2 * filled);
+  const double last = k_tiles * k_tile * (c.halves && filled <= 0.5 ? HALF : ALONE + (1 - ALONE) * filled);
 
-  const double clocks = c.clocks.fixed + full_waves * full + last;
-  const double dram = (static_cast<double>(p.m) + p.n) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC);
-  const double us = LAUNCH_US + std::max(clocks / CLOCKS_PER_US, dram / DRAM_BYTES_PER_US);
+  const double busy = (c.clocks.fixed + full_waves * full + last) / CLOCKS_PER_US;
+  const double bytes = (static_cast<double>(p.m) + p.n) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC);
+  const double us =
+      LAUNCH_US + std::pow(std::pow(busy, 4) + std::pow(bytes / DRAM_BYTES_PER_US, 4), 0.25);  // the larger, mostly
   const bool possible = k_bytes > static_cast<size_t>(Tile::SLICES - 1) * Tile::BK_BYTES;  // each slice has a k tile
   return {index, tiles, full_waves + 1, in_last_wave, resident, possible ? us : INFINITY};
 }
