@@ -586,7 +586,8 @@ Plan plan(const Problem& p, int index) {
   const size_t k_bytes = static_cast<size_t>(p.k) * Operand<type>::BYTES;
   const int k_tiles = ceil_div(ceil_div(p.k, Tile::BK_BYTES / Operand<type>::BYTES), Tile::SLICES);
   const bool split = p.lda % (128 / Operand<type>::BYTES) != 0 || p.ldb % (128 / Operand<type>::BYTES) != 0;
-  const double copied = (min(Tile::BM, rows) + min(Tile::BN, columns) / Tile::CLUSTER_M) * Tile::BK_BYTES;
+  const double copied =
+      (min(Tile::BM, rows) / Tile::CLUSTER_N + min(Tile::BN, columns) / Tile::CLUSTER_M) * Tile::BK_BYTES;
   const double k_tile = std::max<double>(c.clocks.k_tile, split ? copied / SPLIT_ROW_BYTES_PER_CLOCK : 0);
   const double epilogue = Tile::TAKE_TURNS ? EPILOGUE_CLOCKS * RESULT_SIZE * Tile::BM * Tile::BN : 0;
   const double full = std::max(k_tiles * k_tile, epilogue) + c.clocks.tile * RESULT_SIZE;
