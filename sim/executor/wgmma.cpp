@@ -11,7 +11,6 @@
 #include "common/text.h"
 #include "sim/executor/cluster.h"
 #include "sim/executor/rounding.h"
-#include "sim/executor/tensor_map.h"
 #include "sim/executor/vectors.h"
 
 namespace sim {
@@ -105,20 +104,6 @@ MatrixDescriptor::MatrixDescriptor(uint64_t bits)
   swizzle = spans[bits >> 62];
 }
 
-/// PTX ISA 9.7.15.5.1, "Strides" and "Canonical layouts". Rows of the swizzle's span (of 16 bytes where there is none) lie
-/// in groups of 8, one behind the other; the swizzle works on the address.
-uint32_t MatrixDescriptor::address(bool k_contiguous, uint32_t i, uint32_t j) const {
-  const uint32_t span = swizzle ? swizzle : 16, units = span / 16;
-  uint32_t offset;
-  if (k_contiguous)
-    offset = i % 8 * span + i / 8 * stride + (swizzle ? j * 16 : j * leading);
-  else if (swizzle)
-    offset = i % units * 16 + i / units * leading + j % 8 * span + j / 8 * stride;
-  else
-    offset = i * stride + j % 8 * 16 + j / 8 * leading;
-  return Swizzle{swizzle}(start + offset);
-}
-
 Warpgroup& Block::warpgroup(const Warp& warp) { return warpgroups_[warp.index / warpgroup_warps]; }
 
 namespace {
@@ -158,7 +143,7 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
     one.b = b;
     one.reader = warp.actor;
     one.time = clocks_.now(warp.actor);
-    SharedMemory::Passed passed;
+    one.units.reserve((rows + shape.n) * operand_k_bytes / 16);
     const auto begin_read = [&](uint64_t bits, bool k_contiguous, uint32_t extent) {
       const MatrixDescriptor d(bits);
       if (d.base_offset)
@@ -170,17 +155,14 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
                      "the matrix descriptor {:#018x} reaches {:#x}, outside of the block's {} bytes of shared memory",
                      bits, address, shared_.size()),
                  Fault::illegal_address);
-        SharedMemory::Verdict verdict;
-        for (int i = 0; (i += shared_.begin_async_reads(address / 4 + i, 4 - i, warp.actor, pc, passed, verdict)) < 4;
-             ++i) {
-          report_shared(warp, lane, op, address / 4 + uint32_t(i), "read", verdict);
-          shared_.begin_async_read(address / 4 + uint32_t(i), warp.actor, pc, 0xf, true);
-        }
         one.units.push_back(address);
       });
     };
     if (!shape.a_in_registers) begin_read(a, shape.a_k_contiguous, rows);
     begin_read(b, shape.b_k_contiguous, shape.n);
+    shared_.begin_async_reads(one.units, warp.actor, pc, [&](uint32_t word, const SharedMemory::Verdict& verdict) {
+      report_shared(warp, lane, op, word, "read", verdict);
+    });
     group.queue.push_back(std::move(one));
   }
   Wgmma& one = group.queue[index];
@@ -284,7 +266,7 @@ void Block::execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one) 
         }
       },
       [&](uint32_t n, uint32_t k, double value) { b[n / panel][k][place_in_panel(n % panel)] = value; });
-  for (const uint32_t one_unit : one.units) shared_.end_async_reads(one_unit / 4, 4, one.reader, one.pc, one.time);
+  shared_.end_async_reads(one.units, one.reader, one.pc, one.time);
 
   const uint32_t first_warp = warp.index / warpgroup_warps * warpgroup_warps;
   // Of A, register r holds lane 4 g + t's one word or two halves of row g + 8 (r % 2), column t or 2 t of the r / 2-th 16
