@@ -5,8 +5,8 @@
 #   ./run_all.sh --quick           the same in about two minutes: fewer sizes and rounds
 #   ./run_all.sh test              every test that can run here
 #   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help; with --watch, again
-#                                  whenever its file is saved
-#   ./run_all.sh new 28 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local
+#                                  whenever its file is saved, until Ctrl-C
+#   ./run_all.sh new 28 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md)
 #   ./run_all.sh list              every rung: number, name, idea, types, unit, architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
@@ -37,13 +37,16 @@ usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
 has_gpu() { nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; }
 
-# Fails with the line with which tools/rungs.cmake refuses a file; where there is none, with the whole log.
+# Fails with the line with which tools/rungs.cmake refuses a file; where there is none, with what the compiler said (of what
+# FAILED, Ninja prints the command first); where that is nothing, too, with the whole log.
 build_failed() {
-  local log=$1 what=$2 refused
+  local log=$1 what=$2 refused said
   refused=$(sed -n '/^ *kernels: /{s///p;q}' "$log")
   [[ -z $refused ]] || usage_error "$refused"
-  cat "$log" >&2
-  die "$what failed"
+  said=$(sed -n '/^FAILED: /,$ { /^FAILED: /{n;d}; /^\[[0-9]/d; /^ninja: /d; p }' "$log")
+  said=${said:-$(<"$log")}
+  say "${said//"$PWD/"/}"
+  die "$what failed (the whole log: $log)"
 }
 
 # configure [again]: where that was not done, or not with this folder of --with.

@@ -2,10 +2,11 @@
 
 usage: python3 -m tools.new_rung NUMBER NAME SOURCE [WITH]   SOURCE: the file to copy; WITH: the folder of run_all.sh's --with
 
-The new file lies in kernels/local, or beside SOURCE where that is no rung of the ladder.
+The new file lies in WITH, else in kernels/local; that of a rung of one's own, which may have options with paths, beside it.
 """
 
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -80,12 +81,12 @@ def check(number: str, name: str, rungs: list[Path]) -> None:
         raise Refused(f"the name {name} is that of {names[name]}")
 
 
-def new_rung(number: str, name: str, source: Path, folders: list[Path]) -> Path:
-    """Makes the files of the rung; the .cu file."""
+def new_rung(number: str, name: str, source: Path, own: Path = LOCAL) -> Path:
+    """Makes the files of the rung, where `own` is the folder for those of the reader; the .cu file. Raises Refused."""
     if re.fullmatch(r"\d[a-z]?", number):
         number = f"0{number}"
-    check(number, name, [rung for folder in folders for rung in sorted(folder.glob("*.cu"))])
-    folder = LOCAL if source.parent == LADDER else source.parent
+    check(number, name, [rung for folder in dict.fromkeys([LADDER, LOCAL, own]) for rung in sorted(folder.glob("*.cu"))])
+    folder = own if source.parent == LADDER else source.parent
     target = folder / f"{number}_{name}.cu"
     options = target.with_suffix(".options")
     for file in (target, options):
@@ -114,14 +115,14 @@ def next_commands(target: Path, source: Path, rest: str) -> str:
 def main(arguments: list[str]) -> int:
     number, name, source, *with_folder = arguments
     try:
-        target = new_rung(number, name, Path(source), [LADDER, LOCAL, *map(Path, with_folder)])
+        target = new_rung(number, name, Path(source), *map(Path, with_folder))
     except Refused as refused:
         print(f"run_all.sh: new: {refused}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"run_all.sh: new: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    rest = "".join(f" --with '{folder}'" for folder in with_folder)
+    rest = "".join(f" --with {shlex.quote(folder)}" for folder in with_folder)
     print(f"{target} is a copy of {source}. Next:\n{next_commands(target, Path(source), rest)}")
     return 0
 
