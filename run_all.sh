@@ -6,7 +6,7 @@
 #   ./run_all.sh test              every test that can run here
 #   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help; with --watch, again
 #                                  whenever its file is saved, until Ctrl-C
-#   ./run_all.sh new 28 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md)
+#   ./run_all.sh new 90 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md)
 #   ./run_all.sh list              every rung: number, name, idea, types, unit, architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
@@ -282,7 +282,7 @@ new_rung() {
     if [[ $1 == --from && $# -gt 1 ]]; then from=$2; shift; else words+=("$1"); fi
     shift
   done
-  [[ ${#words[@]} == 2 && $from ]] || usage_error "new takes a number, a name and --from, such as: new 28 my_idea --from 16"
+  [[ ${#words[@]} == 2 && $from ]] || usage_error "new takes a number, a name and --from, such as: new 90 my_idea --from 16"
   source=$(file_of "$from")
   need_python3
   exec python3 -m tools.new_rung "${words[@]}" "$source" ${with:+"$with"}

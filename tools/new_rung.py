@@ -69,7 +69,7 @@ def adapted(text: str, source: str, number: str, name: str) -> str:
 def check(number: str, name: str, rungs: list[Path]) -> None:
     """Refuses what no file of a rung can be named, and what another is."""
     if not re.fullmatch(NUMBER, number):
-        raise Refused(f"the number of a rung is two digits, perhaps with a letter, such as 28 or 28b; this one is '{number}'")
+        raise Refused(f"the number of a rung is two digits, perhaps with a letter, such as 90 or 90b; this one is '{number}'")
     if not re.fullmatch(NAME, name):
         raise Refused(f"the name of a rung is letters, digits and _, such as my_idea; this one is '{name}'")
     numbers = {rung.stem.partition("_")[0]: rung for rung in rungs}
