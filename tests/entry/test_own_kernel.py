@@ -111,6 +111,20 @@ def test_the_copy_of_an_own_rung_lies_beside_it(tmp_path):
     assert f'.predecessor = "{first}",' in (tmp_path / f"{second}_by_test_too.cu").read_text()
 
 
+@pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+def test_diff_is_of_the_file_that_is_there_now(tmp_path):
+    """The rung may have been in another folder before, and the build keeps what it made of it there."""
+    number = free_number()
+    for folder, tile in ((tmp_path / "first", 64), (tmp_path / "second", 128)):
+        folder.mkdir()
+        assert run_all("new", number, "by_test", "--from", "04", "--with", str(folder)).returncode == 0
+        file = folder / f"{number}_by_test.cu"
+        file.write_text(file.read_text().replace("BM = 128;", f"BM = {tile};"))
+        done = run_all("diff", "04", number, "--with", str(folder))
+        assert done.returncode == 0, done.stderr
+        assert re.search(rf"threads per block +│ +256 │ +{tile * 2} ", done.stdout)
+
+
 # ---- watch -----------------------------------------------------------------------------------------------------------
 
 
