@@ -48,7 +48,7 @@ def main() -> int:
         if done.returncode:
             sys.exit(done.stderr)
         spills = sum(int(count) for count in re.findall(r"(\d+) bytes spill stores", done.stderr))
-        print(f"{name:12} {tile:32} {spills} bytes spilled", flush=True)
+        print(f"{name:12} {tile:44} {spills} bytes spilled", flush=True)
         return source.with_suffix(".o")
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

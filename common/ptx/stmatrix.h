@@ -15,4 +15,12 @@ __device__ __forceinline__ void stmatrix_x4(uint32_t smem, const uint32_t (&r)[4
                : "memory");
 }
 
+/// stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [smem], {r[0], r[1], r[2], r[3]};
+/// The same of transposed matrices: of each, lane 4 g + t gives what becomes column g, its rows 2 t and 2 t + 1.
+__device__ __forceinline__ void stmatrix_x4_trans(uint32_t smem, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(smem), "r"(r[0]),
+               "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
 }  // namespace ladder
