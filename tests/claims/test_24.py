@@ -23,8 +23,9 @@ def test_fewer_bytes():
     for value, name in zip(values, ("DRAM read", "L2 bytes"), strict=True):
         assert agrees(value, metric("bf16", "23", "memory", name) - metric("bf16", "24", "memory", name), 1e9)
     assert agrees(before, metric("bf16", "23", "memory", "L2 bytes"), 1e9)
-    (percent,) = said("24", r"single launches 24 takes ([\d.]+) % fewer clocks")
+    percent, more = said("24", r"single launches 24 takes ([\d.]+) % fewer clocks; the sittings above say ([\d.]+) % more")
     assert agrees(percent, (1 - metric("bf16", "24", "time", "clocks") / metric("bf16", "23", "time", "clocks")) * 100)
+    assert agrees(more, (1 / gain("bf16", "24", "23", 4096) - 1) * 100)
     (read,) = said("24", r"with 8, DRAM sends ([\d.]+) GB")
     assert agrees(read, metric("bf16", "24", "memory", "DRAM read"), 1e9)
 
