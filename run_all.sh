@@ -4,7 +4,9 @@
 #   ./run_all.sh                   build, check every rung, time the ladder and cuBLAS, write results/<gpu>/report.html
 #   ./run_all.sh --quick           the same in about two minutes: fewer sizes and rounds
 #   ./run_all.sh test              every test that can run here
-#   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help
+#   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help; with --watch, again
+#                                  whenever its file is saved, until Ctrl-C
+#   ./run_all.sh new 90 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md)
 #   ./run_all.sh list              every rung: number, name, idea, types, unit, architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
@@ -29,19 +31,22 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 
-commands=(test run list diff profile counts sim compare docs help)
+commands=(test run new list diff profile counts sim compare docs help)
 
 usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
 has_gpu() { nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; }
 
-# Fails with the line with which tools/rungs.cmake refuses a file; where there is none, with the whole log.
+# Fails with the line with which tools/rungs.cmake refuses a file; where there is none, with what the compiler said (of what
+# FAILED, Ninja prints the command first); where that is nothing, too, with the whole log.
 build_failed() {
-  local log=$1 what=$2 refused
+  local log=$1 what=$2 refused said
   refused=$(sed -n '/^ *kernels: /{s///p;q}' "$log")
   [[ -z $refused ]] || usage_error "$refused"
-  cat "$log" >&2
-  die "$what failed"
+  said=$(sed -n '/^FAILED: /,$ { /^FAILED: /{n;d}; /^\[[0-9]/d; /^ninja: /d; p }' "$log")
+  said=${said:-$(<"$log")}
+  say "${said//"$PWD/"/}"
+  die "$what failed (the whole log: $log)"
 }
 
 # configure [again]: where that was not done, or not with this folder of --with.
@@ -68,17 +73,23 @@ build() {
   fi
 }
 
-# stem_of NUMBER: 06, 6, bank_conflict_free and 06_bank_conflict_free all mean 06_bank_conflict_free. A rung's name is that
-# of its file, so nothing need be built to find it.
-stem_of() {
+# file_of NUMBER: 06, 6, bank_conflict_free and 06_bank_conflict_free all mean kernels/06_bank_conflict_free.cu. A rung's name
+# is that of its file, so nothing need be built to find it.
+file_of() {
   local word=$1 file stem stems=()
   [[ $word =~ ^[0-9][a-z]?$ ]] && word=0$word
   for file in kernels/*.cu kernels/local/*.cu ${with:+"$with"/*.cu}; do
     stem=$(basename "$file" .cu)
-    if [[ $word == "$stem" || $word == "${stem%%_*}" || $word == "${stem#*_}" ]]; then echo "$stem"; return; fi
+    if [[ $word == "$stem" || $word == "${stem%%_*}" || $word == "${stem#*_}" ]]; then echo "$file"; return; fi
     [[ $stem == '*' ]] || stems+=("$stem")
   done
   usage_error "there is no rung '$1'; the nearest is $(nearest "$word" "${stems[@]}")"
+}
+
+stem_of() {
+  local file
+  file=$(file_of "$1") || exit
+  basename "$file" .cu
 }
 
 # ---- the whole ladder ------------------------------------------------------------------------------------------------
@@ -249,11 +260,32 @@ whole_ladder() {
 # ---- the other sub-commands ------------------------------------------------------------------------------------------
 
 run_rung() {
+  local argument arguments=() watch='' file stem
+  for argument in "$@"; do
+    if [[ $argument == --watch ]]; then watch=yes; else arguments+=("$argument"); fi
+  done
+  set -- ${arguments[@]+"${arguments[@]}"}
   (($#)) || usage_error "run takes a rung and its arguments, such as: run 06 4096 4096 4096"
-  local stem
-  stem=$(stem_of "$1")
+  file=$(file_of "$1")
+  stem=$(basename "$file" .cu)
+  if [[ $watch ]]; then
+    need_python3
+    exec python3 -m tools.watch "$file" ./run_all.sh ${with:+--with "$with"} run "$stem" "${@:2}"
+  fi
   if [[ " ${*:2} " == *" --sim"* ]]; then build "$stem" simulator; else build "$stem"; fi
   exec "build/bin/$stem" "${@:2}"
+}
+
+new_rung() {
+  local words=() from='' source
+  while (($#)); do
+    if [[ $1 == --from && $# -gt 1 ]]; then from=$2; shift; else words+=("$1"); fi
+    shift
+  done
+  [[ ${#words[@]} == 2 && $from ]] || usage_error "new takes a number, a name and --from, such as: new 90 my_idea --from 16"
+  source=$(file_of "$from")
+  need_python3
+  exec python3 -m tools.new_rung "${words[@]}" "$source" ${with:+"$with"}
 }
 
 diff_rungs() {
@@ -371,6 +403,7 @@ case ${1:-} in
   "" | --quick | --sim | --results) whole_ladder "$@" ;;
   test) run_tests ;;
   run) run_rung "${@:2}" ;;
+  new) new_rung "${@:2}" ;;
   list) list_rungs "${@:2}" ;;
   diff) diff_rungs "${@:2}" ;;
   profile) profile_rung "${@:2}" ;;

@@ -4,6 +4,7 @@ usage: python3 -m tools.diff FROM TO   (stems such as 05_float4; their programs 
 """
 
 import csv
+import json
 import sys
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -17,6 +18,7 @@ from plots.data import rungs
 from plots.errors import InputError
 from tools.cubin import Kernel, blocks_per_sm, kernels, sm_number
 
+BUILT = Path("build/generated/kernels.json")  # CMake's list of rungs, with their objects
 CONTEXT = 2  # unchanged lines shown around a change
 
 
@@ -61,8 +63,10 @@ def changed(line: str | None, other: str | None, colour: str) -> Text:
 
 
 def object_of(stem: str) -> Path | None:
-    """What the build made of a rung's file, wherever that lies; None where it is not built."""
-    return next(Path(f"build/CMakeFiles/kernel_{stem}.dir").rglob(f"{stem}.cu.o"), None)
+    """What the build made of a rung's file, wherever that lies now; None where it is not built."""
+    rungs_built = json.loads(BUILT.read_text(encoding="utf-8")) if BUILT.is_file() else []
+    objects = (Path(rung["object"]) for rung in rungs_built if rung["stem"] == stem)
+    return next((file for file in objects if file.is_file()), None)
 
 
 def built_kernels(stem: str) -> list[Kernel]:

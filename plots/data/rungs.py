@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tools.nearest import nearest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path("build/bin")
+KERNELS = Path("kernels")
 FILE = "rungs.json"
 
 
@@ -117,6 +118,12 @@ def of_checkout(root: Path = ROOT, stem: str = "ladder") -> Facts:
     if done.returncode:
         raise InputError(f"{program} --list --json: {done.stderr.strip() or f'exit status {done.returncode}'}")
     return parse(done.stdout, f"{program} --list --json")
+
+
+def of_ladder(root: Path = ROOT) -> Facts:
+    """Those of the checkout without a reader's own rungs, which are not for the repository's documents."""
+    facts = of_checkout(root)
+    return replace(facts, rungs={stem: rung for stem, rung in facts.rungs.items() if Path(rung.source).parent == KERNELS})
 
 
 def of_folder(folder: Path) -> Facts:

@@ -250,12 +250,12 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
 
 def update_readme(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
     """Fills README.md's blocks; the stale ones by name."""
-    return _update(root / "README.md", root, facts or rungs.of_checkout(root), "", check)
+    return _update(root / "README.md", root, facts or rungs.of_ladder(root), "", check)
 
 
 def update_docs(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
     """Fills the blocks of docs/*.md; the stale ones by name."""
-    facts = facts or rungs.of_checkout(root)
+    facts = facts or rungs.of_ladder(root)
     return [name for path in sorted((root / "docs").glob("*.md")) for name in _update(path, root, facts, "../", check)]
 
 

@@ -43,7 +43,7 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
 
     Their bytes may differ from one matplotlib to the next, so they are fresh where they name what they were drawn from.
     """
-    results = recorded(root, facts or rungs.of_checkout(root))
+    results = recorded(root, facts or rungs.of_ladder(root))
     if results is None:
         return []
     stale = []

@@ -64,7 +64,10 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
       check_bounds(warp, op, pc, by_size[size], from, size, some ? *some : source);
       check_contents(warp, op, pc, by_size[size], from, size);
     }
-  if (reading) count_global(pc, from, bytes, some ? *some : source);
+  if (reading) {
+    Pattern& read = some ? *some : source;
+    count_global(pc, from[std::countr_zero(read.mask)], bytes, read);
+  }
   check_shared(warp, op, pc, mask, *this, to, op.bytes, written);
   warp.copies.push_back(copy);
 }

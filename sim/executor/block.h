@@ -212,6 +212,7 @@ class Block {
   void check_barriers();
 
   void memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
+  bool load_as_before(Warp& warp, const Op& op, uint32_t pc);
   void access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, Addresses& address, bool generic);
   /// The lanes' addresses, as they stand in the instruction's state space.
   static Addresses addresses(const Warp& warp, const Address& operand);
@@ -222,7 +223,7 @@ class Block {
                     Pattern& pattern);
   void check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
                     const Pattern& pattern);
-  void count_global(uint32_t pc, const Addresses& address, uint64_t bytes, Pattern& pattern);
+  void count_global(uint32_t pc, uint64_t origin, uint64_t bytes, Pattern& pattern);
   void check_aligned(const Warp& warp, const Op& op, const Addresses& address, uint32_t bytes,
                      const Pattern& pattern) const;
   void check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block& owner, const Addresses& address,

@@ -192,14 +192,13 @@ void Block::issue(BulkCopy copy) {
       }
       if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
     });
-  for (uint32_t at = 0; copy.to.block && at < copy.bytes; at += 16) {
-    const uint32_t word = copy.shared_address(copy.to, at) / 4;
-    SharedMemory& shared = copy.to.block->shared_;
-    SharedMemory::Verdict verdict;
-    for (int i = 0; (i += shared.begin_async_writes(word + i, 4 - i, warp.actor, copy.pc, verdict)) < 4; ++i) {
-      report_shared(warp, copy.lane, op, word + uint32_t(i), "write", verdict);
-      shared.begin_async_write(word + uint32_t(i), warp.actor, copy.pc, true);
-    }
+  if (copy.to.block) {
+    copy.units.reserve(copy.bytes / 16);
+    for (uint32_t at = 0; at < copy.bytes; at += 16) copy.units.push_back(copy.shared_address(copy.to, at));
+    copy.to.block->shared_.begin_async_writes(copy.units, warp.actor, copy.pc,
+                                              [&](uint32_t word, const SharedMemory::Verdict& verdict) {
+                                                report_shared(warp, copy.lane, op, word, "write", verdict);
+                                              });
   }
   if (copy.mbarrier.block) {
     const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
@@ -316,11 +315,16 @@ void Block::write_destination(BulkCopy& copy) {
   const uint32_t actor = owner.copy_actor();
   const bool is_store = copy.op->kind == Kind::async_store, reduces = is_store && (copy.op->o.flags & flag_reduce);
   const uint32_t time = clocks_.event(actor, m.arriving, !is_store);
-  if (reduces) reduce_atomically(*copy.op, owner.shared_.data() + copy.to.address, copy.data.data());
-  for (uint32_t at = 0; at < copy.bytes; at += 16) {
-    const uint32_t address = copy.shared_address(copy.to, at), bytes = std::min(16U, copy.bytes - at);
-    if (!reduces) std::memcpy(owner.shared_.data() + address, &copy.data[at], bytes);
-    owner.shared_.end_async_writes(address / 4, int(bytes / 4), actor, copy.pc, time, reduces);
+  std::byte* const to = owner.shared_.data();
+  if (is_store) {  // of one to four words
+    if (reduces)
+      reduce_atomically(*copy.op, to + copy.to.address, copy.data.data());
+    else
+      std::memcpy(to + copy.to.address, copy.data.data(), copy.bytes);
+    owner.shared_.end_async_writes(uint32_t(copy.to.address / 4), int(copy.bytes / 4), actor, copy.pc, time, reduces);
+  } else {
+    for (size_t i = 0; i < copy.units.size(); ++i) std::memcpy(to + copy.units[i], &copy.data[16 * i], 16);
+    owner.shared_.end_async_writes(copy.units, actor, copy.pc, time);
   }
   m.tx_count -= copy.bytes;
   m.advance();

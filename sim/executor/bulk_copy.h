@@ -28,7 +28,8 @@ struct BulkCopy {
   int lane = 0;
   End from, to;
   uint32_t bytes = 0;
-  TensorMap map;  ///< of the global end; rank 0: none, plain bytes
+  std::vector<uint32_t> units;  ///< of 16 bytes in shared memory that it writes: their addresses
+  TensorMap map;                ///< of the global end; rank 0: none, plain bytes
   std::array<int32_t, 5> corner{};
   End mbarrier;           ///< on which it completes; no block: it belongs to a bulk group
   uint32_t group = 0;     ///< of its thread
@@ -39,7 +40,8 @@ struct BulkCopy {
   /// span (as an H200 does; tests/sim/programs/tma.cu).
   uint32_t shared_address(const End& end, uint32_t at) const {
     uint32_t place = at;
-    if (map.swizzle) place = at / map.row_bytes() * map.swizzle + at % map.row_bytes();
+    if (map.swizzle && map.swizzle != map.row_bytes())
+      place = at / map.row_bytes() * map.swizzle + at % map.row_bytes();
     return Swizzle{map.swizzle}(uint32_t(end.address) + place);
   }
   /// The part of the box's row `r` that it moves. Reductions were not tried on a GPU: they end with the last element.

@@ -70,7 +70,35 @@ void Block::learn(Pattern& pattern, Mask mask, const Addresses& address, uint32_
   pattern.ideal = 0;
 }
 
+/// A load from global memory in the form of this operation's last one, where nothing speaks against it: most are such loads, and
+/// here they cost little. False: it is not known to be one, and nothing has happened.
+bool Block::load_as_before(Warp& warp, const Op& op, uint32_t pc) {
+  if (op.kind != Kind::load || op.space != Space::global || op.address_bytes != 8 || op.counted == Class::param ||
+      cluster_.races_ || patterns_[pc].empty())
+    return false;
+  Pattern& pattern = patterns_[pc][0];
+  const uint64_t* const base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
+  uint64_t differs = pattern.mask ^ all_lanes;
+  for (int l = 0; l < warp_size; ++l) differs |= uint64_t(pattern.relative[l]) ^ (base[l] - base[0]);
+  if (differs) return false;
+
+  const uint64_t origin = base[0] + uint64_t(op.displacement);
+  const uint32_t bytes = op.bytes * uint32_t(op.elements.size());
+  const KnownContents& known = contents_[pc];
+  if (((origin | pattern.bits) & (bytes - 1)) || !pattern.within(origin - known.begin, bytes, known.bytes))
+    return false;
+  if (known.contents &&
+      !(known.contents->complete() && !(op.read_only && known.contents->has_stores_of(memory_.launch()))))
+    return false;
+  count_global(pc, origin, uint64_t{bytes} * warp_size, pattern);
+  alignas(32) std::array<std::byte*, warp_size> at;
+  for (int l = 0; l < warp_size; ++l) at[l] = reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement));
+  move_data(warp, op, all_lanes, at, pattern.form);
+  return true;
+}
+
 void Block::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  if (mask == all_lanes && load_as_before(warp, op, pc)) return;
   alignas(32) Addresses address = addresses(warp, op);
   if (op.space != Space::generic) return access_or_skip(warp, op, pc, mask, op.space, address, false);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").
@@ -197,7 +225,8 @@ void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
                          Pattern& pattern) {
   check_bounds(warp, op, pc, mask, address, bytes, pattern);
   check_contents(warp, op, pc, mask, address, bytes);
-  if (op.counted != Class::param) count_global(pc, address, uint64_t{bytes} * std::popcount(mask), pattern);
+  if (op.counted != Class::param)
+    count_global(pc, address[first(pattern.mask)], uint64_t{bytes} * std::popcount(mask), pattern);
 }
 
 /// `pattern`: of these lanes, or of more.
@@ -229,12 +258,12 @@ void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
 }
 
 /// Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another, and on
-/// where in its sector the first one lies.
-void Block::count_global(uint32_t pc, const Addresses& address, uint64_t bytes, Pattern& pattern) {
+/// where in its sector the first one, `origin`, lies.
+void Block::count_global(uint32_t pc, uint64_t origin, uint64_t bytes, Pattern& pattern) {
   OpCount& count = counts_[pc];
   ++count.global_requests;
   count.global_bytes += bytes;
-  const uint64_t place = address[first(pattern.mask)] % 32;
+  const uint64_t place = origin % 32;
   uint8_t& sectors = pattern.sectors[place];
   if (sectors == 0) {
     std::array<int64_t, warp_size> sector;

@@ -7,8 +7,14 @@
 namespace sim {
 
 void SharedMemory::reset() {
-  std::memset(static_cast<void*>(words_.data()), 0, words_.size() * sizeof(Word));
   std::memset(static_cast<void*>(async_.data()), 0, async_.size() * sizeof(Async));
+  if (units_.empty()) std::memset(static_cast<void*>(words_.data()), 0, words_.size() * sizeof(Word));
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const bool stays_joined = units_[u].word.for_unit;
+    if (!stays_joined) std::memset(static_cast<void*>(&words_[u * unit_words]), 0, unit_words * sizeof(Word));
+    units_[u] = {};
+    units_[u].word.for_unit = stays_joined;
+  }
   if (!reserved_) return;
   std::fill(bytes_.begin() + reserved_, bytes_.end(), std::byte{0});
   for (uint32_t w = reserved_ / 4; w < words_.size(); ++w) words_[w].written = 0xf;
@@ -97,9 +103,12 @@ int SharedMemory::read(uint32_t first, const int32_t* word, const uint8_t* byte_
   for (int i = 0; i < words; ++i) {
     const uint32_t index = first + uint32_t(word[i]);
     Word& w = words_[index];
-    if (w.under_way == writing) [[unlikely]] {
-      verdict = {Found::write_under_way, async_[index].warp, async_[index].op};
-      return i;
+    if (w.under_way) [[unlikely]] {
+      single(index);
+      if (w.under_way == writing) {
+        verdict = {Found::write_under_way, async_[index].warp, async_[index].op};
+        return i;
+      }
     }
     if (w.write.warp != passed.warp || w.write.time != passed.time || w.written != 0xf) {
       verdict = check_read(w, byte_mask[i], warp, strong);
@@ -123,7 +132,7 @@ int SharedMemory::write(uint32_t first, const int32_t* word, const uint8_t* byte
   for (int i = 0; i < words; ++i) {
     const uint32_t index = first + uint32_t(word[i]);
     Word& w = words_[index];
-    if (w.under_way) [[unlikely]] {
+    if (w.under_way && single(index).under_way) [[unlikely]] {
       verdict = {w.under_way == writing ? Found::write_under_way : Found::read_under_way, async_[index].warp,
                  async_[index].op};
       return i;
@@ -148,19 +157,40 @@ int SharedMemory::write(uint32_t first, const int32_t* word, const uint8_t* byte
 
 void SharedMemory::read_anyway(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong,
                                Mask lanes) {
-  note_read(words_[index], byte_mask, warp, op, clocks_.now(warp), strong, lanes);
+  note_read(single(index), byte_mask, warp, op, clocks_.now(warp), strong, lanes);
 }
 
 void SharedMemory::write_anyway(uint32_t index, unsigned byte_mask, uint32_t warp, uint32_t op, bool strong,
                                 Mask lanes) {
-  note_write(words_[index], byte_mask, warp, op, clocks_.now(warp), strong, lanes);
+  note_write(single(index), byte_mask, warp, op, clocks_.now(warp), strong, lanes);
 }
 
 // --- asynchronous accesses -------------------------------------------------------------------------------------------------
 
+void SharedMemory::part(uint32_t word) {
+  Unit& unit = units_[word / unit_words];
+  unit.word.for_unit = false;
+  const uint32_t first = word / unit_words * unit_words;
+  std::fill_n(&words_[first], unit_words, unit.word);
+  std::fill_n(&async(first), unit_words, unit.async);
+}
+
+SharedMemory::Unit* SharedMemory::joined_unit(uint32_t first) {
+  Word* const word = &words_[first];
+  const Async* const async = &this->async(first);
+  for (uint32_t i = 1; i < unit_words; ++i)
+    if (word[i] != word[0] || async[i] != async[0]) return nullptr;
+  if (units_.empty()) units_.resize(words_.size() / unit_words);
+  Unit& unit = units_[first / unit_words];
+  unit = {word[0], async[0]};
+  unit.word.for_unit = true;
+  for (uint32_t i = 0; i < unit_words; ++i) word[i].under_way = joined;
+  return &unit;
+}
+
 SharedMemory::Verdict SharedMemory::begin_async_read(uint32_t index, uint32_t warp, uint32_t op, unsigned byte_mask,
                                                      bool anyway) {
-  Word& word = words_[index];
+  Word& word = single(index);
   Async& async = this->async(index);
   if (!anyway) {
     if (word.under_way == writing) return {Found::write_under_way, async.warp, async.op};
@@ -175,7 +205,7 @@ SharedMemory::Verdict SharedMemory::begin_async_read(uint32_t index, uint32_t wa
 }
 
 SharedMemory::Verdict SharedMemory::begin_async_write(uint32_t index, uint32_t warp, uint32_t op, bool anyway) {
-  Word& word = words_[index];
+  Word& word = single(index);
   Async& async = this->async(index);
   if (!anyway) {
     if (word.under_way)
@@ -190,71 +220,110 @@ SharedMemory::Verdict SharedMemory::begin_async_write(uint32_t index, uint32_t w
 }
 
 void SharedMemory::end_async_read(uint32_t index, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask) {
-  Word& word = words_[index];
+  Word& word = single(index);
   if (--async_[index].reads == 0) word.under_way = 0;
   note_read(word, byte_mask, warp, op, time, false, 0);
 }
 
 void SharedMemory::end_async_write(uint32_t index, uint32_t warp, uint32_t op, uint32_t time) {
-  Word& word = words_[index];
+  Word& word = single(index);
   word.under_way = 0;
   note_write(word, 0xf, warp, op, time, false, 0);
 }
 
-int SharedMemory::begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed,
-                                    Verdict& verdict) {
-  Word* const word = &words_[first];
-  Async* const async = &this->async(first);
-  for (int i = 0; i < words; ++i) {
-    Word& w = word[i];
-    if (w.under_way == writing) {
-      verdict = {Found::write_under_way, async[i].warp, async[i].op};
-      return i;
-    }
-    if (w.written != 0xf || w.write.warp != passed.warp || w.write.time != passed.time) {
-      verdict = check_read(w, 0xf, warp, false);
-      if (verdict.found == Found::nothing && !clocks_.fenced(warp, w.write.warp, w.write.time))
-        verdict.found = Found::unfenced;
-      if (verdict.found != Found::nothing) return i;
-      passed = {w.write.time, w.write.warp};
-    }
-    w.under_way = reading;
-    async[i] = {op, static_cast<uint16_t>(async[i].reads + 1), static_cast<uint16_t>(warp)};
+inline bool SharedMemory::begin_read(Word& word, Async& async, uint32_t warp, uint32_t op, Passed& passed,
+                                     Verdict& verdict) const {
+  if (word.under_way == writing) {
+    verdict = {Found::write_under_way, async.warp, async.op};
+    return false;
   }
-  return words;
+  if (word.written != 0xf || word.write.warp != passed.warp || word.write.time != passed.time) {
+    verdict = check_read(word, 0xf, warp, false);
+    if (verdict.found == Found::nothing && !clocks_.fenced(warp, word.write.warp, word.write.time))
+      verdict.found = Found::unfenced;
+    if (verdict.found != Found::nothing) return false;
+    passed = {word.write.time, word.write.warp};
+  }
+  word.under_way = reading;
+  async = {op, static_cast<uint16_t>(async.reads + 1), static_cast<uint16_t>(warp)};
+  return true;
 }
 
-int SharedMemory::begin_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, Verdict& verdict) {
-  Word* const word = &words_[first];
-  Async* const async = &this->async(first);
-  for (int i = 0; i < words; ++i) {
-    Word& w = word[i];
-    if (w.under_way)
-      verdict = {w.under_way == writing ? Found::write_under_way : Found::read_under_way, async[i].warp, async[i].op};
-    else
-      verdict = check_write(w, 0xf, warp, false);
-    if (verdict.found != Found::nothing) return i;
-    w.under_way = writing;
-    async[i].op = op;
-    async[i].warp = static_cast<uint16_t>(warp);
-  }
-  return words;
+inline bool SharedMemory::begin_write(Word& word, Async& async, uint32_t warp, uint32_t op, Verdict& verdict) const {
+  if (word.under_way)
+    verdict = {word.under_way == writing ? Found::write_under_way : Found::read_under_way, async.warp, async.op};
+  else
+    verdict = check_write(word, 0xf, warp, false);
+  if (verdict.found != Found::nothing) return false;
+  word.under_way = writing;
+  async.op = op;
+  async.warp = static_cast<uint16_t>(warp);
+  return true;
 }
 
-void SharedMemory::end_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time) {
-  for (uint32_t index = first; index < first + uint32_t(words); ++index) {
-    Word& word = words_[index];
-    if (--async_[index].reads == 0) word.under_way = 0;
-    note_read(word, 0xf, warp, op, time, false, 0);
-  }
+inline void SharedMemory::end_read(Word& word, Async& async, uint32_t warp, uint32_t op, uint32_t time) {
+  if (--async.reads == 0) word.under_way = 0;
+  note_read(word, 0xf, warp, op, time, false, 0);
+}
+
+inline void SharedMemory::end_write(Word& word, uint32_t warp, uint32_t op, uint32_t time, bool strong) {
+  word.under_way = 0;
+  note_write(word, 0xf, warp, op, time, strong, 0);
 }
 
 void SharedMemory::end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time, bool strong) {
-  for (uint32_t index = first; index < first + uint32_t(words); ++index) {
-    Word& word = words_[index];
-    word.under_way = 0;
-    note_write(word, 0xf, warp, op, time, strong, 0);
+  for (uint32_t i = first; i < first + uint32_t(words); ++i) end_write(single(i), warp, op, time, strong);
+}
+
+void SharedMemory::begin_async_reads(Units units, uint32_t warp, uint32_t op, const Report& report) {
+  Passed passed;
+  Verdict of_unit;  // where something is found, its words will find it, too
+  for (const uint32_t address : units) {
+    const uint32_t first = address / 4;
+    if (Unit* const unit = unit_at(first, true); unit && begin_read(unit->word, unit->async, warp, op, passed, of_unit))
+      continue;
+    for (uint32_t i = first; i < first + unit_words; ++i) {
+      Word& word = single(i);
+      Verdict verdict;
+      if (begin_read(word, async(i), warp, op, passed, verdict)) continue;
+      report(i, verdict);
+      begin_async_read(i, warp, op, 0xf, true);
+    }
   }
+}
+
+void SharedMemory::begin_async_writes(Units units, uint32_t warp, uint32_t op, const Report& report) {
+  Verdict of_unit;  // where something is found, its words will find it, too
+  for (const uint32_t address : units) {
+    const uint32_t first = address / 4;
+    if (Unit* const unit = unit_at(first, true); unit && begin_write(unit->word, unit->async, warp, op, of_unit))
+      continue;
+    for (uint32_t i = first; i < first + unit_words; ++i) {
+      Word& word = single(i);
+      Verdict verdict;
+      if (begin_write(word, async(i), warp, op, verdict)) continue;
+      report(i, verdict);
+      begin_async_write(i, warp, op, true);
+    }
+  }
+}
+
+void SharedMemory::end_async_reads(Units units, uint32_t warp, uint32_t op, uint32_t time) {
+  for (const uint32_t address : units) {
+    const uint32_t first = address / 4;
+    if (Unit* const unit = unit_at(first, false))
+      end_read(unit->word, unit->async, warp, op, time);
+    else
+      for (uint32_t i = first; i < first + unit_words; ++i) end_read(words_[i], async_[i], warp, op, time);
+  }
+}
+
+void SharedMemory::end_async_writes(Units units, uint32_t warp, uint32_t op, uint32_t time) {
+  for (const uint32_t address : units)
+    if (Unit* const unit = unit_at(address / 4, false))
+      end_write(unit->word, warp, op, time, false);
+    else
+      end_async_writes(address / 4, unit_words, warp, op, time);
 }
 
 SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask) {

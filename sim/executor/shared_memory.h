@@ -13,11 +13,16 @@
 // somebody has waited for its completion. In between, nobody may write what it reads or touch what it writes, not even
 // the thread that issued it (PTX ISA 9.7.9.25, "Asynchronous copy"). At its end it becomes a read or a write by the actor
 // and at the time that its completion mechanism gives it, which others must know of before they touch the word.
+//
+// Bulk copies and wgmma touch units of four words alike. A unit whose words have the same past has one record for all four,
+// until an access touches a part of it.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "sim/executor/clocks.h"
@@ -36,7 +41,7 @@ class SharedMemory {
         reserved_(with_reserved ? (bytes + 2 * reserved_bytes - 1) / reserved_bytes * reserved_bytes : 0),
         first_warp_(first_warp),
         clocks_(clocks) {
-    words_.resize(with_reserved ? (reserved_ + reserved_bytes) / 4 : (bytes + 3) / 4);
+    words_.resize(with_reserved ? (reserved_ + reserved_bytes) / 4 : (bytes + 15) / 16 * 4);
     bytes_.resize(4 * words_.size());
   }
 
@@ -92,20 +97,21 @@ class SharedMemory {
   void end_async_read(uint32_t word, uint32_t warp, uint32_t op, uint32_t time, unsigned byte_mask = 0xf);
   void end_async_write(uint32_t word, uint32_t warp, uint32_t op, uint32_t time);
 
-  /// Of `words` neighbouring words; the reads are by the asynchronous proxy. Those that begin end at the first that may not be
-  /// accessed, and give back its index, or `words`. `passed`: the last write that a word was found to have; neighbours mostly
-  /// have the same.
-  struct Passed {
-    uint32_t time = 0, warp = UINT32_MAX;
-  };
-  int begin_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, Passed& passed, Verdict& verdict);
-  int begin_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, Verdict& verdict);
-  void end_async_reads(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time);
   void end_async_writes(uint32_t first, int words, uint32_t warp, uint32_t op, uint32_t time, bool strong = false);
+
+  /// Of units of four words, by their addresses; the reads are by the asynchronous proxy. What speaks against the access of a word
+  /// is reported; if the report returns, it is noted in spite of that.
+  using Units = std::span<const uint32_t>;
+  using Report = std::function<void(uint32_t word, const Verdict&)>;
+  void begin_async_reads(Units units, uint32_t warp, uint32_t op, const Report& report);
+  void begin_async_writes(Units units, uint32_t warp, uint32_t op, const Report& report);
+  void end_async_reads(Units units, uint32_t warp, uint32_t op, uint32_t time);
+  void end_async_writes(Units units, uint32_t warp, uint32_t op, uint32_t time);
 
   /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.
   bool visible_to_async(uint32_t word, uint32_t warp) const {
-    return clocks_.fenced(warp, words_[word].write.warp, words_[word].write.time);
+    const Access& write = (words_[word].under_way & joined ? units_[word / unit_words].word : words_[word]).write;
+    return clocks_.fenced(warp, write.warp, write.time);
   }
 
  private:
@@ -114,6 +120,7 @@ class SharedMemory {
     uint16_t warp = 0;
     uint8_t bytes = 0;  ///< that it touched; 0: there was no such access
     bool strong = false;
+    bool operator==(const Access&) const = default;
   };
   /// All zeros where nothing has happened: so a block starts.
   struct Word {
@@ -123,14 +130,31 @@ class SharedMemory {
     uint32_t more_since = 0;               ///< ... and ~ the earliest time of their reads
     uint8_t written = 0;                   ///< bytes that hold a value, one bit each
     uint8_t under_way = 0;                 ///< of asynchronous accesses: `writing` or `reading`; the rest is in async_
+    bool for_unit = false;                 ///< it is the record of all words of a unit
+    bool operator==(const Word&) const = default;
   };
-  static constexpr uint8_t writing = 1, reading = 2;
+  /// `joined`: its unit has the record for all of its words; nothing else is true of this one.
+  static constexpr uint8_t writing = 1, reading = 2, joined = 4;
   /// The asynchronous accesses of a word; there are none of these before the first such access.
   struct Async {
     uint32_t op = 0;     ///< of the write, or of the last read that began
     uint16_t reads = 0;  ///< how many are under way
     uint16_t warp = 0;
+    bool operator==(const Async&) const = default;
   };
+  struct alignas(64) Unit {
+    Word word;
+    Async async;
+  };
+  static constexpr uint32_t unit_words = 4;
+
+  struct Passed {  ///< the last write that a word was found to have; neighbours mostly have the same
+    uint32_t time = 0, warp = UINT32_MAX;
+  };
+  bool begin_read(Word& word, Async& async, uint32_t warp, uint32_t op, Passed& passed, Verdict& verdict) const;
+  bool begin_write(Word& word, Async& async, uint32_t warp, uint32_t op, Verdict& verdict) const;
+  void end_read(Word& word, Async& async, uint32_t warp, uint32_t op, uint32_t time);
+  static void end_write(Word& word, uint32_t warp, uint32_t op, uint32_t time, bool strong);
 
   Verdict check_read(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
   Verdict check_write(const Word& word, unsigned byte_mask, uint32_t warp, bool strong) const;
@@ -148,10 +172,24 @@ class SharedMemory {
     if (async_.empty()) async_.resize(words_.size());
     return async_[word];
   }
+  /// The word on its own.
+  Word& single(uint32_t word) {
+    if (words_[word].under_way & joined) [[unlikely]]
+      part(word);
+    return words_[word];
+  }
+  void part(uint32_t word);
+  /// The unit of four words from `first` on, if they are joined, or (`join`) can be; else null.
+  Unit* unit_at(uint32_t first, bool join) {
+    if (!units_.empty() && units_[first / unit_words].word.for_unit) return &units_[first / unit_words];
+    return join ? joined_unit(first) : nullptr;
+  }
+  Unit* joined_unit(uint32_t first);
 
   std::vector<std::byte> bytes_;
   std::vector<Word> words_;
   std::vector<Async> async_;
+  std::vector<Unit> units_;   ///< none before the first is joined
   uint32_t size_, reserved_;  ///< its own bytes; where the reserved ones begin, or 0
   uint32_t first_warp_;
   const Clocks& clocks_;

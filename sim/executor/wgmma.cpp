@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "common/text.h"
 #include "sim/executor/cluster.h"
 #include "sim/executor/rounding.h"
-#include "sim/executor/tensor_map.h"
 #include "sim/executor/vectors.h"
 
 namespace sim {
@@ -21,8 +21,7 @@ constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K
 constexpr uint32_t poison = 0x7fffdead;   ///< a NaN, in FP32 and as two halves
 
 /// 16 bytes of an operand: eight halves or four words.
-void to_doubles(NumberType type, const std::byte* at, double* values) {
-  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+void to_doubles(NumberType type, __m128i bits, double* values) {
   if (type == NumberType::f32) {  // TF32: the low 13 bits of the fraction are not looked at
     const __m128i cut = _mm_and_si128(bits, _mm_set1_epi32(int(0xffffe000)));
     _mm256_storeu_pd(values, _mm256_cvtps_pd(_mm_castsi128_ps(cut)));
@@ -39,37 +38,59 @@ uint32_t bytes_of(NumberType type) {
   return type == NumberType::f32 ? 4 : type == NumberType::f16 || type == NumberType::bf16 ? 2 : 1;
 }
 
-constexpr uint32_t max_n = 256, max_k = 16;
+/// The products' width: columns of B and D that are multiplied at once.
+constexpr uint32_t panel = 8;
+constexpr uint32_t max_panels = 256 / panel, max_k = 16, rows_at_once = 4;
+/// A column's place in its panel: even ones, then odd ones, as D's registers hold them.
+constexpr uint32_t place_in_panel(uint32_t column) { return column / 2 + column % 2 * 4; }
 
 /// The operands of one operation.
 struct Matrices {
-  alignas(32) double a[rows][max_k];
-  alignas(32) double b[max_k][max_n];
+  alignas(64) double a[rows][max_k];
+  alignas(64) double b[max_panels][max_k][panel];
 };
 
-/// Eight neighbours of row `row` of the warp's 16 rows of D, from column `column` on: products `low` (columns 0 to 3) and
-/// `high`. D lies in `values` register by register (PTX ISA 9.7.15.5.1.1): lanes 4 (row % 8) to 4 (row % 8) + 3 hold two of
-/// the columns each, in one register (FP16) or in two.
-void add_to_d(uint32_t d_bytes, bool add, uint32_t* values, uint32_t row, uint32_t column, __m256d low, __m256d high) {
+/// Eight rows of 16 bytes, of eight halves or four words each, become columns: all elements of column 0, of column 1, ...
+void transpose(NumberType type, __m128i (&row)[8]) {
+  __m128i next[8];
+  for (int round = 0; round < 3; ++round) {  // each moves the first bit of an element's place to the end
+    for (int i = 0; i < 4; ++i) {
+      const __m128i low = row[i], high = row[i + 4];
+      next[2 * i] = type == NumberType::f32 ? _mm_unpacklo_epi32(low, high) : _mm_unpacklo_epi16(low, high);
+      next[2 * i + 1] = type == NumberType::f32 ? _mm_unpackhi_epi32(low, high) : _mm_unpackhi_epi16(low, high);
+    }
+    std::copy_n(next, 8, row);
+  }
+}
+
+/// Rows of a panel of D, from `row` of the warp's 16 and from `column` on: `sum` of products is added, or put there. D lies in
+/// `values` register by register (PTX ISA 9.7.15.5.1.1): lanes 4 (row % 8) to 4 (row % 8) + 3 hold two of the columns each, in
+/// one register (FP16) or in two.
+inline void add_to_d(uint32_t d_bytes, bool add, uint32_t* values, uint32_t row, uint32_t column,
+                     const __m256d (&sum)[rows_at_once][2]) {
   const uint32_t lane = row % 8 * 4;
   if (d_bytes == 2) {
-    auto* const at = reinterpret_cast<__m128i*>(values + (column / 4 + row / 8) * warp_size + lane);
-    if (add) {
-      const __m256 old = _mm256_cvtph_ps(_mm_loadu_si128(at));
-      low = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(old)), low);
-      high = _mm256_add_pd(_mm256_cvtps_pd(_mm256_extractf128_ps(old, 1)), high);
+    auto* at = reinterpret_cast<__m128i*>(values + (column / 4 + row / 8) * warp_size + lane);
+    for (const auto& [even, odd] : sum) {
+      const __m256d first = _mm256_unpacklo_pd(even, odd), second = _mm256_unpackhi_pd(even, odd);
+      __m256d low = _mm256_permute2f128_pd(first, second, 0x20), high = _mm256_permute2f128_pd(first, second, 0x31);
+      if (add) {
+        const __m256 old = _mm256_cvtph_ps(_mm_loadu_si128(at));
+        low = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(old)), low);
+        high = _mm256_add_pd(_mm256_cvtps_pd(_mm256_extractf128_ps(old, 1)), high);
+      }
+      _mm_storeu_si128(at++, to_halves(low, high));
     }
-    _mm_storeu_si128(at, to_halves(low, high));
     return;
   }
-  // Even columns in one register, odd ones in the next.
-  const auto put = [&](uint32_t odd, __m256d sum) {
-    auto* const at = reinterpret_cast<float*>(values + (column / 2 + row / 8 * 2 + odd) * warp_size + lane);
-    if (add) sum = _mm256_add_pd(_mm256_cvtps_pd(_mm_loadu_ps(at)), sum);
-    _mm_storeu_ps(at, _mm256_cvtpd_ps(sum));
-  };
-  put(0, _mm256_permute4x64_pd(_mm256_unpacklo_pd(low, high), _MM_SHUFFLE(3, 1, 2, 0)));
-  put(1, _mm256_permute4x64_pd(_mm256_unpackhi_pd(low, high), _MM_SHUFFLE(3, 1, 2, 0)));
+  auto* const at = reinterpret_cast<float*>(values + (column / 2 + row / 8 * 2) * warp_size + lane);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < rows_at_once; ++i)
+    for (uint32_t odd = 0; odd < 2; ++odd) {
+      float* const four = at + odd * warp_size + 4 * i;
+      const __m256d old = add ? _mm256_cvtps_pd(_mm_loadu_ps(four)) : _mm256_set1_pd(-0.0);  // x - 0 = x
+      _mm_storeu_ps(four, _mm256_cvtpd_ps(_mm256_add_pd(old, sum[i][odd])));
+    }
 }
 
 }  // namespace
@@ -81,20 +102,6 @@ MatrixDescriptor::MatrixDescriptor(uint64_t bits)
       base_offset(uint32_t(bits >> 49 & 7)) {
   constexpr uint32_t spans[] = {0, 128, 64, 32};
   swizzle = spans[bits >> 62];
-}
-
-/// PTX ISA 9.7.15.5.1, "Strides" and "Canonical layouts". Rows of the swizzle's span (of 16 bytes where there is none) lie
-/// in groups of 8, one behind the other; the swizzle works on the address.
-uint32_t MatrixDescriptor::address(bool k_contiguous, uint32_t i, uint32_t j) const {
-  const uint32_t span = swizzle ? swizzle : 16, units = span / 16;
-  uint32_t offset;
-  if (k_contiguous)
-    offset = i % 8 * span + i / 8 * stride + (swizzle ? j * 16 : j * leading);
-  else if (swizzle)
-    offset = i % units * 16 + i / units * leading + j % 8 * span + j / 8 * stride;
-  else
-    offset = i * stride + j % 8 * 16 + j / 8 * leading;
-  return Swizzle{swizzle}(start + offset);
 }
 
 Warpgroup& Block::warpgroup(const Warp& warp) { return warpgroups_[warp.index / warpgroup_warps]; }
@@ -136,7 +143,7 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
     one.b = b;
     one.reader = warp.actor;
     one.time = clocks_.now(warp.actor);
-    SharedMemory::Passed passed;
+    one.units.reserve((rows + shape.n) * operand_k_bytes / 16);
     const auto begin_read = [&](uint64_t bits, bool k_contiguous, uint32_t extent) {
       const MatrixDescriptor d(bits);
       if (d.base_offset)
@@ -148,17 +155,14 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
                      "the matrix descriptor {:#018x} reaches {:#x}, outside of the block's {} bytes of shared memory",
                      bits, address, shared_.size()),
                  Fault::illegal_address);
-        SharedMemory::Verdict verdict;
-        for (int i = 0; (i += shared_.begin_async_reads(address / 4 + i, 4 - i, warp.actor, pc, passed, verdict)) < 4;
-             ++i) {
-          report_shared(warp, lane, op, address / 4 + uint32_t(i), "read", verdict);
-          shared_.begin_async_read(address / 4 + uint32_t(i), warp.actor, pc, 0xf, true);
-        }
         one.units.push_back(address);
       });
     };
     if (!shape.a_in_registers) begin_read(a, shape.a_k_contiguous, rows);
     begin_read(b, shape.b_k_contiguous, shape.n);
+    shared_.begin_async_reads(one.units, warp.actor, pc, [&](uint32_t word, const SharedMemory::Verdict& verdict) {
+      report_shared(warp, lane, op, word, "read", verdict);
+    });
     group.queue.push_back(std::move(one));
   }
   Wgmma& one = group.queue[index];
@@ -225,55 +229,80 @@ void Block::execute_wgmma(const Warp& warp, Warpgroup& group, const Wgmma& one) 
   const WgmmaShape shape = WgmmaShape::unpack(op.o.immediate);
   if (bytes_of(op.type) == 1) return execute_wgmma_bytes(warp, group, one);
   const uint32_t element = bytes_of(op.type), k_size = operand_k_bytes / element, n_size = shape.n;
+  const uint32_t each = 16 / element;
   Matrices operands;
   auto& [a, b] = operands;
-  const auto read = [&](uint64_t bits, bool k_contiguous, uint32_t extent, bool negate, const auto& put) {
-    for_each_unit(MatrixDescriptor(bits), k_contiguous, extent, element, [&](uint32_t i, uint32_t k, uint32_t address) {
-      double values[8];
-      to_doubles(op.type, shared_.data() + address, values);
-      for (uint32_t e = 0; e < 16 / element; ++e)
-        put(k_contiguous ? i : i + e, k_contiguous ? k + e : k, negate ? -values[e] : values[e]);
-    });
-  };
-  read(one.b, shape.b_k_contiguous, n_size, shape.negate_b,
-       [&](uint32_t n, uint32_t k, double value) { b[k][n] = value; });
-  if (!shape.a_in_registers)
-    read(one.a, shape.a_k_contiguous, rows, shape.negate_a,
-         [&](uint32_t m, uint32_t k, double value) { a[m][k] = value; });
-  for (const uint32_t unit : one.units) shared_.end_async_reads(unit / 4, 4, one.reader, one.pc, one.time);
-
-  const uint32_t first_warp = warp.index / warpgroup_warps * warpgroup_warps;
-  for (uint32_t w = 0; w < warpgroup_warps; ++w) {
-    const Warp& owner = warps_[first_warp + w];
-    const size_t d_registers = n_size * op.o.d_bytes / 8;
-    // Of A, register r holds lane 4 g + t's one word or two halves of row g + 8 (r % 2), column t or 2 t of the r / 2-th 16
-    // bytes of K.
-    for (uint32_t r = 0; shape.a_in_registers && r < 4; ++r)
-      for (uint32_t g = 0; g < 8; ++g) {
+  const uint32_t* unit = one.units.data();
+  const auto load = [&] { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(shared_.data() + *unit++)); };
+  const auto unpack = [&](bool k_contiguous, uint32_t extent, const auto& whole_rows, const auto& put) {
+    if (k_contiguous) return whole_rows();
+    for (uint32_t k = 0; k < k_size; ++k)
+      for (uint32_t i = 0; i < extent; i += each) {
         double values[8];
-        to_doubles(op.type, owner.registers + op.elements[d_registers + r].offset + g * 16, values);
-        for (uint32_t e = 0; e < 16 / element; ++e)
-          a[16 * w + g + 8 * (r % 2)][r / 2 * (16 / element) + e] = shape.negate_a ? -values[e] : values[e];
+        to_doubles(op.type, load(), values);
+        for (uint32_t e = 0; e < each; ++e) put(i + e, k, values[e]);
       }
-    Accumulators& d = group.accumulators[w][op.elements[0].offset];
-    // Four rows and eight columns at a time: the sums stay in registers.
-    for (uint32_t row = 0; row < 16; row += 4)
-      for (uint32_t n = 0; n < n_size; n += 8) {
-        __m256d low[4], high[4];
-        for (uint32_t i = 0; i < 4; ++i) low[i] = high[i] = _mm256_setzero_pd();
-        for (uint32_t k = 0; k < k_size; ++k) {
-          const __m256d b_low = _mm256_load_pd(&b[k][n]), b_high = _mm256_load_pd(&b[k][n + 4]);
-#pragma GCC unroll 4
-          for (uint32_t i = 0; i < 4; ++i) {
-            const __m256d factor = _mm256_broadcast_sd(&a[16 * w + row + i][k]);
-            low[i] = _mm256_fmadd_pd(factor, b_low, low[i]);
-            high[i] = _mm256_fmadd_pd(factor, b_high, high[i]);
+  };
+  if (!shape.a_in_registers)
+    unpack(
+        shape.a_k_contiguous, rows,
+        [&] {
+          for (uint32_t m = 0; m < rows; ++m)
+            for (uint32_t k = 0; k < k_size; k += each) to_doubles(op.type, load(), &a[m][k]);
+        },
+        [&](uint32_t m, uint32_t k, double value) { a[m][k] = value; });
+  unpack(
+      shape.b_k_contiguous, n_size,
+      [&] {
+        for (uint32_t p = 0; p < n_size / panel; ++p) {
+          __m128i columns[operand_k_bytes / 16][panel];
+          for (uint32_t n = 0; n < panel; ++n)
+            for (auto& part : columns) part[place_in_panel(n)] = load();
+          double* values = b[p][0];
+          for (auto& part : columns) {
+            transpose(op.type, part);
+            for (const __m128i bits : part) to_doubles(op.type, bits, std::exchange(values, values + each));
           }
         }
-        for (uint32_t i = 0; i < 4; ++i)
-          add_to_d(op.o.d_bytes, one.add[w], d.values.data(), row + i, n, low[i], high[i]);
+      },
+      [&](uint32_t n, uint32_t k, double value) { b[n / panel][k][place_in_panel(n % panel)] = value; });
+  shared_.end_async_reads(one.units, one.reader, one.pc, one.time);
+
+  const uint32_t first_warp = warp.index / warpgroup_warps * warpgroup_warps;
+  // Of A, register r holds lane 4 g + t's one word or two halves of row g + 8 (r % 2), column t or 2 t of the r / 2-th 16
+  // bytes of K.
+  for (uint32_t w = 0; shape.a_in_registers && w < warpgroup_warps; ++w)
+    for (uint32_t r = 0; r < 4; ++r) {
+      const Element& from = op.elements[n_size * op.o.d_bytes / 8 + r];
+      const auto* const bits = reinterpret_cast<const __m128i*>(warps_[first_warp + w].registers + from.offset);
+      for (uint32_t g = 0; g < 8; ++g)
+        to_doubles(op.type, _mm_loadu_si128(bits + g), &a[16 * w + g + 8 * (r % 2)][r / 2 * each]);
+    }
+  if (shape.negate_a != shape.negate_b)
+    for (auto& row : a)
+      for (double& value : row) value = -value;
+
+  std::array<uint32_t*, warpgroup_warps> d;
+  for (uint32_t w = 0; w < warpgroup_warps; ++w) d[w] = group.accumulators[w][op.elements[0].offset].values.data();
+  // Of one panel all rows, so that it stays in the cache; so many at once that no sum waits for its last product.
+  for (uint32_t column = 0; column < n_size; column += panel)
+    for (uint32_t row = 0; row < rows; row += rows_at_once) {
+      const uint32_t w = row / 16;
+      __m256d products[rows_at_once][2] = {};
+      for (uint32_t k = 0; k < k_size; ++k) {
+        const double* const factors = b[column / panel][k];
+        const __m256d even = _mm256_load_pd(factors), odd = _mm256_load_pd(factors + panel / 2);
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < rows_at_once; ++i) {
+          const __m256d factor = _mm256_broadcast_sd(&a[row + i][k]);
+          products[i][0] = _mm256_fmadd_pd(factor, even, products[i][0]);
+          products[i][1] = _mm256_fmadd_pd(factor, odd, products[i][1]);
+        }
       }
-  }
+      __m256d sum[rows_at_once][2];  // of its own: GCC then keeps `products` in registers
+      std::memcpy(sum, products, sizeof sum);
+      add_to_d(op.o.d_bytes, one.add[w], d[w], row % 16, column, sum);
+    }
 }
 
 /// PTX ISA 9.7.15.7.1, wgmma.mma_async: nothing but another wgmma of the same shape may use the accumulators before the wait.

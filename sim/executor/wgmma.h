@@ -12,6 +12,7 @@
 
 #include "sim/executor/clocks.h"
 #include "sim/executor/program.h"
+#include "sim/executor/tensor_map.h"
 
 namespace sim {
 
@@ -29,6 +30,20 @@ struct MatrixDescriptor {
   /// `i`-th 16 bytes along M or N, of row `j` of K.
   uint32_t address(bool k_contiguous, uint32_t i, uint32_t j) const;
 };
+
+/// PTX ISA 9.7.15.5.1, "Strides" and "Canonical layouts". Rows of the swizzle's span (of 16 bytes where there is none) lie
+/// in groups of 8, one behind the other; the swizzle works on the address.
+inline uint32_t MatrixDescriptor::address(bool k_contiguous, uint32_t i, uint32_t j) const {
+  const uint32_t span = swizzle ? swizzle : 16, units = span / 16;
+  uint32_t offset;
+  if (k_contiguous)
+    offset = i % 8 * span + i / 8 * stride + (swizzle ? j * 16 : j * leading);
+  else if (swizzle)
+    offset = i % units * 16 + i / units * leading + j % 8 * span + j / 8 * stride;
+  else
+    offset = i * stride + j % 8 * 16 + j / 8 * leading;
+  return Swizzle{swizzle}(start + offset);
+}
 
 /// Shape and layout of one instruction, in Op::o.immediate.
 struct WgmmaShape {

@@ -104,7 +104,7 @@ void Block::execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma&
   if (!shape.a_in_registers)
     read(op.type, one.a, rows, shape.negate_a,
          [&](uint32_t m, uint32_t k, double value) { a[m * k_size + k] = value; });
-  for (const uint32_t unit : one.units) shared_.end_async_reads(unit / 4, 4, one.reader, one.pc, one.time);
+  shared_.end_async_reads(one.units, one.reader, one.pc, one.time);
 
   const uint32_t first_warp = warp.index / warpgroup_warps * warpgroup_warps;
   Matrix sum(n_size), old(n_size);

@@ -95,7 +95,7 @@ def test_one_rung_program_takes_the_same_options():
 
 def test_list_holds_every_rung():
     lines = run("--list").stdout.splitlines()
-    stems = [path.stem for path in sorted((ROOT / "kernels").glob("*.cu"))]
+    stems = sorted(path.stem for folder in ("kernels", "kernels/local") for path in (ROOT / folder).glob("*.cu"))
     assert [f"{line.split()[0]}_{line.split()[1]}" for line in lines[1:]] == stems
 
 

@@ -72,7 +72,7 @@ def stated() -> dict[str, list[dict[str, object]]]:
 def write_program(root: Path, facts: dict[str, list[dict[str, object]]]) -> None:
     """A stand-in for build/bin/ladder, which states these facts."""
     program = root / "build/bin/ladder"
-    program.parent.mkdir(parents=True)
+    program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(f'#!/bin/sh\n[ "$*" = "--list --json" ] && cat <<"END"\n{json.dumps(facts)}\nEND\n')
     program.chmod(0o755)
 

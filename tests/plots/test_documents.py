@@ -7,6 +7,7 @@ import synthetic
 from synthetic import write_folder
 
 from plots.__main__ import main
+from plots.data import rungs
 from plots.data.units import Shape
 from plots.documents.blocks import fill
 from plots.documents.chapters import GPU
@@ -144,6 +145,18 @@ def test_committed_figures_follow_the_recorded_numbers(root, capsys):
     capsys.readouterr()
     assert run("recorded", root, "--check") == 1
     assert "stale: docs/img/recorded/ladder_f32.svg" in capsys.readouterr().out
+
+
+def test_a_readers_own_rung_makes_nothing_stale(root, capsys):
+    for command in ("readme", "docs", "recorded"):
+        assert run(command, root) == 0
+    facts = synthetic.stated()
+    own = facts["rungs"][0] | {"number": "90", "name": "mine", "stem": "90_mine", "source": "kernels/local/90_mine.cu"}
+    facts["rungs"].append(own)
+    synthetic.write_program(root, facts)
+    rungs.of_checkout.cache_clear()
+    for command in ("readme", "docs", "recorded"):
+        assert run(command, root, "--check") == 0, capsys.readouterr().out
 
 
 def test_new_numbers_and_new_code_make_blocks_stale(root, capsys):

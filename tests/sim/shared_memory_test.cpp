@@ -2,6 +2,12 @@
 // read is, nothing may write them. Once an access has ended, it counts as one of the warp that waited for it.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
+#include <random>
+#include <tuple>
+#include <vector>
+
 #include "sim/executor/shared_memory.h"
 
 namespace sim {
@@ -103,6 +109,104 @@ TEST_F(SharedMemoryTest, NobodyWritesWhatIsBeingRead) {
   EXPECT_EQ(write(3, 0), Found::race_with_read) << "warp 0 does not know that warp 1's has ended";
   barrier();
   EXPECT_EQ(write(3, 0), Found::nothing);
+}
+
+/// Two memories see the same accesses at random, asynchronous ones of a unit at once and word by word.
+TEST_F(SharedMemoryTest, AUnitFindsWhatItsWordsFind) {
+  constexpr uint32_t units = 2;
+  SharedMemory joined(16 * units, clocks), apart(16 * units, clocks);
+  std::minstd_rand random(1);
+  const auto below = [&](uint32_t n) { return uint32_t(random() / 64 % n); };
+  struct Reader {
+    uint32_t unit, warp, op;
+  };
+  std::vector<Reader> readers;
+  std::array<bool, units> written{};  // or to be written
+  std::map<Found, int> seen;
+  for (uint32_t step = 0; step < 100000; ++step) {
+    using Report = std::tuple<uint32_t, Found, uint32_t, uint32_t>;
+    std::vector<Report> one, other;
+    const auto to = [](std::vector<Report>& reports) {
+      return [&reports](uint32_t word, const SharedMemory::Verdict& v) {
+        reports.push_back({word, v.found, v.warp, v.op});
+      };
+    };
+    const uint32_t unit = below(units), address = 16 * unit, warp = below(2), word = 4 * unit + below(4);
+    const auto for_each_word = [&](uint32_t u, const auto& f) {
+      for (uint32_t w = 4 * u; w < 4 * u + 4; ++w) f(w);
+    };
+    switch (below(step % 1000 < 500 ? 8 : 11)) {  // now with plain accesses, now without
+      case 0:
+      case 1:
+        barrier();
+        break;
+      case 2:
+        clocks.fence_proxy(warp);
+        break;
+      case 3:
+      case 4:
+        if (written[unit]) break;
+        written[unit] = true;
+        joined.begin_async_writes({&address, 1}, warp, step, to(one));
+        for_each_word(unit, [&](uint32_t w) {
+          const SharedMemory::Verdict v = apart.begin_async_write(w, warp, step);
+          if (v.found == Found::nothing) return;
+          to(other)(w, v);
+          apart.begin_async_write(w, warp, step, true);
+        });
+        break;
+      case 5:
+        if (!written[unit]) break;
+        written[unit] = false;
+        joined.end_async_writes({&address, 1}, warp, step, clocks.now(warp));
+        for_each_word(unit, [&](uint32_t w) { apart.end_async_write(w, warp, step, clocks.now(warp)); });
+        break;
+      case 6:
+        readers.push_back({unit, warp, step});
+        joined.begin_async_reads({&address, 1}, warp, step, to(one));
+        for_each_word(unit, [&](uint32_t w) {
+          const SharedMemory::Verdict v = apart.begin_async_read(w, warp, step);
+          if (v.found != Found::nothing) {
+            to(other)(w, v);
+            apart.begin_async_read(w, warp, step, whole, true);
+          } else if (!apart.visible_to_async(w, warp)) {
+            to(other)(w, {Found::unfenced});
+          }
+        });
+        break;
+      case 7: {
+        if (readers.empty()) break;
+        const Reader reader = readers.back();
+        readers.pop_back();
+        const uint32_t at = 16 * reader.unit, time = clocks.now(reader.warp);
+        joined.end_async_reads({&at, 1}, reader.warp, reader.op, time);
+        for_each_word(reader.unit, [&](uint32_t w) { apart.end_async_read(w, reader.warp, reader.op, time); });
+        break;
+      }
+      case 8:
+        to(one)(word, joined.read(word, whole, warp, step, false));
+        to(other)(word, apart.read(word, whole, warp, step, false));
+        break;
+      case 9:
+        to(one)(word, joined.write(word, whole, warp, step, false));
+        to(other)(word, apart.write(word, whole, warp, step, false));
+        break;
+      default:
+        if (below(20)) break;
+        joined.reset();
+        apart.reset();
+        clocks.reset();
+        readers.clear();
+        written = {};
+    }
+    ASSERT_EQ(one, other) << "step " << step;
+    for (const Report& report : one) ++seen[std::get<Found>(report)];
+    for (uint32_t w = 0; w < 4 * units; ++w)
+      ASSERT_EQ(joined.visible_to_async(w, warp), apart.visible_to_async(w, warp)) << "step " << step;
+  }
+  for (const Found found : {Found::nothing, Found::uninitialised, Found::race_with_write, Found::race_with_read,
+                            Found::write_under_way, Found::read_under_way, Found::unfenced})
+    EXPECT_GT(seen[found], 20);
 }
 
 TEST_F(SharedMemoryTest, ANewBlockStartsAfresh) {

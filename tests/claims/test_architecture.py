@@ -1,0 +1,107 @@
+"""The page on architecture against the sources: its tree, its layers, its arrows and its programs."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+CODE = {".cu", ".cpp", ".h", ".inc"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+WHOLE = {"kernels", "bench", "tests", "common/harness", "sim", "common"}
+SIMULATOR = {"sim/shim", "sim/driver", "sim/executor", "sim/ptx", "sim"}
+
+
+def section(title: str) -> str:
+    """What stands between this heading and the next."""
+    (found,) = re.findall(rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return found
+
+
+def rows(title: str) -> list[list[str]]:
+    """The cells of a section's table, without marks of code and links."""
+    lines = [line for line in section(title).splitlines() if line.startswith("|")][2:]
+    return [[re.sub(r"[`\[\]]|\(\.\./.*?\)", "", cell).strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def layers(title: str) -> list[list[str]]:
+    """The boxes of a section's picture, from top to bottom."""
+    return [line.strip("│").split() for line in section(title).splitlines() if line.startswith("│")]
+
+
+def box(path: Path, boxes: set[str]) -> str | None:
+    """The innermost of these folders that holds a file."""
+    holders = [folder for folder in boxes if Path(folder) in path.parents]
+    return max(holders, key=len, default=None)
+
+
+def includes(boxes: set[str]) -> set[tuple[str, str]]:
+    """Every pair of different boxes of which one includes a header of the other. Generated headers are in none."""
+    found = set()
+    for folder in {name.partition("/")[0] for name in boxes}:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix not in CODE or "local" in path.parts:
+                continue
+            source = path.relative_to(ROOT)
+            for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+                beside = source.parent / name
+                to = beside if (ROOT / beside).exists() else Path(name)
+                if (ROOT / to).exists():
+                    found.add((box(source, boxes), box(to, boxes)))
+    return {(one, other) for one, other in found if one != other and one and other}
+
+
+@pytest.mark.parametrize(("title", "boxes"), [("Who includes whom", WHOLE), ("In the simulator", SIMULATOR)])
+def test_boxes_include_what_is_below_them_and_the_table_has_every_arrow(title, boxes):
+    level = {name: depth for depth, names in enumerate(layers(title)) for name in names}
+    assert set(level) == boxes
+    actual = includes(boxes)
+    assert len(actual) > 5
+    assert {(one, other) for one, other, _ in rows(title)} == actual
+    assert not [(one, other) for one, other in actual if level[one] >= level[other]]
+
+
+def test_no_kernel_is_included_and_none_includes_another():
+    sources = [path for folder in WHOLE for path in (ROOT / folder).rglob("*") if path.suffix in CODE]
+    names = [name for path in sources for name in INCLUDE.findall(path.read_text(encoding="utf-8"))]
+    assert len(names) > 100
+    assert not [name for name in names if name.startswith("kernels/") or re.match(r"\d\d[a-z]?_\w+\.cu", name)]
+
+
+def test_the_table_has_every_import_between_packages():
+    packages = {"plots", "tools", "bench"}
+    actual = set()
+    for folder in [*packages, "tests"]:
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    names = [node.module]
+                actual |= {(folder, name.partition(".")[0]) for name in names}
+    assert {(one, other) for one, other, _ in rows("In Python")} == {
+        (one, other) for one, other in actual if other in packages and one != other
+    }
+
+
+def test_the_table_has_every_program_with_what_it_links():
+    cmake = "".join((ROOT / file).read_text() for file in ("CMakeLists.txt", "sim/CMakeLists.txt", "tools/rungs.cmake"))
+    cmake = cmake.replace("${stem}", "NN_name").replace("${kernels}", "kernels")
+    programs = {name: set() for name in re.findall(r"add_executable\(([\w]+)", cmake) if name != "sim_"}
+    for name, linked in re.findall(r"target_link_libraries\((\w+) (?:PRIVATE|PUBLIC) ([^)]*)\)", cmake):
+        if name in programs:
+            programs[name] |= {word for word in linked.split() if "::" not in word and "timeline_" not in word}
+    programs["timeline"].discard("kernel_NN_name")  # its own four, as they are
+    stated = {name: set(linked.split(", ")) for name, linked, _ in rows("The programs")}
+    assert stated == programs
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="which folders are the project's, only git knows")
+def test_the_tree_names_every_folder():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    top = {f"{Path(name).parts[0]}/" for name in listed if "/" in name and not name.startswith(".")}
+    stated = {cells[0] for cells in rows("The tree")}
+    assert top <= stated
+    assert all((ROOT / folder).is_dir() for folder in stated)

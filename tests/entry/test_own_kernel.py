@@ -1,0 +1,303 @@
+"""The learner's loop: run_all.sh new, run --watch, counts and diff; and the page that leads through them, carried out."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tools.new_rung import HEADER, adapted
+
+ROOT = Path(__file__).parents[2]
+RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
+PAGE = (ROOT / "docs/your_own_kernel.md").read_text(encoding="utf-8")
+USAGE, INTERRUPTED = 2, 130
+BUILT = (ROOT / "build/sim/libcudart.so.13").exists()
+
+
+def run_all(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([ROOT / "run_all.sh", *arguments], capture_output=True, text=True, timeout=600)
+
+
+def free_number() -> str:
+    """One that no rung of this checkout has; the reader may have some of their own."""
+    taken = {path.stem.partition("_")[0] for path in [*RUNGS, *(ROOT / "kernels/local").glob("*.cu")]}
+    return next(str(number) for number in range(99, 89, -1) if str(number) not in taken)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_build_as_before():
+    """Without the folders of these tests."""
+    yield
+    assert run_all("run", "04", "--help").returncode == 0
+
+
+# ---- new -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", RUNGS, ids=lambda path: path.stem)
+def test_a_copy_says_what_it_is_and_keeps_the_kernel(source):
+    text = source.read_text(encoding="utf-8")
+    copy = adapted(text, source.stem, "90", "my_idea")
+    number = source.stem.partition("_")[0]
+    facts = {"number": "90", "name": "my_idea", "predecessor": number, "idea": f"{source.stem} as it is, yours to change"}
+    for fact, value in facts.items():
+        assert copy.count(f'    .{fact} = "{value}",\n') == 1
+    assert copy.startswith(f"// 90_my_idea · {source.stem} as it is, yours to change\n")
+    assert re.search(r"^// Run +\./run_all\.sh run 90 \d+ \d+ \d+", copy, re.MULTILINE)
+
+    def kernel(of: str) -> list[str]:  # without header and facts
+        lines = of[of.index("#include") :].splitlines()
+        return [line for line in lines if not re.match(r"    \.(number|name|idea|predecessor) = ", line)]
+
+    assert kernel(copy) == kernel(text)
+    assert len(copy[: copy.index("#include")].splitlines()) == len(HEADER.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "new takes a number, a name and --from, such as: new"),
+        (["90", "my_idea"], "new takes a number, a name and --from"),
+        (["90", "my_idea", "--from"], "new takes a number, a name and --from"),
+        (["90", "my", "idea", "--from", "04"], "new takes a number, a name and --from"),
+        (["06", "my_idea", "--from", "04"], "the number 06 is that of kernels/06_bank_conflict_free.cu; 9"),
+        (["6", "my_idea", "--from", "04"], "the number 06 is that of kernels/06_bank_conflict_free.cu; 9"),
+        (["90x9", "my_idea", "--from", "04"], "the number of a rung is two digits, perhaps with a letter"),
+        (["90", "naive", "--from", "04"], "the name naive is that of kernels/01_naive.cu"),
+        (["90", "my-idea", "--from", "04"], "the name of a rung is letters, digits and _"),
+        (["90", "../my_idea", "--from", "04"], "the name of a rung is letters, digits and _"),
+        (["90", "my_idea", "--from", "77"], "there is no rung '77'; the nearest is"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_new_refuses_in_one_line(arguments, expected, tmp_path):
+    done = run_all("new", *(free_number() if word == "90" else word for word in arguments), "--with", str(tmp_path))
+    assert done.returncode == USAGE
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert expected in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_new_rung_lies_in_kernels_local():
+    number = free_number()
+    file = ROOT / f"kernels/local/{number}_by_test.cu"
+    try:
+        done = run_all("new", number, "by_test", "--from", "19")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"kernels/local/{file.name} is a copy of kernels/19_cute_simple.cu. Next:\n")
+        assert f"./run_all.sh diff 19 {number} " in done.stdout
+        assert file.with_suffix(".options").read_text() == (ROOT / "kernels/19_cute_simple.options").read_text()
+        again = run_all("new", number, "by_test", "--from", "19")
+        assert again.returncode == USAGE and f"the number {number} is that of kernels/local/{file.name}" in again.stderr
+    finally:
+        file.unlink(missing_ok=True)
+        file.with_suffix(".options").unlink(missing_ok=True)
+
+
+def test_the_copy_of_an_own_rung_lies_beside_it(tmp_path):
+    """Its options may name folders relative to it."""
+    first, second = free_number() + "a", free_number() + "b"
+    assert run_all("new", first, "by_test", "--from", "04", "--with", str(tmp_path)).returncode == 0
+    (tmp_path / f"{first}_by_test.options").write_text("-I include\n")
+    assert run_all("new", second, "by_test_too", "--from", first, "--with", str(tmp_path)).returncode == 0
+    assert (tmp_path / f"{second}_by_test_too.options").read_text() == "-I include\n"
+    assert f'.predecessor = "{first}",' in (tmp_path / f"{second}_by_test_too.cu").read_text()
+
+
+@pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+def test_diff_is_of_the_file_that_is_there_now(tmp_path):
+    """The rung may have been in another folder before, and the build keeps what it made of it there."""
+    number = free_number()
+    for folder, tile in ((tmp_path / "first", 64), (tmp_path / "second", 128)):
+        folder.mkdir()
+        assert run_all("new", number, "by_test", "--from", "04", "--with", str(folder)).returncode == 0
+        file = folder / f"{number}_by_test.cu"
+        file.write_text(file.read_text().replace("BM = 128;", f"BM = {tile};"))
+        done = run_all("diff", "04", number, "--with", str(folder))
+        assert done.returncode == 0, done.stderr
+        assert re.search(rf"threads per block +│ +256 │ +{tile * 2} ", done.stdout)
+
+
+# ---- watch -----------------------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """A watch whose output is read as it comes."""
+
+    def __init__(self, *command: object, cwd: Path = ROOT):
+        self.process = subprocess.Popen(
+            list(map(str, command)), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+
+    def until(self, end: str) -> str:
+        """What it says up to a line that begins with `end`."""
+        said = ""
+        for line in self.process.stdout:
+            said += line
+            if line.startswith(end):
+                return said
+        raise AssertionError(f"it ended before it said '{end}': {said}")
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(how)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.end(signal.SIGTERM)
+
+
+def watch(folder: Path, script: str) -> Watch:
+    """Of folder/mine.cu; the command is a shell script."""
+    return Watch(sys.executable, "-m", "tools.watch", "mine.cu", "bash", "-c", script, cwd=folder)
+
+
+def test_a_saved_file_or_header_runs_the_command_again(tmp_path):
+    file, header = tmp_path / "mine.cu", tmp_path / "mine.h"
+    file.write_text('#include "mine.h"\nfirst\n')
+    header.write_text("a header\n")
+    with watch(tmp_path, "cat mine.cu mine.h") as running:
+        assert "first\na header\nwatching mine.cu" in running.until("watching")
+        replacement = tmp_path / "mine.cu~"  # as many editors save
+        replacement.write_text('#include "mine.h"\nsecond\n')
+        replacement.rename(file)
+        assert "== mine.cu was saved\n" in (said := running.until("watching")) and "second\na header" in said
+        header.write_text("another header\n")
+        assert "== mine.h was saved\n" in (said := running.until("watching")) and "second\nanother header" in said
+        assert running.end() == INTERRUPTED
+
+
+def test_saving_stops_a_run_that_has_not_ended(tmp_path):
+    (tmp_path / "mine.cu").write_text("first\n")
+    with watch(tmp_path, "cat mine.cu; echo begun; grep -q second mine.cu || { sleep 600; echo slept; }") as running:
+        running.until("begun")
+        (tmp_path / "mine.cu").write_text("second\n")
+        said = running.until("watching")
+        assert "second\nbegun\n" in said and "slept" not in said
+
+
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_what_runs_ends_with_the_watch(how, status, tmp_path):
+    (tmp_path / "mine.cu").touch()
+    with watch(tmp_path, "sleep 600 & echo $!; wait") as running:
+        child = int(running.process.stdout.readline())
+        assert running.end(how) == status
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{child}").exists() and "\nState:\tZ" not in Path(f"/proc/{child}/status").read_text():
+        assert time.monotonic() < deadline, "the command's own child is still there"
+        time.sleep(0.05)
+
+
+def test_a_usage_error_of_the_first_run_ends_the_watch():
+    with Watch(ROOT / "run_all.sh", "run", "01", "0", "64", "64", "--sim", "--watch") as running:
+        said, _ = running.process.communicate(timeout=600)
+        assert running.process.returncode == USAGE
+        assert "M must be a whole number" in said.splitlines()[-1]
+
+
+# ---- the page, carried out as it stands --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+def test_the_page_is_true(tmp_path):
+    """Its four commands and its changes of the file, in this order; what it says they print, they print.
+
+    In a folder of the test's own and under another number, so that a reader's kernels stay as they are; with --sim, as the page
+    tells those who have a GPU.
+    """
+    folder, number = tmp_path, free_number()
+    page = re.sub(r"(?<![\d,])90(?![\d,])", number, PAGE).replace("my_idea", "by_test").replace("kernels/local", str(folder))
+    commands = [line.split()[1:] for line in re.findall(r"^\./run_all\.sh .*$", page, re.MULTILINE)]
+    printed = iter(re.findall(r"```text\n(.*?)```", page, re.DOTALL))
+    assert [command[0] for command in commands] == ["new", "run", "counts", "diff"], "four commands, as it promises"
+    new, run, counts, diff = ([*command, "--with", str(folder)] for command in commands)
+
+    def said_by(text: str, block: str) -> bool:
+        """Whether the lines of a block are in a text, in order; a path within the checkout may be whole."""
+        lines = iter(text.replace(f"{ROOT}/", "").splitlines())
+        return all(any(wanted.rstrip() in line for line in lines) for wanted in block.splitlines())
+
+    done = run_all(*new)
+    assert done.returncode == 0, done.stderr
+    assert said_by(done.stdout, next(printed))
+
+    file = folder / f"{number}_by_test.cu"
+    (before,) = re.findall(r"```cuda\n(.*?)```", page, re.DOTALL)
+    barrier = "    __syncthreads();  // the tile is complete\n"
+
+    def save(*, of: str, to: str) -> None:
+        text = file.read_text()
+        assert text.count(of) == 1
+        file.write_text(text.replace(of, to))
+
+    with Watch(ROOT / "run_all.sh", *run, "--sim") as watching:
+        assert said_by(watching.until("watching"), next(printed))
+        save(of=before, to=before.replace("128", "64"))
+        assert said_by(watching.until("watching"), next(printed))
+        save(of="BM = 64", to="BM = 100")
+        assert said_by(said := watching.until("watching"), next(printed))
+        assert "FAILED" not in said and "nvcc" not in said, "the compiler's lines only"
+        save(of="BM = 100", to="BM = 64")
+        watching.until("watching")
+        save(of=barrier, to=barrier.replace("__syncthreads();", ""))
+        said, report = watching.until("watching"), next(printed)
+        (other,) = re.findall(r"`(a race .*?)`", page)
+        assert said_by(said, report) or said_by(said, f"simulator: {other}\n{report.splitlines()[1]}"), said
+        save(of=barrier.replace("__syncthreads();", ""), to=barrier)
+        assert " ok\n" in watching.until("watching")
+        assert watching.end() == INTERRUPTED
+
+    def counted(of: str, begin: str, column: str) -> str:
+        """The count of the line that begins so."""
+        done = run_all(*(of if word == number else word for word in counts), "--csv", str(tmp_path / "counts.csv"))
+        assert done.returncode == 0, done.stderr
+        with (tmp_path / "counts.csv").open(newline="") as rows:
+            values = {row[column] for row in csv.DictReader(rows) if row["source"].startswith(begin)}
+        (value,) = values
+        return f"{int(value):,}"
+
+    lines = re.findall(r"^\| `(.*?)…` \| ([\d,]+) \| ([\d,]+) \|$", page, re.MULTILINE)
+    assert len(lines) == 2
+    for begin, *requests in lines:
+        assert [counted(rung, begin, "global requests") for rung in ("04", number)] == requests
+
+    done = run_all(*diff)
+    assert done.returncode == 0, done.stderr
+    assert "static constexpr int BM = 64;" in done.stdout
+    facts = next(printed)
+    assert said_by(done.stdout, facts) or "Compiled for sm_90a" not in done.stdout  # another compiler target has other registers
+    assert next(printed, None) is None
+
+    # the answers of "Go on"
+    save(of="BM = 64", to="BM = 128")
+    (requests,) = re.findall(r"its line makes (\S+) requests, that of B (\S+)\.", page)
+    (arrivals,) = re.findall(r"The arrivals double, from (\S+) to (\S+) at each barrier", page)
+    save(of="BN = 128", to="BN = 64")
+    assert [counted(number, begin, "global requests") for begin, *_ in lines] == [*requests]
+    save(of="BN = 64", to="BN = 128")
+    assert counted(number, "__syncthreads()", "barrier arrivals") == arrivals[0]
+    save(of="BK = 16", to="BK = 8")
+    assert counted(number, "__syncthreads()", "barrier arrivals") == arrivals[1]
+    done = run_all(*(word for word in run if word != "--watch"), "--sim")
+    assert " 1.049 MB " in done.stdout, "the bytes stay the same"
+
+
+def test_the_page_predicts_what_it_shows():
+    """4 M N K (1 / BM + 1 / BN), before and after."""
+    shown = re.findall(r"256x256x256 +(\d\.\d+) MB", PAGE)
+    for bm, megabytes in zip((128, 64), shown, strict=True):
+        predicted = 4 * 256**3 * (1 / bm + 1 / 128)
+        assert f"{predicted:,.0f}" in PAGE
+        assert f"{predicted / 1e6:.4g}" == megabytes
