@@ -64,6 +64,8 @@ class Sweep:
         number = arch.removeprefix("sm_")
         # -arch=sm_90a alone makes PTX for sm_90, too, which has no wgmma.
         target = "-arch=native" if arch == "native" else f"-gencode=arch=compute_{number},code=sm_{number}"
+        if arch.startswith("compute_"):  # PTX alone, for the simulator
+            target = f"-gencode=arch={arch},code={arch}"
         options = ["-std=c++20", "-O3", target, f"-I{ROOT}", "-Xptxas=-v"]
         command = [nvcc, *options, "-c", source, "-o", source.with_suffix(".o")]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -111,15 +113,16 @@ class Sweep:
             if isinstance(result, str):
                 print(f"{name} is left out: {result}")
                 continue
-            registers, spilled = result[self.timed(list(result), options.type)]
+            registers, spilled = result[self.timed(list(result), options.type)] if result else (0, 0)  # none of PTX
             if spilled and self.leave_out_spills:
                 print(f"{name} is left out: spills")
                 continue
             spills[name] = spilled
             if options.build_only:
                 print(f"{name:32} {registers:3} registers, {spilled} bytes spilled")
-        self._link(nvcc, list(spills), "ladder")
-        self._link(nvcc, list(spills)[:1], "warm_up")
+        simulated = options.arch.startswith("compute_")
+        self._link(nvcc, list(spills), "ladder", simulated)
+        self._link(nvcc, list(spills)[:1], "warm_up", simulated)
         return spills
 
     def _options(self, purpose: str) -> argparse.Namespace:
@@ -127,7 +130,7 @@ class Sweep:
         parser.add_argument("names", nargs="*", metavar="NAME", help=f"variants: {' '.join(self.variants)}")
         arch = rungs.of_checkout().rungs[self.stem].arch
         own = arch if arch.endswith("a") else "native"
-        parser.add_argument("--arch", default=own, help="as nvcc has it, such as sm_90a")
+        parser.add_argument("--arch", default=own, help="as nvcc has it, such as sm_90a; compute_90a: PTX, for the simulator")
         parser.add_argument("--shapes", default=self.shapes, help="as the harness has them")
         parser.add_argument("--type", default=self.types[0], choices=self.types, help="of the operands")
         parser.add_argument("--protocol", default=self.protocol, choices=["rounds", "steady"])
@@ -143,13 +146,15 @@ class Sweep:
             parser.error(f"{needed.relative_to(ROOT)} is not built: {'--build-only' if options.built else './run_all.sh list'}")
         return options
 
-    def _link(self, nvcc: str, names: list[str], program: str) -> None:
-        """The program of these variants, which are its rungs in this order."""
+    def _link(self, nvcc: str, names: list[str], program: str, simulated: bool = False) -> None:
+        """The program of these variants, its rungs in this order. Not by nvcc, which hands no path with a space to the linker."""
+        toolkit = Path(nvcc).resolve().parents[1]
         objects = [self.folder / f"{name}.o" for name in names]
-        rpath = f"-Xlinker=-rpath={Path(nvcc).resolve().parents[1]}/lib64"
-        libraries = ["-cudart=shared", "-lcublas", "-lcublasLt", "-ldl", rpath]
         sources = [ROOT / "bench/main.cpp", *objects, ROOT / "build/libharness.a"]
-        subprocess.run([nvcc, f"-I{ROOT}", "-std=c++20", *sources, *libraries, "-o", self.folder / program], check=True)
+        found_in = [ROOT / "build/sim"] * simulated + [toolkit / "lib64"]
+        libraries = ["-lcublas", "-lcublasLt", "-lcudart", "-ldl", *(f"-Wl,-rpath,{path}" for path in found_in)]
+        compiler = [os.environ.get("CXX", "c++"), "-std=c++20", f"-I{ROOT}", f"-I{toolkit}/include"]
+        subprocess.run([*compiler, *sources, f"-L{toolkit}/lib64", *libraries, "-o", self.folder / program], check=True)
 
 
 def built(said: str) -> Built:

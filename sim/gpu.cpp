@@ -12,7 +12,8 @@ constexpr int MiB = 1 << 20, KiB = 1 << 10;
 // cuda_occupancy.h in the CUDA Toolkit. The rest is published for each GPU in the paper that its entry names.
 constexpr Gpu table[] = {
     // NVIDIA H100 Tensor Core GPU Architecture; NVIDIA H200 Tensor Core GPU, data sheet; memory, L2 and clocks as an H200
-    // reports them. Some of its GPCs have 18 SMs, but no program can rely on that.
+    // reports them. How its SMs are spread over GPCs is read off cudaOccupancyMaxActiveClusters, which there, on three cards, counted
+    // 66 clusters of two, 30 of four and 15 of eight large blocks.
     {.key = "h200",
      .name = "Simulated NVIDIA H200 (PTX on the CPU)",
      .sm = 90,
@@ -32,7 +33,7 @@ constexpr Gpu table[] = {
      .smem_granularity = 128,
      .cluster_blocks = 8,
      .cluster_blocks_nonportable = 16,
-     .sms_per_gpc = 16},
+     .gpcs = {18, 18, 18, 18, 18, 16, 16, 10}},
     // NVIDIA A100 Tensor Core GPU Architecture; the A100 with 40 GB.
     {.key = "a100",
      .name = "Simulated NVIDIA A100 (PTX on the CPU)",
@@ -89,7 +90,7 @@ constexpr Gpu table[] = {
      .smem_granularity = 128,
      .cluster_blocks = 8,
      .cluster_blocks_nonportable = 8,
-     .sms_per_gpc = 16},
+     .gpcs = {16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 10}},
     // NVIDIA Turing GPU Architecture; NVIDIA T4, product brief.
     {.key = "t4",
      .name = "Simulated NVIDIA Tesla T4 (PTX on the CPU)",

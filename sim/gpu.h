@@ -2,6 +2,7 @@
 // decides which launches fit and which PTX is taken. It changes no count and no result.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -30,7 +31,7 @@ struct Gpu {
 
   // Only for a GPU with thread block clusters.
   int cluster_blocks = 1, cluster_blocks_nonportable = 1;  ///< the largest cluster
-  int sms_per_gpc = 0;                                     ///< a cluster lies within one GPC
+  std::array<int, 16> gpcs{};                              ///< SMs of each; a cluster lies within one
 
   // What is the same on all of them.
   static constexpr int warp_size = 32;

@@ -152,7 +152,8 @@ CUDA_API cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* f
         blocks_per_sm(kernel, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
     const Gpu& gpu = described_gpu();
     require(gpu.has_clusters(), cudaErrorNotSupported);
-    *clusters = gpu.sms / gpu.sms_per_gpc * (gpu.sms_per_gpc * blocks / static_cast<int>(cluster.count()));
+    *clusters = 0;
+    for (const int sms : gpu.gpcs) *clusters += sms * blocks / static_cast<int>(cluster.count());
   });
 }
 

@@ -3,10 +3,7 @@
 // reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -15,6 +12,7 @@
 #include "sim/checks.h"
 #include "sim/executor/executor.h"
 #include "sim/ptx/parser.h"
+#include "tests/sim/run_program.h"
 
 namespace {
 
@@ -251,23 +249,6 @@ TEST(InstructionLimit, OfALoopWithABarrier) {
 }
 
 // --- planted mistakes ---------------------------------------------------------------------------------------------------------
-
-struct Result {
-  int status;
-  std::string output;  ///< standard output and error
-};
-
-Result run(const std::string& program, const std::string& arguments, const std::string& environment) {
-  const std::string command =
-      environment + " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  Result result;
-  std::array<char, 4096> part;
-  while (const size_t bytes = fread(part.data(), 1, part.size(), pipe)) result.output.append(part.data(), bytes);
-  const int status = pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return result;
-}
 
 struct PlantedMistake {
   const char* name;

@@ -63,8 +63,8 @@ const Counted& counted(std::string_view name, std::string_view type = "", std::s
   const sim::test::TemporaryDirectory directory;
   const std::string file = (directory.path / "counts.csv").string(), size = " " + std::to_string(n);
   const std::string command = "GEMM_LADDER_SIM_COUNTS=" + file +
-                              " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_LAUNCH " " + std::string(name) + size + size +
-                              size + " " + std::string(type) + " " + std::string(out);
+                              " LD_LIBRARY_PATH='" SIM_LIBRARY_DIR "' '" SIM_LAUNCH "' " + std::string(name) + size +
+                              size + size + " " + std::string(type) + " " + std::string(out);
   if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
   std::ifstream stream(file);
   Counted result{read_csv(stream), {}};

@@ -23,5 +23,6 @@ inline Result shell(const std::string& command) {
 }
 
 inline Result run(const std::string& program, const std::string& arguments = "", const std::string& environment = "") {
-  return shell(environment + " LD_LIBRARY_PATH=" SIM_LIBRARY_DIR " " SIM_PROGRAMS_DIR "/" + program + " " + arguments);
+  return shell(environment + " LD_LIBRARY_PATH='" SIM_LIBRARY_DIR "' '" SIM_PROGRAMS_DIR "/" + program + "' " +
+               arguments);
 }

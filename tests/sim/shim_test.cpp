@@ -140,7 +140,7 @@ TEST(ShimAlone, AttributesOfKernelsAreThoseOfTheMachineCode) {
   const Result asked = run("attributes");
   EXPECT_THAT(asked.output, testing::EndsWith("passed\n"));
   const Result dump = shell("PATH=\"$PATH:/usr/local/cuda/bin:" GEMM_LADDER_SOURCE
-                            "/.deps/sass/bin\" cuobjdump --dump-resource-usage " SIM_PROGRAMS_DIR "/attributes");
+                            "/.deps/sass/bin\" cuobjdump --dump-resource-usage '" SIM_PROGRAMS_DIR "/attributes'");
   if (dump.status != 0) GTEST_SKIP() << "no cuobjdump here";
   std::string expected;
   for (const std::string name : {"light", "heavy", "local"}) {
