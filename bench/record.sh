@@ -4,6 +4,7 @@
 #   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv {rungs,environment}.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
+#   map        rung 26 over many shapes, beside the libraries                       map.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
@@ -12,7 +13,7 @@
 #   profile    every rung and type under Nsight Compute, 4096 cubed                 profile_TYPE.csv
 #   profiles   other sizes and variants of sweeps, as chapters show them            profile_TYPE_SIZE.csv profile_sweep_NN.csv
 #   counters   FP32 rungs at 512 cubed, beside the simulator's                      counters_512.csv
-#   sweep      variants of some rungs                                               sweep_NN.csv
+#   sweep      variants of some rungs; how 26 would go about its shapes             sweep_NN.csv plans_26.txt
 #   timeline   who waits for whom inside rungs 22 to 25, 4096 cubed (needs sm_90a)  timeline{,_runs}.csv
 #   second     `published` alone, into <folder>-second: run it on another machine of the same model
 #
@@ -30,12 +31,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | map | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady waves conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady map waves conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -85,6 +86,15 @@ steady() {
     for type in $types; do
       ladder --type "$type" --shapes "${size}x${size}x$size" --protocol steady --csv "$to/steady.csv"
     done
+  done
+}
+
+map() {
+  local how
+  begin "$to/map.csv"
+  for how in "--type bf16 --out same" "--type f16 --out same" "--type tf32" "--type bf16"; do
+    # shellcheck disable=SC2086  # two or four words
+    ladder --kernels 26 $how --shapes bench/shapes/map.txt --check sample --sittings 3 --csv "$to/map.csv"
   done
 }
 
@@ -179,6 +189,7 @@ sweep() {
     if [[ -f build/$stem/built.json ]]; then python3 "$script" --built; else python3 "$script"; fi
     cp "build/$stem/ladder.csv" "$to/$stem.csv"
   done
+  build/bin/26_fast --explain --type bf16 --out same --shapes bench/shapes/fit_26.txt >"$to/plans_26.txt"
 }
 
 # Of one block the first tile of C, its epilogue and some of the next tile: 22 has 7 records per k tile, and a tile 64 k tiles.

@@ -15,7 +15,7 @@ from plots.documents import excerpt
 from plots.documents.blocks import update
 from plots.errors import InputError
 from plots.figures.ladder import gain_text
-from plots.tables import accuracy, compare, conditions, machine_code, profiled, sweep
+from plots.tables import accuracy, compare, conditions, machine_code, profiled, sweep, wins
 from plots.tables.grid import Grid
 from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, ceiling_grid, how, per_clock, ratios
 
@@ -151,6 +151,16 @@ def under_conditions(root: Path, facts: Facts, words: list[str]) -> str:
     return "\n\n".join([*(grid.markdown() for grid in grids), source_line(rows, conditions.FILE)]) if grids else NOT_YET
 
 
+def won(root: Path, up: str) -> str:
+    """The map of wins: the last rung against the best library over many shapes, a picture and what it comes to."""
+    file = root / "bench" / "recorded" / GPU / wins.FILE
+    if not file.is_file():
+        return NOT_YET
+    folder = IMAGES.removeprefix("docs/") if up else IMAGES
+    picture = f"![Time of the best library over time of the rung, for every shape and type]({folder}/wins.svg)"
+    return "\n\n".join([wins.grid(wins.read(file)).markdown(), picture, source_line(read_rows(file, []), wins.FILE)])
+
+
 def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> str:
     """A chapter's table of the instructions in some rungs' main loops, by the compiler of the recorded results."""
     for kind in kinds:
@@ -241,10 +251,12 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return counted(root, facts, what, words)
         case ["conditions", *words] if words:
             return under_conditions(root, facts, words)
+        case ["wins"]:
+            return won(root, up)
         case ["machine-code", kinds, *words] if words:
             return compiled(root, facts, kinds.split(","), words)
     expected = "ladder-table TYPE..., measured NN, ceilings, compared, code FILE TAG, accuracy WHICH, sweep NN, "
-    expected += "profiled TYPE[@SIZE] NN..., conditions NN..., or machine-code TYPE,... NN..."
+    expected += "profiled TYPE[@SIZE] NN..., conditions NN..., wins, or machine-code TYPE,... NN..."
     raise InputError(f"unknown block '{name}': expected {expected}")
 
 

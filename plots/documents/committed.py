@@ -16,7 +16,7 @@ from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
-from plots.figures import predicted, stalls, style, timeline, waves
+from plots.figures import predicted, stalls, style, timeline, waves, wins
 from plots.figures.kinds import drawable
 from plots.maps import (
     columns,
@@ -36,6 +36,7 @@ from plots.maps import (
     wgmma,
 )
 from plots.tables import conditions, profiled
+from plots.tables import wins as wins_table
 
 
 def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
@@ -48,7 +49,7 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
         return []
     stale = []
     drawn = _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
-    drawn |= _of_timelines(results)
+    drawn |= _of_timelines(results) | _of_map(results)
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
         if source not in _text(root / file):
@@ -112,6 +113,14 @@ def _of_waves(results: Results) -> Drawn:
         for sweep in waves.read(path)
         for name, kind in waves.KINDS.items()
     }
+
+
+def _of_map(results: Results) -> Drawn:
+    """The last rung against the best library, shape by shape."""
+    path = results.folder / wins_table.FILE
+    if not path.is_file():
+        return {}
+    return {"wins": (_fingerprint(results, [path.name]), partial(wins.draw, wins_table.read(path)))}
 
 
 def _of_timelines(results: Results) -> Drawn:

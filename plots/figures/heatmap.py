@@ -58,10 +58,10 @@ def _cell(ax, x: int, y: float, table: Table, kernel: str, shape: Shape, norm: T
     face = RAMP(norm(min(value, norm.vmax))) if known else "#eeeeee"
     ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
     text = ratio(value) if known else "" if cell is None or cell.status == "ok" else cell.status
-    ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9 if known else 7.5, color=_ink(face))
+    ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9 if known else 7.5, color=ink(face))
 
 
-def _ink(face) -> str:
+def ink(face) -> str:
     """Black or white, whichever reads better on `face`."""
     red, green, blue = matplotlib.colors.to_rgb(face)
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"

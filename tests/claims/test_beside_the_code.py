@@ -8,7 +8,7 @@ import pytest
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/local/README.md", "sim/README.md", "drafts/README.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/local/README.md", "sim/README.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -105,6 +105,8 @@ CLAIMS = {
     "23": Claim(present=(*WARPGROUP, *PRODUCER, PREFETCH), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=1),
     "24": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=0),
     "25": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST, "UTMASTG", "STS", "FENCE"), absent=("HMMA", "LDSM", "LDGSTS", *LOCAL)),
+    # Of all configurations: those with slices store C themselves, those without a cluster multicast nothing.
+    "26": Claim(present=(*WARPGROUP, *PRODUCER), absent=("HMMA", "LDSM", "LDGSTS", *LOCAL)),
 }
 # In every rung in FP32: FP32 on the CUDA cores, nothing in local memory.
 IN_FP32 = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", *LOCAL))

@@ -1,0 +1,50 @@
+"""How a rung stands against the best library over every shape of the map: bench/shapes/map.txt, recorded in map.csv."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from plots.data.results import read_rows
+from plots.data.units import Shape, ratio
+from plots.tables.grid import Grid
+
+FILE = "map.csv"
+COLUMNS = ["kernel", "type", "out", "m", "n", "k", "status", "sitting", "ratio_best", "ratio_cublas"]
+LEAST = 0.95  # below it a library clearly wins
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A row per type, results and shape: the medians over sittings of the ratios to the best library and to cuBLAS."""
+    rows = read_rows(path, COLUMNS)
+    rows = rows[rows["status"] == "ok"]
+    rows = rows.assign(results=rows["out"].where(rows["out"] != "same", rows["type"]))
+    keys = ["kernel", "type", "results", "m", "n", "k"]
+    return rows.groupby(keys, sort=False)[["ratio_best", "ratio_cublas"]].median().reset_index()
+
+
+def mean(ratios: pd.Series) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.log(ratios).mean()))
+
+
+def grid(found: pd.DataFrame) -> Grid:
+    """A line per type and results."""
+    head = ["operands", "results", "shapes", "of the best library, mean", "of cuBLAS, mean", "least, at"]
+    head += [f"under {LEAST}", "1.00 or more"]
+    lines = []
+    for (kind, results), own in found.groupby(["type", "results"], sort=False):
+        least = own.loc[own["ratio_best"].idxmin()]
+        lines.append(
+            [
+                kind,
+                results,
+                str(len(own)),
+                ratio(mean(own["ratio_best"])),
+                ratio(mean(own["ratio_cublas"])),
+                f"{ratio(least.ratio_best)}, {Shape(least.m, least.n, least.k)}",
+                str(int((own["ratio_best"] < LEAST).sum())),
+                str(int((own["ratio_best"] >= 1).sum())),
+            ]
+        )
+    return Grid(head, lines, left=2)

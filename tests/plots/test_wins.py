@@ -1,0 +1,68 @@
+"""The map of wins: its table and its picture, of made-up times."""
+
+import math
+
+import pandas as pd
+import pytest
+from synthetic import tensor_row, write_rows
+
+from plots.data.units import Shape
+from plots.errors import InputError
+from plots.figures import style
+from plots.figures import wins as figure
+from plots.tables import wins
+
+
+def write(path, **changed):
+    made = []
+    for sitting, factor in enumerate((0.9, 1.0, 1.3), 1):
+        for size, best in ((512, 0.5), (4096, 1.0), (8192, 2.0)):
+            for kind, out in (("bf16", "same"), ("tf32", "f32")):
+                of = {
+                    "type": kind,
+                    "out": out,
+                    "sitting": sitting,
+                    "ratio_best": best * factor,
+                    "ratio_cublas": 2 * best * factor,
+                }
+                made.append(tensor_row("26_fast", 0.8, Shape(size, size, size)) | of | changed)
+    return write_rows(path, made)
+
+
+def test_medians_over_sittings_and_means_over_shapes(tmp_path):
+    found = wins.read(write(tmp_path / "map.csv"))
+    assert len(found) == 6 and set(found["results"]) == {"bf16", "f32"}
+    assert sorted(set(found["ratio_best"])) == [0.5, 1.0, 2.0]
+    assert math.isclose(wins.mean(found["ratio_best"]), 1.0)
+    text = wins.grid(found).markdown()
+    assert "| bf16 | bf16 | 3 | 1.00 | 2.00 | 0.50, 512³ | 1 | 2 |" in text
+
+
+def test_rows_that_were_not_timed_count_for_nothing(tmp_path):
+    assert wins.read(write(tmp_path / "map.csv", status="waived")).empty
+
+
+def test_a_column_that_is_missing_is_named(tmp_path):
+    path = write(tmp_path / "map.csv")
+    pd.read_csv(path).drop(columns="ratio_best").to_csv(path, index=False)
+    with pytest.raises(InputError, match="ratio_best"):
+        wins.read(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "of"),
+    [
+        ((4096, 4096, 4096), "square"),
+        ((1000, 1000, 1000), "beside tiles"),
+        ((16, 4096, 4096), "few rows or columns"),
+        ((512, 512, 16384), "long or short k"),
+        ((4096, 6144, 4096), "large, not square"),
+    ],
+)
+def test_groups(shape, of):
+    assert figure.group(Shape(*shape)) == of
+
+
+def test_the_picture_has_every_ratio(tmp_path):
+    text = style.svg(figure.draw(wins.read(write(tmp_path / "map.csv"))), "made up")
+    assert all(label in text for label in ("512³", "4096³", "8192³", "0.50", "2.00", "tf32, f32"))
