@@ -46,9 +46,18 @@ class Sweep:
     def folder(self) -> Path:
         return ROOT / "build" / self.name
 
+    @property
+    def source(self) -> Path:
+        return ROOT / f"kernels/{self.stem}.cu"
+
+    @property
+    def arch(self) -> str:
+        """The least architecture that the rung states, or the only one."""
+        return rungs.of_checkout().rungs[self.stem].arch
+
     def varied(self, name: str) -> str:
         """The source of a variant."""
-        source = ROOT / f"kernels/{self.stem}.cu"
+        source = self.source
         text = source.read_text()
         named = self.stem.partition("_")[2]
         for old, new in [*self.variants[name], (f'.name = "{named}"', f'.name = "{name}"')]:
@@ -128,8 +137,7 @@ class Sweep:
     def _options(self, purpose: str) -> argparse.Namespace:
         parser = argparse.ArgumentParser(description=purpose)
         parser.add_argument("names", nargs="*", metavar="NAME", help=f"variants: {' '.join(self.variants)}")
-        arch = rungs.of_checkout().rungs[self.stem].arch
-        own = arch if arch.endswith("a") else "native"
+        own = self.arch if self.arch.endswith("a") else "native"
         parser.add_argument("--arch", default=own, help="as nvcc has it, such as sm_90a; compute_90a: PTX, for the simulator")
         parser.add_argument("--shapes", default=self.shapes, help="as the harness has them")
         parser.add_argument("--type", default=self.types[0], choices=self.types, help="of the operands")

@@ -72,4 +72,23 @@ __device__ __forceinline__ void mbarrier_wait_parity(uint32_t barrier, uint32_t 
   timeline_record(TimelineKind::mbarrier_wait, begin, barrier);
 }
 
+/// mbarrier.try_wait.parity.shared::cta.b64 done, [barrier], parity, 10000000;
+/// As mbarrier_wait_parity(), for warps that must not take issue slots from others: each try sleeps up to 10 ms.
+__device__ __forceinline__ void mbarrier_sleep_parity(uint32_t barrier, uint32_t parity) {
+  const uint64_t begin = timeline_clock();
+  uint32_t done;
+  do {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2, %3;\n"
+        "selp.u32 %0, 1, 0, done;\n"
+        "}"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity), "r"(10'000'000)  // nanoseconds
+        : "memory");
+  } while (done == 0);
+  timeline_record(TimelineKind::mbarrier_wait, begin, barrier);
+}
+
 }  // namespace ladder

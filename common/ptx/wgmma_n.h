@@ -43,10 +43,10 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t
 #define LADDER_NUMBERS_160 LADDER_NUMBERS_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
 #define LADDER_NUMBERS_176 LADDER_NUMBERS_160 ", %80, %81, %82, %83, %84, %85, %86, %87"
 #define LADDER_NUMBERS_192 LADDER_NUMBERS_176 ", %88, %89, %90, %91, %92, %93, %94, %95"
-#define LADDER_NUMBERS_256                                                                                         \
-  LADDER_NUMBERS_192                                                                                               \
-      ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, " \
-      "%114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define LADDER_NUMBERS_256                                                                                     \
+  LADDER_NUMBERS_192                                                                                           \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, " \
+  "%114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define LADDER_WGMMA(type, N, shape, transposed, a_number, b_number, flag)                                          \
   template <>                                                                                                       \
   __device__ __forceinline__ void wgmma<type, N>(float(&d)[N / 8][4], uint64_t a, uint64_t b, int accumulate) {     \

@@ -1,0 +1,62 @@
+"""The notebook of the first hour, executed: its commands succeed, its figures are there, its words agree with what it prints."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient", reason="the notebook needs nbclient")
+nbformat = pytest.importorskip("nbformat", reason="the notebook needs nbformat")
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "docs/notebooks/first_hour.ipynb"
+OWN = ROOT / "kernels/local/91_half_tile.cu"
+
+pytestmark = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
+
+
+def printed(cell) -> str:
+    return "".join(output.get("text", "") for output in cell.get("outputs", []))
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    assert not OWN.exists(), f"{OWN} is in the way"
+    results = tmp_path_factory.mktemp("notebook") / "results"
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(NOTEBOOK.parent)}})
+    before = dict(os.environ)
+    os.environ["NOTEBOOK_RESULTS"] = str(results)
+    try:
+        client.execute()
+        yield notebook, results
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        OWN.unlink(missing_ok=True)
+        shutil.rmtree(results, ignore_errors=True)
+
+
+def test_no_output_is_committed():
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")
+
+
+def test_its_words_agree_with_what_it_prints(executed):
+    notebook, _ = executed
+    loaded = re.findall(
+        r"256x256x256 +([\d.]+) MB", "".join(printed(cell) for cell in notebook.cells if "half_tile" in cell.source)
+    )
+    assert len(loaded) == 2
+    said = " ".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert f"from {loaded[0]} MB to {loaded[1]} MB" in said
+
+
+def test_the_whole_ladder_is_right_and_drawn(executed):
+    notebook, results = executed
+    assert (results / "report.html").exists()
+    (number,) = re.findall(r"^(\d+) figures;", printed(notebook.cells[-1]), re.MULTILINE)
+    assert int(number) >= 4
+    assert "fail" not in printed(next(cell for cell in notebook.cells if "--quick" in cell.source)).lower()
