@@ -190,6 +190,15 @@ TEST(BulkCopyChecks, MisalignedAndOutOfBounds) {
                  "[%out+16368], 256, [%r10];"},
                 {}, {"outside of every allocation", "test.cu:102"});
 }
+TEST(BulkCopyChecks, MisalignedStores) {
+  const std::string write =
+      "mad.lo.s32 %r2, %t, 4, 1024; st.shared.u32 [%r2], %t; fence.proxy.async.shared::cta; bar.sync 0;";
+  const std::string store = "setp.eq.s32 %p7, %t, 0; @%p7 cp.async.bulk.global.shared::cta.bulk_group ";
+  expect_report({write, store + "[%out], [1032], 128; cp.async.bulk.commit_group;"}, {.threads = 64},
+                {"misaligned address 0x408", "test.cu:102"});
+  expect_report({write, store + "[%out+8], [1024], 128; cp.async.bulk.commit_group;"}, {.threads = 64},
+                {"misaligned address", "test.cu:102"});
+}
 TEST(BulkCopyChecks, NoProxyFence) {
   expect_report({"mad.lo.s32 %r2, %t, 4, 1024; st.shared.u32 [%r2], %t; bar.sync 0; setp.eq.s32 %p1, %t, 0;",
                  "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [1024], 256;"},
