@@ -1,23 +1,22 @@
 // 27_sgemm_hopper · the copy engine feeds the CUDA cores: the warps that multiply do nothing else
 //
 // Idea              The FMA units are bound by issue slots and by the register file's ports, so a warp that multiplies should execute
-//                   FFMAs and shared loads only. The copy engine brings the tiles, one warpgroup transposes A's in shared
-//                   memory, and barriers are rare: one wait per 4096 FMAs of a thread. What is left of the last wave is shared
-//                   out by k tiles (18).
-// Changed from 08   A and B by the copy engine (21) into a ring; four producer warps transpose A, shared to shared, 4 x 4; eight
+//                   FFMAs and shared loads only. The copy engine brings the tiles, and barriers are rare: one wait per 4096 FMAs of a
+//                   thread. A thread needs a column of A, the engine copies rows: idle warps transpose A into the workspace,
+//                   ahead of the copies. What is left of the last wave is shared out by k tiles (18).
+// Changed from 08   A and B by the copy engine (21) into a ring; a warp that asks for the copies, three that transpose A; eight
 //                   consumer warps with 08's tiles; persistent blocks, which take whole tiles first and then shares (18f);
 //                   a lane map by which no shared load merges
-// Expect            1.13 of cuBLAS at 4096 x 4096 x 4096: 93 % of the consumers' instructions are FMAs, 3.88 waves take the time of
+// Expect            1.13 of cuBLAS at 4096 x 4096 x 4096: 94 % of the consumers' instructions are FMAs, 3.88 waves take the time of
 //                   3.9
 // Limiter now       issue slots, and the register file's two banks
-// New instructions  setmaxnreg and the copy engine beside FFMA; mbarrier.try_wait with a time to sleep
+// New instructions  setmaxnreg and the copy engine beside FFMA; red.release, atom.acq_rel, fence.proxy.async.global
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 27 512 512 512 --with drafts
-// State             right on the simulator; never timed. drafts/sweep_27.py has its variants; the chapter is still to come
+// State             right on the simulator; drafts/sweep_27.py has its variants; the chapter is still to come
 #include <cuda.h>
 
 #include "common/layout.h"
-#include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/flag.h"
 #include "common/ptx/mbarrier.h"
@@ -41,21 +40,18 @@ struct Tile {
   static constexpr int TN = 8;             // columns of C per thread
   static constexpr int UNIT = 8;           // k steps per basic block: longer code does not fit the instruction cache
   static constexpr int STAGES = 4;         // k tiles in shared memory
-  static constexpr int BOX_K = 16;         // elements along k per box of A: 64 bytes, the width of the swizzle
-  static constexpr int BOXES = 4;          // of A in shared memory, not transposed yet
   static constexpr int GROUP_SIZE_M = 16;  // rows of tiles per group of the raster: 132 blocks are about 16 x 8
-  static constexpr int PRODUCERS = 128;    // threads that copy and transpose
-  static constexpr int CONSUMERS = BM / TM * BN / TN;  // threads that multiply
+  static constexpr int PRODUCERS = 128;    // threads: a warp that asks for copies, and those that transpose A
+  static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;  // warps
+  static constexpr int CONSUMERS = BM / TM * BN / TN;     // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
-  static constexpr int PRODUCER_REGISTERS = 56, CONSUMER_REGISTERS = 224;
+  static constexpr int PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216;
   static constexpr int LANE_ROWS = WM / TM;  // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;  // lanes across it
   static constexpr int A_BYTES = STAGES * BK * BM * 4, B_BYTES = STAGES * BK * BN * 4;
-  static constexpr int BOX_BYTES = BM * BOX_K * 4;
-  static constexpr int SMEM_BYTES = A_BYTES + B_BYTES + BOXES * BOX_BYTES + (2 * STAGES + BOXES) * 8;
-  static_assert(BM == PRODUCERS && BOX_K == 16, "32 rows of a box per producer warp, 4 x 4 elements per thread");
+  static constexpr int SMEM_BYTES = A_BYTES + B_BYTES + 2 * STAGES * 8;
   static_assert(LANE_ROWS == 4 && LANE_COLS == 8, "see lane_row()");
-  static_assert(BK % BOX_K == 0 && BK % UNIT == 0, "whole boxes and units");
+  static_assert(BK == 32 && BK % UNIT == 0, "blocks of 32 x 32 elements are transposed; whole units");
   static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
                 "no more registers than the block starts with");
 };
@@ -68,13 +64,6 @@ __host__ __device__ constexpr int lane_row(int lane) { return (lane ^ lane >> 2)
 __host__ __device__ constexpr int lane_col(int lane) { return lane / 16 * 4 + lane % 4; }
 // [/lane-map]
 
-/// Row of the tile of C whose elements of A lie in column `i` of sA. A producer reads rows 8 apart, so that eight lanes read
-/// eight neighbouring rows, and writes them as neighbours.
-__host__ __device__ constexpr int row_of_column(int i) { return i / 32 * 32 + i % 4 * 8 + i / 4 % 8; }
-
-/// Byte of a box of A, with the copy engine's 64-byte swizzle, at which the four elements from 4 * `chunk` on of row `row` lie.
-__host__ __device__ constexpr int swizzle_64b(int row, int chunk) { return row * 64 + (chunk ^ row / 2 % 4) * 16; }
-
 /// Four floats in shared memory, at a multiple of 16 bytes.
 __device__ __forceinline__ void load4_shared(float* r, uint32_t smem) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -82,15 +71,15 @@ __device__ __forceinline__ void load4_shared(float* r, uint32_t smem) {
                : "r"(smem)
                : "memory");
 }
-__device__ __forceinline__ void store4_shared(uint32_t smem, float x, float y, float z, float w) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(smem), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
-}
 
-/// partial_sums and flags: of the blocks that leave a part of a tile.
+/// AT[K][at_ld], A transposed, and ready[group of the raster's rows][k tile], which counts the blocks of 32 x 32 elements that AT has
+/// got, are made here; `leaving` counts the blocks that no longer wait for it. partial_sums and flags: of the blocks that leave a
+/// part of a tile.
 __global__ void __launch_bounds__(Tile::THREADS, 1)
-    sgemm(int M, int N, float alpha, const __grid_constant__ CUtensorMap map_a,
-          const __grid_constant__ CUtensorMap map_b, float beta, float* __restrict__ C, int ldc,
-          const __grid_constant__ Schedule schedule, float* partial_sums, unsigned* flags) {
+    sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, float* AT, int at_ld,
+          const __grid_constant__ CUtensorMap map_at, const __grid_constant__ CUtensorMap map_b, float beta,
+          float* __restrict__ C, int ldc, const __grid_constant__ Schedule schedule, float* partial_sums,
+          unsigned* flags, unsigned* ready, unsigned* leaving) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNIT = Tile::UNIT;
   extern __shared__ __align__(1024) unsigned char smem[];
@@ -99,80 +88,85 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-  // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k; boxes of A as they come
-  const uint32_t sA = shared_address(smem), sB = sA + Tile::A_BYTES, boxes = sB + Tile::B_BYTES;
-  // mbarriers of each stage: its k tile is there; it has been read. Of each box: it has landed
-  const uint32_t full = boxes + Tile::BOXES * Tile::BOX_BYTES, empty = full + STAGES * 8, landed = empty + STAGES * 8;
+  // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k
+  const uint32_t sA = shared_address(smem), sB = sA + Tile::A_BYTES;
+  const uint32_t full = sB + Tile::B_BYTES, empty = full + STAGES * 8;  // mbarriers: a stage is there; it has been read
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
-      mbarrier_init(full + stage * 8, Tile::PRODUCERS / 32 + 1);  // the transposing warps, and who asks for B
+      mbarrier_init(full + stage * 8, 1);
       mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);
     }
-    for (int box = 0; box < Tile::BOXES; ++box) mbarrier_init(landed + box * 8, 1);
     fence_mbarrier_init();
-    prefetch_tensormap(map_a), prefetch_tensormap(map_b);
+    prefetch_tensormap(map_at), prefetch_tensormap(map_b);
   }
   __syncthreads();
 
   int stage = 0;        // of the next k tile
   uint32_t parity = 0;  // of its phase
 
-  // [producer]
-  if (warp < Tile::PRODUCERS / 32) {
+  // [transpose]
+  // All SMs together take the blocks of 32 x 32 elements of A in the order in which the copies need them.
+  constexpr int GROUP_ROWS = Tile::GROUP_SIZE_M * BM / 32;  // of such blocks in a group of the raster's rows
+  const int rows_32 = ceil_div(M, 32), blocks_32 = rows_32 * schedule.k_tiles;
+  const auto transpose = [&](int block_32) {
+    const auto [row_32, k_tile] = raster(block_32, rows_32, schedule.k_tiles, GROUP_ROWS);
+    const int m = row_32 * 32 + lane / 8 * 4, k = k_tile * BK + lane % 8 * 4;  // my first elements: two times 4 x 4
+    float4 a[2][4] = {};                                                       // [half of the rows][row]
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (const int row = m + half * 16 + i; row < M && k < K)
+          a[half][i] = *reinterpret_cast<const float4*>(A + static_cast<size_t>(row) * lda + k);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      if (m + half * 16 < M) {
+        const float4(&r)[4] = a[half];
+        float* const to = AT + static_cast<size_t>(k) * at_ld + m + half * 16;
+        if (k < K) *reinterpret_cast<float4*>(to) = {r[0].x, r[1].x, r[2].x, r[3].x};
+        if (k + 1 < K) *reinterpret_cast<float4*>(to + at_ld) = {r[0].y, r[1].y, r[2].y, r[3].y};
+        if (k + 2 < K) *reinterpret_cast<float4*>(to + 2 * at_ld) = {r[0].z, r[1].z, r[2].z, r[3].z};
+        if (k + 3 < K) *reinterpret_cast<float4*>(to + 3 * at_ld) = {r[0].w, r[1].w, r[2].w, r[3].w};
+      }
+    __syncwarp();  // all lanes have written
+    if (lane == 0) red_add_release_gpu(ready + row_32 / GROUP_ROWS * schedule.k_tiles + k_tile, 1);
+  };
+  const int first_32 = (warp - 1) * gridDim.x + blockIdx.x;  // all warps but the one that copies: they could only wait
+  if (warp > 0 && first_32 < blocks_32) transpose(first_32);
+  if (warp > 0 && warp <= Tile::TRANSPOSERS) {
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-    constexpr int BOXES = Tile::BOXES, BOX_K = Tile::BOX_K, BOX_BYTES = Tile::BOX_BYTES;
-    // Copies of A run BOXES boxes ahead of the transposition. Thread 0 asks for them.
-    int ahead_segment = 0, ahead_k, ahead_k_end, ahead_row;
-    const auto begin_segment = [&] {
-      const Segment segment = segment_of(schedule, blockIdx.x, ahead_segment++);
-      ahead_k = segment.first * BK, ahead_k_end = ahead_k + segment.k_tiles * BK;
-      ahead_row = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M).row * BM;
-    };
-    const auto copy_a = [&](int box) {
-      if (ahead_k == ahead_k_end) return;  // there are no more segments
-      mbarrier_arrive_expect_tx(landed + box * 8, BOX_BYTES);
-      cp_async_bulk_tensor_2d(boxes + box * BOX_BYTES, map_a, ahead_k, ahead_row, landed + box * 8);
-      if ((ahead_k += BOX_K) == ahead_k_end) begin_segment();
-    };
-    if (threadIdx.x == 0) {
-      begin_segment();
-      for (int box = 0; box < BOXES; ++box) copy_a(box);
-    }
-    // My 4 x 4 elements of a box: rows row + 8 * i, the four k from 4 * chunk on. They become columns `col` to `col` + 3 of sA.
-    const int chunk = lane / 8, row = warp * 32 + lane % 8, col = warp * 32 + lane % 8 * 4;
-    const uint32_t read_addr = boxes + swizzle_64b(row, chunk);  // 8 rows further on the swizzle is the same
-    const uint32_t write_addr = sA + (chunk * 4 * BM + col) * 4;
-    int box = 0;
-    uint32_t box_parity = 0;
-    Segment segment;
 #pragma unroll 1
-    for (int i_segment = 0; (segment = segment_of(schedule, blockIdx.x, i_segment)).k_tiles > 0; ++i_segment) {
-      const int b_col = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M).col * BN;
+    for (int i = first_32 + (Tile::THREADS / 32 - 1) * gridDim.x; i < blocks_32; i += Tile::TRANSPOSERS * gridDim.x)
+      transpose(i);
+    return;
+  }
+  // [/transpose]
+  // [producer]
+  if (warp == 0) {
+    setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
+    if (lane == 0) {
+      Segment segment;
 #pragma unroll 1
-      for (int k_tile = segment.first; k_tile < segment.first + segment.k_tiles; ++k_tile) {
+      for (int i_segment = 0; (segment = segment_of(schedule, blockIdx.x, i_segment)).k_tiles > 0; ++i_segment) {
+        const auto [tile_row, tile_col] = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+        const int group = tile_row / Tile::GROUP_SIZE_M;
+        const unsigned group_rows = min(GROUP_ROWS, rows_32 - group * GROUP_ROWS);
 #pragma unroll 1
-        for (int k = 0; k < BK; k += BOX_K) {
-          float rA[4][4];  // [row][k]
-          mbarrier_sleep_parity(landed + box * 8, box_parity);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) load4_shared(rA[i], read_addr + box * BOX_BYTES + i * 8 * 64);
-          if (k == 0) {
-            mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
-            if (threadIdx.x == 0) {
-              mbarrier_arrive_expect_tx(full + stage * 8, BK * BN * 4);
-              cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, b_col, k_tile * BK, full + stage * 8);
-            }
+        for (int k_tile = segment.first; k_tile < segment.first + segment.k_tiles; ++k_tile) {
+          mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+          mbarrier_arrive_expect_tx(full + stage * 8, BK * (BM + BN) * 4);
+          cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
+          while (ld_acquire_gpu(ready + group * schedule.k_tiles + k_tile) != group_rows) {
           }
-#pragma unroll
-          for (int j = 0; j < 4; ++j)
-            store4_shared(write_addr + (stage * BK + k + j) * BM * 4, rA[0][j], rA[1][j], rA[2][j], rA[3][j]);
-          bar_sync(1, Tile::PRODUCERS);  // all have read the box
-          if (threadIdx.x == 0) copy_a(box);
-          if (++box == BOXES) box = 0, box_parity ^= 1;
+          fence_proxy_async_global();  // other threads wrote AT, the engine reads it
+          cp_async_bulk_tensor_2d(sA + stage * BK * BM * 4, map_at, tile_row * BM, k_tile * BK, full + stage * 8);
+          if (++stage == STAGES) stage = 0, parity ^= 1;
         }
-        __syncwarp();
-        if (lane == 0) mbarrier_arrive(full + stage * 8);
-        if (++stage == STAGES) stage = 0, parity ^= 1;
+      }
+      // The last block clears the counters for the next launch.
+      if (atom_add_acq_rel_gpu(leaving, 1) == gridDim.x - 1) {
+        for (int i = 0; i < ceil_div(rows_32, GROUP_ROWS) * schedule.k_tiles; ++i) ready[i] = 0;
+        *leaving = 0;
       }
     }
     return;
@@ -181,21 +175,20 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
   const auto [warp_row, warp_col] = row_major(warp - Tile::PRODUCERS / 32, BN / WN);
   const int row = warp_row * WM + lane_row(lane) * 4,
-            col = warp_col * WN + lane_col(lane) * 4;  // my first in sA and sB
-  const uint32_t a_addr = sA + row * 4, b_addr = sB + col * 4;
+            col = warp_col * WN + lane_col(lane) * 4;     // my first in sA and sB
+  uint32_t a_addr = sA + row * 4, b_addr = sB + col * 4;  // in the first k step of a unit
 
   // [fragments]
   float rA[2][TM], rB[2][TN];  // [k % 2][row or column]: fragments of this k step and of the next
-  const auto load_fragments = [&](int buffer, uint32_t a_addr, uint32_t b_addr) {
+  const auto load_fragments = [&](int buffer, int k) {
 #pragma unroll
-    for (int i = 0; i < TM; i += 4) load4_shared(&rA[buffer][i], a_addr + spread(0, i, LANE_ROWS) * 4);
+    for (int i = 0; i < TM; i += 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
 #pragma unroll
-    for (int j = 0; j < TN; j += 4) load4_shared(&rB[buffer][j], b_addr + spread(0, j, LANE_COLS) * 4);
+    for (int j = 0; j < TN; j += 4) load4_shared(&rB[buffer][j], b_addr + (k * BN + spread(0, j, LANE_COLS)) * 4);
   };
   // [/fragments]
   mbarrier_wait_parity(full, 0);
-  load_fragments(0, a_addr, b_addr);
-  int ring_k = 0;  // row of sA and sB
+  load_fragments(0, 0);
 
   Segment segment = segment_of(schedule, blockIdx.x, 0);
 #pragma unroll 1
@@ -204,32 +197,32 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const bool last = segment_of(schedule, blockIdx.x, i_segment + 1).k_tiles == 0;
 
     // [main-loop]
-    // 3. main loop: gmem -TMA-> box -producers-> sA     gmem -TMA-> sB     sA, sB -loads-> rA, rB -> acc
+    // 3. main loop: A -transposers-> AT -TMA-> sA     B -TMA-> sB     sA, sB -loads-> rA, rB -> acc
 #pragma unroll 1
     for (int k_tiles_left = segment.k_tiles; k_tiles_left > 0; --k_tiles_left) {
       // The last k step of this tile loads fragments of the next. After the last one, it loads its own first ones again.
       const int this_stage = stage;
       if (k_tiles_left > 1 || !last)
         if (++stage == STAGES) stage = 0, parity ^= 1;
+      const int next_tile = ((stage - this_stage) * BK - (BK - UNIT)) * BM * 4;  // bytes of sA from the last unit on
       mbarrier_wait_parity(full + stage * 8, parity);
 #pragma unroll 1
       for (int k_left = BK; k_left > 0; k_left -= UNIT) {
-        const int next_k = k_left > UNIT ? ring_k + UNIT : stage * BK;
+        const int step = k_left > UNIT ? UNIT * BM * 4 : next_tile;  // bytes of sA to the next unit
 #pragma unroll
         for (int k = 0; k < UNIT; ++k) {
-          const int load_k = k < UNIT - 1 ? ring_k + k + 1 : next_k;
-          load_fragments((k + 1) % 2, a_addr + load_k * (BM * 4), b_addr + load_k * (BN * 4));
+          if (k == UNIT - 1) a_addr += step, b_addr += step * (BN / BM);
+          load_fragments((k + 1) % 2, (k + 1) % UNIT);
 #pragma unroll
           for (int i = 0; i < TM; ++i) {
 #pragma unroll
             for (int j = 0; j < TN; ++j) {
               const int j_serpentine =
-                  i % 2 ? TN - 1 - j : j;  // consecutive FFMAs share an operand: fewer register reads
+                  i % 2 ? j : TN - 1 - j;  // consecutive FFMAs share an operand: fewer register reads
               acc[i][j_serpentine] += rA[k % 2][i] * rB[k % 2][j_serpentine];
             }
           }
         }
-        ring_k = next_k;
       }
       __syncwarp();
       if (lane == 0) mbarrier_arrive(empty + this_stage * 8);
@@ -269,36 +262,53 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
     // [/fix-up]
 
+    // [epilogue]
     // 4. epilogue
     const auto [tile_row, tile_col] = raster(done.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    float* const c = C + static_cast<size_t>(tile_row * BM + row) * ldc + tile_col * BN + col;  // my first element
+    const int rows = M - tile_row * BM - row, columns = N - tile_col * BN - col;                // from there on
+    const auto scaled = [&](int i, int j) {
+      return float4{alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
+    };
+    if (beta == 0.0F && (tile_row + 1) * BM <= M && (tile_col + 1) * BN <= N) {  // few instructions for most tiles
+#pragma unroll
+      for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; j += 4)
+          *reinterpret_cast<float4*>(c + static_cast<size_t>(spread(0, i, LANE_ROWS)) * ldc + spread(0, j, LANE_COLS)) =
+              scaled(i, j);
+      continue;
+    }
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
-      const int m = tile_row * BM + row_of_column(row + spread(0, i, LANE_ROWS));
-      if (m >= M) continue;
+      float* const c_row = c + static_cast<size_t>(spread(0, i, LANE_ROWS)) * ldc;
+      if (spread(0, i, LANE_ROWS) >= rows) continue;
+      float4 old[TN / 4] = {};
+#pragma unroll
+      for (int j = 0; j < TN; j += 4)
+        if (beta != 0.0F && spread(0, j, LANE_COLS) < columns)  // beta = 0 must not read C: it may hold NaN
+          old[j / 4] = *reinterpret_cast<const float4*>(c_row + spread(0, j, LANE_COLS));
 #pragma unroll
       for (int j = 0; j < TN; j += 4) {
-        const int n = tile_col * BN + col + spread(0, j, LANE_COLS);
-        float* gC = C + static_cast<size_t>(m) * ldc + n;
-        if (n + 4 <= N) {
-          float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
-          if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-            const float4 c = *reinterpret_cast<const float4*>(gC);
-            d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
-          }
-          *reinterpret_cast<float4*>(gC) = d;
+        const float4 x = scaled(i, j), o = old[j / 4];
+        const float4 d = {x.x + beta * o.x, x.y + beta * o.y, x.z + beta * o.z, x.w + beta * o.w};
+        const int left = columns - spread(0, j, LANE_COLS);
+        float* const to = c_row + spread(0, j, LANE_COLS);
+        if (left >= 4) {
+          *reinterpret_cast<float4*>(to) = d;
         } else {  // the padding of C must stay as it is
-#pragma unroll
-          for (int e = 0; e < 3; ++e)
-            if (n + e < N) gC[e] = beta == 0.0F ? alpha * acc[i][j + e] : alpha * acc[i][j + e] + beta * gC[e];
+          if (left > 0) to[0] = d.x;
+          if (left > 1) to[1] = d.y;
+          if (left > 2) to[2] = d.z;
         }
       }
     }
+    // [/epilogue]
   }
 }
 
 /// Describes `rows` rows of `columns` floats, `ld` apart, to the copy engine, in boxes of `box_rows` x `box_columns`.
-CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_columns,
-                       CUtensorMapSwizzle swizzle) {
+CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_columns) {
   static const auto encode = [] {  // of the driver, which programs of the runtime do not link
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
@@ -311,8 +321,8 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int bo
   const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
   CUtensorMap map;
   const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<void*>(matrix), size, row_bytes,
-                                 box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                                 box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
   return map;
 }
@@ -326,19 +336,30 @@ constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK};
 
 SchedulePlan plan(const Problem& p) { return best_schedule(costs, share_costs, tiled(p, shape, device_limits().sms)); }
 
+/// Floats from row to row of A transposed: rows begin at multiples of 16 bytes.
+int at_ld(const Problem& p) { return ceil_div(p.m, 4) * 4; }
+
+/// Floats of A transposed. They are the workspace's first ones.
+size_t at_size(const Problem& p) { return static_cast<size_t>(p.k) * at_ld(p); }
+
+/// Flags by which blocks wait for sums that others leave. Those for parts of A transposed come after them.
+int share_flags(const Schedule& s) { return s.shared_tiles > 0 ? s.blocks * Tile::CONSUMERS / 32 : 0; }
+
 void launch(const Problem& p) {
   const Schedule schedule = plan(p).schedule;
+  float* const at = static_cast<float*>(p.workspace);
+  unsigned* const leaving = p.flags + share_flags(schedule);
   cuda_check(cudaFuncSetAttribute(sgemm, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-  cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
+  cudaLaunchAttribute resident{};  // all blocks at once: they wait for one another
   resident.id = cudaLaunchAttributeCooperative;
   resident.val.cooperative = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.dynamicSmemBytes = Tile::SMEM_BYTES;
-  config.stream = p.stream, config.attrs = &resident, config.numAttrs = schedule.shared_tiles > 0;
-  cuda_check(cudaLaunchKernelEx(&config, sgemm, p.m, p.n, p.alpha,
-                                tensor_map(p.a, p.m, p.k, p.lda, Tile::BM, Tile::BOX_K, CU_TENSOR_MAP_SWIZZLE_64B),
-                                tensor_map(p.b, p.k, p.n, p.ldb, Tile::BK, Tile::BN, CU_TENSOR_MAP_SWIZZLE_NONE),
-                                p.beta, p.C<float>(), p.ldc, schedule, static_cast<float*>(p.workspace), p.flags));
+  config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
+  cuda_check(cudaLaunchKernelEx(&config, sgemm, p.m, p.n, p.k, p.alpha, p.A<float>(), p.lda, at, at_ld(p),
+                                tensor_map(at, p.k, p.m, at_ld(p), Tile::BK, Tile::BM),
+                                tensor_map(p.b, p.k, p.n, p.ldb, Tile::BK, Tile::BN), p.beta, p.C<float>(), p.ldc,
+                                schedule, at + at_size(p), p.flags, leaving + 1, leaving));
 }
 
 const Registration registration{{
@@ -355,12 +376,13 @@ const Registration registration{{
         [](const Problem& p) {
           const Schedule s = plan(p).schedule;
           const int leave = s.shared_tiles > 0 ? s.blocks : 0;  // blocks that may leave a part
+          const int groups = ceil_div(ceil_div(p.m, Tile::BM), Tile::GROUP_SIZE_M);
           return Resources{(const void*)sgemm,
                            Tile::THREADS,
                            Tile::SMEM_BYTES,
                            shape,
-                           leave * size_t{4} * Tile::BM * Tile::BN,
-                           leave * Tile::CONSUMERS / 32};
+                           4 * (at_size(p) + static_cast<size_t>(leave) * Tile::BM * Tile::BN),
+                           share_flags(s) + 1 + groups * s.k_tiles};
         },
     .launch = launch,
     .explain = [](const Problem& p) { return explain_schedule(plan(p)); },
