@@ -182,9 +182,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   float rA[2][TM], rB[2][TN];  // [k % 2][row or column]: fragments of this k step and of the next
   const auto load_fragments = [&](int buffer, int k) {
 #pragma unroll
-    for (int i = 0; i < TM; i += 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
+    for (int i = TM - 4; i >= 0; i -= 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
 #pragma unroll
-    for (int j = 0; j < TN; j += 4) load4_shared(&rB[buffer][j], b_addr + (k * BN + spread(0, j, LANE_COLS)) * 4);
+    for (int j = TN - 4; j >= 0; j -= 4) load4_shared(&rB[buffer][j], b_addr + (k * BN + spread(0, j, LANE_COLS)) * 4);
   };
   // [/fragments]
   mbarrier_wait_parity(full, 0);
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           if (k == UNIT - 1) a_addr += step, b_addr += step * (BN / BM);
           load_fragments((k + 1) % 2, (k + 1) % UNIT);
 #pragma unroll
-          for (int i = 0; i < TM; ++i) {
+          for (int i = TM - 1; i >= 0; --i) {
 #pragma unroll
             for (int j = 0; j < TN; ++j) {
               const int j_serpentine =
