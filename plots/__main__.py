@@ -92,13 +92,12 @@ def _draw(options: argparse.Namespace) -> int:
 def _draw_counters(options: argparse.Namespace) -> int:
     if not is_simulation(options.results):
         raise InputError(f"{options.results}: no counts.csv of the simulator in it")
-    found = counted(load_simulation(options.results))
+    found = [table for sizes in counted(load_simulation(options.results)) for table in sizes]
     if not found:
         raise InputError(f"{options.results}: counts.csv holds no counters")
     for table in found:
-        name = f"counters_{table.type}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
-        style.save(counters.draw(table), options.out, name)
-        print(options.out / f"{name}.svg")
+        style.save(counters.draw(table), options.out, counters.file_stem(table))
+        print(options.out / f"{counters.file_stem(table)}.svg")
     return 0
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from plots.data.counters import Counted, counted
+from plots.data.counters import WGMMA, Counted, counted
 from plots.data.results import Results, Simulation
 from plots.data.selection import Table, tables
 from plots.data.units import MISSING, digits, ratio, tflops, whole
@@ -19,6 +19,10 @@ from plots.tables import summaries
 from plots.tables.counters import counter_grid
 from plots.tables.grid import Grid
 
+# What a reader of a unit's counters must know.
+OF_UNIT = {
+    WGMMA: " What wgmma itself reads of shared memory and what the copy engine writes there are no wavefronts of the simulator's."
+}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -67,7 +71,7 @@ def write_simulation(simulation: Simulation, recorded: Results | None, out: Path
         "date": simulation.counts["utc"].max()[:10] if len(simulation.counts) else "unknown date",
         "simulation": simulation,
         "verdict": verdict(simulation),
-        "counted": [_counted_section(table, out / "plots") for table in counted(simulation)],
+        "counted": [[_counted_section(table, out / "plots") for table in sizes] for sizes in counted(simulation)],
         "simulated_checks": summaries.check_grid(simulation.counts, simulation.check),
         "simulated_refused": summaries.refused_grid(simulation.counts, simulation.check),
         "simulated_environment": _environment_grid(simulation.environment),
@@ -118,15 +122,20 @@ def verdict(simulation: Simulation) -> str:
 
 
 def _counted_section(table: Counted, folder: Path) -> CountedSection:
-    fig = counters.draw(table)
-    name = f"counters_{table.type}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
+    fig, name = counters.draw(table), counters.file_stem(table)
     style.save(fig, folder, name)
-    title = f"What each rung moves and executes, {table.type} at {table.shape}"
-    caption = (
-        "Left: bytes that global loads and stores move per FMA, in whole 32-byte sectors. Middle: wavefronts of shared "
-        "memory per four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions per FMA; 1 "
-        "is the best. Hatched: variants and counter-examples."
+    title = f"What each rung moves and executes, {table.type} on {table.unit or 'an unknown unit'} at {table.shape}"
+    terms = table.terms
+    of_warp, limit, best = (
+        (" of a warp", "; more than 1 and shared memory is the limit", "; 1 is the best") if terms.has_limit else ("", "", "")
     )
+    caption = (
+        f"Left: bytes that global loads and stores move per {terms.traffic.name}, in whole 32-byte sectors. Middle: wavefronts "
+        f"of shared memory per {terms.wavefronts.name}{of_warp}{limit}. Right: warp instructions of PTX per "
+        f"{terms.instruction}{best}. Hatched: variants and counter-examples."
+    )
+    caption += f" All are told for the work of one {terms.instruction} of {terms.shape}." * bool(terms.shape)
+    caption += OF_UNIT.get(table.unit, "")
     return CountedSection(table, counter_grid(table), Plot(title, caption, inline_svg(style.svg(fig), name, title)))
 
 
