@@ -368,13 +368,14 @@ run_tests() {
 }
 
 compare_results() {
+  (($# == 2)) || usage_error "compare takes two results folders, such as: compare results/before results/after"
   local folder folders=()
   for folder in "$@"; do
-    [[ $folder == [/-]* ]] || folder=$caller/$folder
+    [[ $folder == /* ]] || folder=$caller/$folder
     folders+=("$folder")
   done
   need_python report
-  exec python3 -m plots compare ${folders[@]+"${folders[@]}"}
+  exec python3 -m plots compare "${folders[@]}"
 }
 
 build_docs() {

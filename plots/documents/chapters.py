@@ -176,7 +176,7 @@ def compared(root: Path, facts: Facts) -> str:
     others = [load(folder, facts) for folder in other_recordings(root)]
     if first is None or not others:
         return "*No second recording yet.*"
-    said = [compare.summary(compare.pairs(tables(first), tables(other))) for other in others]
+    said = [compare.summary(compare.published(compare.pairs(tables(first), tables(other)))) for other in others]
     cards = [f"card {other.environment['gpu_id']}" for other in others]
     grid = Grid(
         [f"beside card {first.environment['gpu_id']}", *cards], [[limit, *(one[limit] for one in said)] for limit in said[0]]

@@ -167,6 +167,13 @@ def facts(results: Results) -> list[tuple[str, str]]:
     ]
 
 
+def origin(results: Results) -> str:
+    """Where, when and with what, in one line."""
+    rows = results.ladder
+    versions = {"driver": "driver", "CUDA": "cuda", "cuBLAS": "cublas", "commit": "commit"}
+    return ", ".join([results.gpu, results.date, *(f"{name} {_all(rows[column])}" for name, column in versions.items())])
+
+
 def _noise(rows: pd.DataFrame) -> str:
     """How far apart the 10th and the 90th percentile of a cell's times are."""
     apart = (100 * (rows["p90_ms"] - rows["p10_ms"]) / rows["median_ms"]).dropna()
