@@ -8,7 +8,7 @@ from matplotlib.ticker import NullLocator
 from plots.data.selection import Table
 from plots.data.units import Shape, tflops
 from plots.figures import style
-from plots.figures.labels import Label, label_right
+from plots.figures.labels import Label, label_right, told
 
 BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0), "CUTLASS": ("--", 1.6)}
 
@@ -24,6 +24,10 @@ def draw(table: Table) -> Figure:
         rates = [table.value(kernel, shape) / 1000 for shape in squares]
         form = {"linestyle": style.dashes(kernel), "marker": mark[kernel], "color": hue[kernel]}
         ax.plot(_edges(squares), rates, markersize=5, linewidth=1.5, label=kernel, **form)
+        for shape, rate in zip(squares, rates, strict=True):
+            if math.isfinite(rate):  # a larger target for the pointer
+                (point,) = ax.plot([shape.m], [rate], "o", markersize=9, alpha=0)
+                style.hover(told(table, kernel, shape), point)
         labels += _end_label(squares, rates, kernel, hue[kernel])
     alone = {"marker": "_", "markersize": 20} if len(squares) == 1 else {}  # a line of one point cannot be seen
     for name in table.baselines:
@@ -35,7 +39,7 @@ def draw(table: Table) -> Figure:
         ax.axhline(ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
     _axes(ax, squares)
     for ceiling in table.ceilings:
-        text = f"{ceiling.name} ceiling {tflops(ceiling.gflops)}"
+        text = f"{ceiling.unit} ceiling {tflops(ceiling.gflops)}"
         labels.append(Label(ax.get_xlim()[1], ceiling.gflops / 1000, text, style.FAINT))
     label_right(ax, labels)
     return fig

@@ -10,6 +10,7 @@ from plots.data.rungs import number
 from plots.data.selection import Table
 from plots.data.units import Shape, ratio
 from plots.figures import style
+from plots.figures.labels import told
 
 RAMP = matplotlib.colormaps["PuOr"]
 ROW = 0.27  # inches
@@ -56,9 +57,10 @@ def _cell(ax, x: int, y: float, table: Table, kernel: str, shape: Shape, norm: T
     cell = table.cells.get((kernel, shape))
     known = value == value
     face = RAMP(norm(min(value, norm.vmax))) if known else "#eeeeee"
-    ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
+    box = ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
     text = ratio(value) if known else "" if cell is None or cell.status == "ok" else cell.status
-    ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9 if known else 7.5, color=ink(face))
+    number = ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9 if known else 7.5, color=ink(face))
+    style.hover(told(table, kernel, shape), box, number)
 
 
 def ink(face) -> str:

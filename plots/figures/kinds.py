@@ -32,7 +32,8 @@ KINDS = {
     "gflops": Kind(
         purpose="throughput against size, every rung and cuBLAS",
         title="Throughput against size",
-        caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceilings.",
+        caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling of "
+        "each unit that a rung uses; cuBLAS may use another one.",
         draw=gflops.draw,
         lacking=lambda table: "" if table.squares else "no square size was measured",
     ),
@@ -47,7 +48,8 @@ KINDS = {
     "roofline": Kind(
         purpose="the rungs under the measured roofs",
         title="Roofline",
-        caption="Roofs as measured on this GPU. Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
+        caption="Roofs as measured on this GPU, of each unit that a rung uses; cuBLAS may use another one. "
+        "Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
         "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size stand "
         "above one another.",
         draw=roofline.draw,

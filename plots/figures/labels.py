@@ -1,8 +1,11 @@
-"""Labels at the ends of lines, pushed apart just enough that none touches another."""
+"""Labels at the ends of lines, pushed apart just enough that none touches another; what is told under the pointer."""
 
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
+
+from plots.data.selection import Table
+from plots.data.units import Shape, ratio, tflops, whole
 
 LINE_HEIGHT = 1.4  # of the font size
 LEADER = {"shrinkA": 3, "shrinkB": 4, "relpos": (0, 0.5)}  # from the middle of the text's left edge
@@ -60,3 +63,20 @@ def label_right(ax: Axes, labels: list[Label], font_size: float = 9.5) -> None:
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 0.8, **LEADER},
         )
+
+
+def told(table: Table, kernel: str, shape: Shape) -> str:
+    """A cell in one line: rate, ratios, clock and power as far as they were recorded, or why there are none."""
+    where, cell = f"{kernel}, {table.type} at {shape}: ", table.cells.get((kernel, shape))
+    if cell is None or cell.status != "ok":
+        return where + (cell.status if cell else "not run")
+    ceiling, share = table.ceiling(kernel), table.share(kernel, shape)
+    parts = [f"{tflops(cell.value('gflops'))} TFLOP/s"]
+    parts += [f"{ratio(cell.value(column))} of {of}" for column, of in OF_LIBRARIES.items() if cell.value(column) > 0]
+    parts += [f"{ratio(share)} of the ceiling of {ceiling.unit}"] if share > 0 else []
+    parts += [f"{whole(cell.value(column))} {unit}" for column, unit in UNITS.items() if cell.value(column) > 0]
+    return where + ", ".join(parts)
+
+
+OF_LIBRARIES = {"ratio_cublas": "cuBLAS", "ratio_best": "the fastest library"}
+UNITS = {"clock_mhz": "MHz", "power_w": "W"}

@@ -127,7 +127,7 @@ def test_the_report_shows_counters_first_and_what_a_gpu_did_below(simulated, fol
         assert text.index("Counted, f32 on CUDA cores, at 512³") < text.index(label) < text.index("The ladder, f32, at 4096³")
     page = Page(html)
     assert page.open == [] and page.requests == [] and len(page.ids) == len(set(page.ids))
-    assert html.count("<svg") == 2 + 4
+    assert html.count("<svg") == 2 + 7
     counts = [cells[4:6] for cells in page.rows if len(cells) == 10 and cells[0] == "05_float4"]
     assert counts == [["1,572,864", "524,288"], ["196,608", "65,536"]], "the largest size in front"
     assert ["host cpu", "Synthetic CPU"] in page.rows
