@@ -1,4 +1,4 @@
-"""The report: one self-contained report.html, summary.md, and the plots beside them."""
+"""The report: one self-contained report.html, summary.md, a picture to share, and the plots beside them."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from plots.data.results import Results, Simulation
 from plots.data.selection import Table, tables
 from plots.data.units import MISSING, Shape, digits, ratio, tflops, whole
 from plots.errors import InputError
-from plots.figures import clocks, counters, reach, style, waves, wins
+from plots.figures import clocks, counters, reach, share, style, waves, wins
 from plots.figures.kinds import KINDS, Kind, drawable
 from plots.tables import best, held, summaries
 from plots.tables.counters import counter_grid
@@ -74,9 +74,25 @@ class CountedSection:
 
 
 def write(results: Results, out: Path, from_record: bool) -> list[Path]:
-    """Writes report.html, summary.md and plots/ into `out`; the files that a reader opens first."""
+    """Writes report.html, summary.md, share.png and plots/ into `out`; the files that a reader opens first."""
     context = {"title": results.gpu, "date": results.date, "simulation": None}
-    return _write(context | _measured(results, from_record, out / "plots"), out)
+    return [*_write(context | _measured(results, from_record, out / "plots"), out), *_write_share(results, out)]
+
+
+def _write_share(results: Results, out: Path) -> list[Path]:
+    """share.png: the ladder of one type; nothing where no rung has a ratio to cuBLAS."""
+    table = share.chosen(tables(results))
+    if table is None:
+        return []
+    fig = share.draw(table, results.gpu, {name: text for name, text in versions(results).items() if name != "commit"})
+    fig.savefig(out / "share.png", dpi=share.DPI, metadata={"Software": None})
+    return [out / "share.png"]
+
+
+def versions(results: Results) -> dict[str, str]:
+    """What the results were measured with, by name."""
+    columns = {"driver": "driver", "CUDA": "cuda", "cuBLAS": "cublas", "commit": "commit"}
+    return {name: _all(results.ladder[column]) for name, column in columns.items()}
 
 
 def write_simulation(simulation: Simulation, recorded: Results | None, out: Path) -> list[Path]:
@@ -183,9 +199,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
 
 def origin(results: Results) -> str:
     """Where, when and with what, in one line."""
-    rows = results.ladder
-    versions = {"driver": "driver", "CUDA": "cuda", "cuBLAS": "cublas", "commit": "commit"}
-    return ", ".join([results.gpu, results.date, *(f"{name} {_all(rows[column])}" for name, column in versions.items())])
+    return ", ".join([results.gpu, results.date, *(f"{name} {version}" for name, version in versions(results).items())])
 
 
 def _noise(rows: pd.DataFrame) -> str:

@@ -64,6 +64,7 @@ def dashes(kernel: str) -> str:
     return "--" if is_variant(kernel) else "-"
 
 
+CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # the box of a text that lines run under
 HOVER = "hover: "  # begins the ids of what shows a text under the pointer
 
 
