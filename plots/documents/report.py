@@ -15,7 +15,7 @@ from plots.data.selection import Table, tables
 from plots.data.units import MISSING, Shape, digits, ratio, tflops, whole
 from plots.errors import InputError
 from plots.figures import clocks, counters, reach, share, style, waves, wins
-from plots.figures.kinds import KINDS, Kind, drawable
+from plots.figures.kinds import KINDS, Kind, OfProfile, drawable, of_profile
 from plots.tables import best, held, summaries
 from plots.tables.counters import counter_grid
 from plots.tables.grid import Grid
@@ -294,7 +294,7 @@ def _section(table: Table, results: Results, folder: Path) -> Section:
         how=summaries.how(table).replace("*", ""),
         ladder=summaries.ladder_grid(table, table.headline),
         other_sizes={shape: summaries.ladder_grid(table, shape) for shape in table.front if shape != table.headline},
-        plots=[_plot(table, name, kind, folder) for name, kind in drawable(table).items()],
+        plots=[_plot(table, name, kind, folder) for name, kind in (drawable(table) | of_profile(results, table)).items()],
         shapes=summaries.shape_grid(table),
         sittings=summaries.sittings_grid(table),
         steady=summaries.steady_grid(results, table),
@@ -352,8 +352,9 @@ def _waves(results: Results, folder: Path) -> tuple[list[Plot], list[str]]:
     return plots, []
 
 
-def _plot(table: Table, name: str, kind: Kind, folder: Path) -> Plot:
-    return _drawn(kind.draw(table), f"{name}_{table.type}", kind.title, kind.caption, folder)
+def _plot(table: Table, name: str, kind: Kind | OfProfile, folder: Path) -> Plot:
+    fig = kind.draw(table) if isinstance(kind, Kind) else kind.draw()
+    return _drawn(fig, f"{name}_{table.type}", kind.title, kind.caption, folder)
 
 
 def _drawn(fig: Figure, name: str, title: str, caption: str, folder: Path) -> Plot:
