@@ -8,7 +8,7 @@ from matplotlib.ticker import NullLocator
 from plots.data.selection import Table
 from plots.data.units import Shape, tflops
 from plots.figures import style
-from plots.figures.labels import Label, label_right, told
+from plots.figures.labels import Label, height_of, label_right, told
 
 BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0), "CUTLASS": ("--", 1.6)}
 
@@ -16,8 +16,9 @@ BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0), "CUTLASS": ("--", 1.6
 def draw(table: Table) -> Figure:
     """TFLOP/s over the edge of the matrices, log2 axis; each ceiling as a line."""
     squares = table.squares
-    fig = style.figure(5.6)
-    ax = fig.add_axes((0.075, 0.115, 0.69, 0.80))
+    inner = max(4.5, height_of(len(table.kernels) + len(table.baselines) + len(table.ceilings)))
+    fig = style.figure(inner + 1.1)
+    ax = fig.add_axes((0.075, 0.64 / (inner + 1.1), 0.69, inner / (inner + 1.1)))
     labels = []
     hue, mark = style.colours(table.kernels), style.markers(table.kernels)
     for kernel in table.kernels:

@@ -10,7 +10,7 @@ from plots.data.rungs import number
 from plots.data.selection import Table
 from plots.data.units import Shape, digits
 from plots.figures import style
-from plots.figures.labels import LINE_HEIGHT, Label, label_right, told
+from plots.figures.labels import Label, height_of, label_right, told
 
 FONT = 8.5
 LEFT, RIGHT, GAP = 0.06, 0.955, 0.075  # of the width
@@ -29,7 +29,7 @@ def draw(table: Table, profile: dict[str, Metrics], shape: Shape, bandwidths: di
     """A panel per level with its slope (GB/s) and the units' roofs; the rungs by their numbers."""
     found = points(table, profile, shape)
     rates = {kernel: table.value(kernel, shape) / 1000 for kernel in found}
-    fig = style.figure(max(4.6, 1.2 + len(found) * LINE_HEIGHT * FONT / 72))
+    fig = style.figure(max(4.6, 1.2 + height_of(len(found), FONT)))
     height = fig.get_figheight()
     wide = (RIGHT - LEFT - GAP * (len(LEVELS) - 1)) / len(LEVELS)
     top, bottom = 1.9 * max(c.gflops / 1000 for c in table.ceilings), min(rates.values()) / 2

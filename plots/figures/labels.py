@@ -8,6 +8,7 @@ from plots.data.selection import Table
 from plots.data.units import Shape, ratio, tflops, whole
 
 LINE_HEIGHT = 1.4  # of the font size
+FONT_SIZE = 9.5
 LEADER = {"shrinkA": 3, "shrinkB": 4, "relpos": (0, 0.5)}  # from the middle of the text's left edge
 
 
@@ -44,7 +45,12 @@ def spread(wanted: list[float], gap: float, low: float, high: float) -> list[flo
     return result
 
 
-def label_right(ax: Axes, labels: list[Label], font_size: float = 9.5) -> None:
+def height_of(labels: int, font_size: float = FONT_SIZE) -> float:
+    """Inches that a column of so many labels takes."""
+    return labels * LINE_HEIGHT * font_size / 72
+
+
+def label_right(ax: Axes, labels: list[Label], font_size: float = FONT_SIZE) -> None:
     """Writes the labels in a column right of `ax`, each tied to its point by a thin line. Limits must be final."""
     height_points = ax.get_position().height * ax.figure.get_figheight() * 72
     to_axes = ax.transData + ax.transAxes.inverted()

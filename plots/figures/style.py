@@ -79,7 +79,8 @@ def svg(fig: Figure, source: str | None = None) -> str:
     buffer = io.StringIO()
     fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Source": source})
     text = buffer.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
-    text = re.sub(rf'<g id="{HOVER}([^"]*)">', r"<g><title>\1</title>", text)
+    told = r"<g><title>\1</title>" if source is None else "<g>"  # a committed picture is shown as an image, which tells nothing
+    text = re.sub(rf'<g id="{HOVER}([^"]*)">', told, text)
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 

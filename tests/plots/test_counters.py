@@ -98,6 +98,8 @@ def test_the_largest_size_is_in_front_and_the_others_are_folded(simulated, tmp_p
 def test_the_values_are_told_under_the_pointer(table):
     svg = style.svg(counters.draw(table))
     assert "<title>05_float4: 1.00 + 0.500 wavefronts per 4 FMAs</title>" in svg and style.HOVER not in svg
+    committed = style.svg(counters.draw(table), "sha256:0")
+    assert "<title>" not in committed and style.HOVER not in committed
 
 
 def test_the_figure_shows_the_numbers_and_no_text_touches_another(table, monkeypatch):

@@ -59,7 +59,19 @@ def two_units():
     return [synthetic.tensor_row(kernel, factor, shape) for shape in shapes for kernel, factor in factors.items()]
 
 
+def many():
+    """As many rungs as a type's ladder may have, with two ceilings and two baselines; some far below, one shape refused."""
+    shapes = [Shape(n, n, n) for n in (256, 1024, 2048, 4096, 8192)]
+    named = [f"{place:02}b_rung" for place in range(20, 50)]
+    factors = [0.005, 0.06, *(0.8 + 0.01 * place for place in range(len(named) - 2))]
+    rungs = list(zip(named, factors, strict=True))
+    parts = [synthetic.tensor_row("13_ldmatrix", factor, s) | {"kernel": k} for s in shapes for k, factor in rungs]
+    refused = [waived("08_warp_tiling", ODD, "no") | {"kernel": k, "type": "bf16"} for k in named]
+    return [*parts, *refused, *two_units()]
+
+
 CASES = {
+    "many": many,
     "all": synthetic.all_rows,
     "one": one_size,
     "alike": all_alike,
