@@ -13,6 +13,7 @@ SIZE = (12.0, 6.75)  # inches; 1800 x 1012 pixels
 DPI = 150
 NAMES = {"f32": "FP32", "tf32": "TF32", "bf16": "BF16", "f16": "FP16"}
 BAR = "#3b6fa0"
+TITLE = 1150  # the size of its letters times how many there is room for
 RATES = 1.17  # right edge of the column of rates, in axes widths
 
 
@@ -89,7 +90,8 @@ def draw(table: Table, gpu: str, versions: dict[str, str]) -> Figure:
     ax.set_ylim(len(rated) - 0.45, -0.75)
     ax.set_xlim(0, max(1.06, *(value * 1.08 for value in rated.values())))
     ax.set_xlabel("of cuBLAS" + "; hatched: variants and counter-examples" * any(is_variant(kernel) for kernel in rated))
-    fig.text(0.02, 0.965, title(table, gpu), fontsize=16, fontweight="bold", va="top")
+    said = title(table, gpu)
+    fig.text(0.02, 0.965, said, fontsize=min(16, TITLE / len(said)), fontweight="bold", va="top")
     fig.text(0.02, 0.912, "\n".join(textwrap.wrap(protocol(table, versions), 140)), fontsize=10.5, va="top", color="#444444")
     fig.text(0.98, 0.022, f"GEMM Ladder, {date(table)}", ha="right", va="center", fontsize=11, color="#444444")
     return fig

@@ -64,6 +64,10 @@ def test_many_rungs_and_few_fit(tmp_path, monkeypatch):
         assert_legible(draw(table), monkeypatch)
 
 
+def test_a_long_name_of_a_card_fits(table, monkeypatch):
+    assert_legible(share.draw(table, "NVIDIA GeForce RTX 4090 Laptop GPU with a long name", VERSIONS), monkeypatch)
+
+
 def test_the_report_writes_it_where_there_is_a_ratio(folder, tmp_path, capsys):
     assert main(["report", "--results", str(folder), "--out", str(tmp_path / "out")]) == 0
     assert f"{tmp_path}/out/share.png" in capsys.readouterr().out
