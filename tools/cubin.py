@@ -35,8 +35,9 @@ class Kernel:
         return sum(bool(whole.match(instruction)) for instruction in among)
 
     def main_loop(self, pattern: str) -> range:
-        """The loop with most of `pattern`; of loops around one another, the innermost."""
-        return max(self.loops, key=lambda loop: (self.count(pattern, loop), -len(loop)))
+        """The shortest loop with most of `pattern`: around it, the loop over tiles of C has those of the epilogue, too."""
+        counts = {loop: self.count(pattern, loop) for loop in self.loops}
+        return min((loop for loop, count in counts.items() if count >= 2 / 3 * max(counts.values())), key=len)
 
     def around_main_loop(self, pattern: str) -> "Kernel | None":
         """What a loop executes around the main loop, if that is not the outermost."""

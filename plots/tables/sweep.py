@@ -3,13 +3,13 @@
 import csv
 from pathlib import Path
 
-from bench import sweep_16, sweep_25
+from bench import sweep_16, sweep_25, sweep_27
 from bench.sweep import SPILLS
 from plots.data.units import MISSING, Shape, kib, whole
 from plots.errors import InputError
 from plots.tables.grid import Grid
 
-VARIANTS = {"16": sweep_16.VARIANTS, "25": sweep_25.VARIANTS}
+VARIANTS = {"16": sweep_16.VARIANTS, "25": sweep_25.VARIANTS, "27": sweep_27.VARIANTS}
 AS_WRITTEN = "as_written"
 
 Row = dict[str, str]
