@@ -5,6 +5,7 @@ usage: python3 drafts/sweep_27.py [--shapes SHAPES] [--build-only] [--built] [--
 (after ./run_all.sh list, which builds)
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,14 +13,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it f
 
 from bench.sweep import ROOT, Change, Sweep
 
+SOURCE = ROOT / "drafts/27_sgemm_hopper.cu"
+CONFIGURATIONS = re.findall(r"^ *configuration<Tile<.*\n", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
 SERPENTINE = "i % 2 ? j : TN - 1 - j;"
 ROWS = "for (int i = 0; i < TM; ++i) {\n#pragma unroll\n            for (int j = 0; j < TN; ++j) {"
 REGISTERS = "PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216"
-PLAN = "SchedulePlan plan(const Problem& p) { return best_schedule(costs, share_costs, tiled(p, shape, device_limits().sms)); }"
-NO_SHARES = (
-    "SchedulePlan plan(const Problem& p) { const TiledProduct t = tiled(p, shape, device_limits().sms); "
-    "return {Schedule(min(t.c_tiles, t.sms), t.c_tiles, t.k_tiles, 1, t.c_tiles), 0}; }"
-)
 LOAD_A = """#pragma unroll
     for (int i = 0; i < TM; i += 4) load4_shared(&rA[buffer][i], a_addr + spread(0, i, LANE_ROWS) * 4);
 """
@@ -34,10 +32,13 @@ def columns(i: str) -> list[Change]:
     return [(ROWS, COLUMNS), (f"const int j_serpentine =\n                  {SERPENTINE}", f"const int i = {i}, j_serpentine = j;")]
 
 
+def tile(configuration: str) -> str:
+    """The name of the variant that has only this configuration, such as tile_64x128x64."""
+    return "tile_" + "x".join(re.findall(r"\d+", configuration)[:3])
+
+
 VARIANTS: dict[str, list[Change]] = {
     "as_written": [],
-    "no_shares": [(PLAN, NO_SHARES)],
-    "plain_launch": [("config.numAttrs = 1;", "config.numAttrs = 0;")],
     "j_forwards": [(SERPENTINE, "i % 2 ? TN - 1 - j : j;")],
     "no_serpentine": [(SERPENTINE, "j;")],
     "columns": columns("j % 2 ? TM - 1 - i_ : i_"),
@@ -53,11 +54,12 @@ VARIANTS: dict[str, list[Change]] = {
     "group_8": [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 8;")],
     "group_32": [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 32;")],
     "again": [],
+    **{tile(only): [(other, "") for other in CONFIGURATIONS if other != only] for only in CONFIGURATIONS},
 }
 
 
 class DraftSweep(Sweep):
-    source, arch, types = ROOT / "drafts/27_sgemm_hopper.cu", "sm_90a", ("f32",)
+    source, arch, types = SOURCE, "sm_90a", ("f32",)
 
 
 SWEEP = DraftSweep(
