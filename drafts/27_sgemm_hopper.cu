@@ -22,6 +22,7 @@
 #include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/flag.h"
+#include "common/ptx/keep_in_register.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
@@ -58,6 +59,8 @@ struct Tile {
   static constexpr int LANE_ROWS = WM / TM;         // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;         // lanes across it
   static constexpr int BLOCKS_32 = BM * BK / 1024;  // blocks of 32 x 32 elements in a tile of A
+  static constexpr int HELPERS =
+      STAGES * BLOCKS_32 < CONSUMERS / 32 ? STAGES * BLOCKS_32 : CONSUMERS / 32;  // consumer warps
   static constexpr int PARTS =
       SLICES < 4 ? SLICES : 4;                     // of four rows of a thread's results: each slice adds one of them
   static constexpr int RM = TM / PARTS;            // rows of C per thread, once the slices are added
@@ -68,7 +71,6 @@ struct Tile {
   static_assert(CONSUMERS == 256 && SMEM_BYTES <= 232448);
   static_assert(BK % 32 == 0 && K_STEPS % UNIT == 0, "blocks of 32 x 32 elements are transposed; whole units");
   static_assert(!AHEAD || (BK == 32 && SLICES == 1), "AT is counted by 32 x 32 elements");
-  static_assert(CONSUMERS / 32 / BLOCKS_32 <= STAGES, "the consumers transpose the first blocks without waiting");
   static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
                 "no more registers than the block starts with");
 };
@@ -212,10 +214,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       return;
     }
   } else {
-    if (warp > Tile::TRANSPOSERS) transpose_tiles(warp - Tile::TRANSPOSERS - 1, true);
+    if (warp > Tile::TRANSPOSERS && warp <= Tile::TRANSPOSERS + Tile::HELPERS)
+      transpose_tiles(warp - Tile::TRANSPOSERS - 1, true);
     if (warp > 0 && warp <= Tile::TRANSPOSERS) {
       setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-      transpose_tiles(Tile::CONSUMERS / 32 + warp - 1, false);
+      transpose_tiles(Tile::HELPERS + warp - 1, false);
       return;
     }
   }
@@ -255,12 +258,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   // [/producer]
   setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
-  constexpr int WARPS = BM / WM * (BN / WN);  // of a slice
-  const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS,
-            slice_warp = (warp - Tile::PRODUCERS / 32) % WARPS;
-  const auto [warp_row, warp_col] = row_major(slice_warp, BN / WN);
-  const int row = warp_row * WM + lane_row(lane) * 4,
-            col = warp_col * WN + lane_col(lane) * 4;  // my first in sA and sB
+  constexpr int WARPS = BM / WM * (BN / WN);      // of a slice
+  const auto first_of = [](int warp, int lane) {  // a thread's first element in sA and sB
+    const auto [warp_row, warp_col] = row_major((warp - Tile::PRODUCERS / 32) % WARPS, BN / WN);
+    return Coord{warp_row * WM + lane_row(lane) * 4, warp_col * WN + lane_col(lane) * 4};
+  };
+  const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
+  const auto [row, col] = first_of(warp, lane);
   uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4,
            b_addr = sB + (slice * K_STEPS * BN + col) * 4;  // in the first k step of a unit
 
@@ -317,18 +321,26 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
     // [/main-loop]
 
-    const int consumer = threadIdx.x - Tile::PRODUCERS;
     // [slices]
     // The slices add their results through shared memory, four rows of each thread at a time; each slice adds a part of them and goes on
     // with that: acc[RM][RN].
+    const int consumer = threadIdx.x - Tile::PRODUCERS;
+    uint32_t thread = threadIdx.x;
+    if constexpr (SLICES > 1)
+      keep_in_register(thread);  // computed before the main loop, what follows would take registers there
+    const int warp = thread / 32, lane = thread % 32;
     constexpr int PART_ROWS = 4 / Tile::PARTS;
-    const int my_row = row + slice % Tile::PARTS * PART_ROWS, j_first = slice / Tile::PARTS * 4;
-    const int my_col = col + spread(0, j_first, LANE_COLS);
+    const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
+    const int part_row = slice % Tile::PARTS * PART_ROWS, part_j = slice / Tile::PARTS * 4;
+    const auto [tile_m, tile_n] = first_of(warp, lane);
+    const int my_row = tile_m + part_row, my_col = tile_n + spread(0, part_j, LANE_COLS);
     if constexpr (SLICES > 1) {
 #pragma unroll
       for (int i = 0; i < TM; i += 4) {
         const auto sums = [&](int slice, int r, int j) {  // sSums[slice][warp][r][j / 4][lane], of four floats
-          return sSums + ((((slice * WARPS + slice_warp) * 4 + r) * (TN / 4) + j / 4) * 32 + lane) * 16;
+          return sSums +
+                 ((((slice * WARPS + (warp - Tile::PRODUCERS / 32) % WARPS) * 4 + r) * (TN / 4) + j / 4) * 32 + lane) *
+                     16;
         };
 #pragma unroll
         for (int r = 0; r < 4; ++r)
@@ -344,7 +356,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 #pragma unroll
             for (int s = 0; s < SLICES; ++s) {
               float x[4];
-              load4_shared(x, sums(s, slice % Tile::PARTS * PART_ROWS + r, j_first + j));
+              load4_shared(x, sums(s, part_row + r, part_j + j));
 #pragma unroll
               for (int e = 0; e < 4; ++e) sum[e] = s == 0 ? x[e] : sum[e] + x[e];
             }

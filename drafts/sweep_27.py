@@ -24,6 +24,10 @@ LOAD_A = """#pragma unroll
 LOAD_B = """#pragma unroll
     for (int j = 0; j < TN; j += 4) load4_shared(&rB[buffer][j], b_addr + spread(0, j, LANE_COLS) * 4);
 """
+LANES_OF_08 = [
+    ("return (lane ^ lane >> 2) & 3", "return lane & 3"),
+    ("return lane / 16 * 4 + lane % 4", "return lane / 4"),
+]
 COLUMNS = "for (int j = 0; j < TN; ++j) {\n#pragma unroll\n            for (int i_ = 0; i_ < TM; ++i_) {"
 
 
@@ -37,6 +41,12 @@ def tile(configuration: str) -> str:
     return "tile_" + "x".join(re.findall(r"\d+", configuration)[:3])
 
 
+def instead(configuration: str) -> list[Change]:
+    """This configuration alone."""
+    first = CONFIGURATIONS[0]
+    return [(first, f"{configuration}({first.split('(', 1)[1]}"), *((other, "") for other in CONFIGURATIONS[1:])]
+
+
 VARIANTS: dict[str, list[Change]] = {
     "as_written": [],
     "j_forwards": [(SERPENTINE, "i % 2 ? TN - 1 - j : j;")],
@@ -46,15 +56,19 @@ VARIANTS: dict[str, list[Change]] = {
     "b_first": [(LOAD_A + LOAD_B, LOAD_B + LOAD_A)],
     "registers_40_232": [(REGISTERS, "PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232")],
     "registers_56_224": [(REGISTERS, "PRODUCER_REGISTERS = 56, CONSUMER_REGISTERS = 224")],
-    "lanes_of_08": [
-        ("return (lane ^ lane >> 2) & 3", "return lane & 3"),
-        ("return lane / 16 * 4 + lane % 4", "return lane / 4"),
-    ],
+    "lanes_of_08": LANES_OF_08,
     "unit_16": [("UNIT = 8;", "UNIT = 16;")],
     "group_8": [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 8;")],
     "group_32": [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 32;")],
     "again": [],
     **{tile(only): [(other, "") for other in CONFIGURATIONS if other != only] for only in CONFIGURATIONS},
+    "tile_128x256x32_ring": instead("configuration<Tile<128, 256, 32, 64, 1, 4, false>>"),
+    "tile_256x64x32": instead("configuration<Tile<256, 64, 32, 64, 2, 4, false>>"),
+    "tile_64x256x32": instead("configuration<Tile<64, 256, 32, 64, 2, 4, false>>"),
+    "tile_32x256x32": instead("configuration<Tile<32, 256, 32, 32, 2, 5, false>>"),
+    "tile_64x128x32": instead("configuration<Tile<64, 128, 32, 64, 4, 7, false>>"),
+    "tile_64x64x128": instead("configuration<Tile<64, 64, 128, 64, 8, 3, false>>"),
+    "tile_32x128x64_lanes_of_08": instead("configuration<Tile<32, 128, 64, 32, 4, 4, false>>") + LANES_OF_08,
 }
 
 
