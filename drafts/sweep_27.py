@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Variants of the draft of rung 27, timed side by side: the order of its FMAs, registers, lanes, barriers, the raster, the launch.
+"""Variants of the draft of rung 27, side by side: the order of its FMAs, registers, lanes, the raster, each configuration alone.
 
 usage: python3 drafts/sweep_27.py [--shapes SHAPES] [--build-only] [--built] [--arch sm_90a] [NAME...]
 (after ./run_all.sh list, which builds)
@@ -16,13 +16,13 @@ from bench.sweep import ROOT, Change, Sweep
 SOURCE = ROOT / "drafts/27_sgemm_hopper.cu"
 CONFIGURATIONS = re.findall(r"^ *configuration<Tile<.*\n", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
 SERPENTINE = "i % 2 ? j : TN - 1 - j;"
-ROWS = "for (int i = 0; i < TM; ++i) {\n#pragma unroll\n            for (int j = 0; j < TN; ++j) {"
+ROWS = "for (int i = TM - 1; i >= 0; --i) {\n#pragma unroll\n            for (int j = 0; j < TN; ++j) {"
 REGISTERS = "PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216"
 LOAD_A = """#pragma unroll
-    for (int i = 0; i < TM; i += 4) load4_shared(&rA[buffer][i], a_addr + spread(0, i, LANE_ROWS) * 4);
+    for (int i = TM - 4; i >= 0; i -= 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
 """
 LOAD_B = """#pragma unroll
-    for (int j = 0; j < TN; j += 4) load4_shared(&rB[buffer][j], b_addr + spread(0, j, LANE_COLS) * 4);
+    for (int j = TN - 4; j >= 0; j -= 4) load4_shared(&rB[buffer][j], b_addr + (k * BN + spread(0, j, LANE_COLS)) * 4);
 """
 LANES_OF_08 = [
     ("return (lane ^ lane >> 2) & 3", "return lane & 3"),
@@ -33,7 +33,8 @@ COLUMNS = "for (int j = 0; j < TN; ++j) {\n#pragma unroll\n            for (int 
 
 def columns(i: str) -> list[Change]:
     """The FMAs of a k step column by column, `i` the row of number i_ in column j."""
-    return [(ROWS, COLUMNS), (f"const int j_serpentine =\n                  {SERPENTINE}", f"const int i = {i}, j_serpentine = j;")]
+    serpentine = f"const int j_serpentine =\n                  {SERPENTINE}"
+    return [(ROWS, COLUMNS), (serpentine, f"const int i = {i}, j_serpentine = j;")]
 
 
 def tile(configuration: str) -> str:
