@@ -128,7 +128,7 @@ prepare_results() {
   elif [[ -f $results/run.txt ]]; then
     archive=$results/archive/$(date -u +%Y%m%dT%H%M%SZ)
     mkdir -p "$archive"
-    for file in {ladder,samples,ceilings,check,steady,waves,counts}.csv {rungs,environment}.json run.txt report.html summary.md plots; do
+    for file in {ladder,samples,ceilings,check,steady,waves,counts}.csv {rungs,environment}.json run.txt report.html summary.md share.png plots; do
       [[ ! -e $results/$file ]] || mv "$results/$file" "$archive"
     done
     say "the earlier results are now in $archive"
@@ -186,6 +186,7 @@ finish() {
   echo "finished $(date -u +%FT%TZ)" >"$results/run.txt"
   ((!wrong)) || say "run_all.sh: there are wrong results: look for status 'wrong' or 'failed' in $results/*.csv"
   echo "Report: $results/report.html"
+  [[ ! -f $results/share.png ]] || echo "To share: $results/share.png"
   return "$wrong"
 }
 
@@ -368,13 +369,14 @@ run_tests() {
 }
 
 compare_results() {
+  (($# == 2)) || usage_error "compare takes two results folders, such as: compare results/before results/after"
   local folder folders=()
   for folder in "$@"; do
-    [[ $folder == [/-]* ]] || folder=$caller/$folder
+    [[ $folder == /* ]] || folder=$caller/$folder
     folders+=("$folder")
   done
   need_python report
-  exec python3 -m plots compare ${folders[@]+"${folders[@]}"}
+  exec python3 -m plots compare "${folders[@]}"
 }
 
 build_docs() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Records this GPU in bench/recorded/<gpu>: bench/record.sh [--to DIR] [--resume] [STEP...], all steps without one.
 #
-#   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv {rungs,environment}.json
+#   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv environment.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
 #   map        rung 26 over many shapes, beside the libraries                       map.csv
@@ -16,6 +16,8 @@
 #   sweep      variants of some rungs; how 26 would go about its shapes             sweep_NN.csv plans_26.txt
 #   timeline   who waits for whom inside rungs 22 to 25, 4096 cubed (needs sm_90a)  timeline{,_runs}.csv
 #   second     `published` alone, into <folder>-second: run it on another machine of the same model
+#
+# With each of them goes rungs.json, the facts of the rungs that there are.
 #
 # It runs the programs in build/ as they are and builds nothing but sweeps that are not built (bench/sweep_NN.py --build-only
 # builds them on any machine). Each row is written as soon as it is known. A step begins its files anew; with --resume it
@@ -61,7 +63,6 @@ asked_for() { sed -n "s/^<!-- generated: $1 \(.*\) -->\$/\1/p" docs/*.md; }
 published() {
   local type sitting
   begin "$to"/{ladder,ceilings}.csv
-  build/bin/ladder --list --json >"$to/rungs.json"
   [[ -f $to/ceilings.csv ]] || build/bin/ceilings --csv "$to/ceilings.csv"
   for sitting in 1 2 3 4 5; do
     for type in $types; do
@@ -202,5 +203,6 @@ timeline() {
 }
 
 mkdir -p "$to"
+build/bin/ladder --list --json >"$to/rungs.json"  # whatever the step: it may be the first with a new rung
 for step in "${steps[@]}"; do "$step"; done
 echo "Recorded in $to"

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from plots.data import rungs
 from plots.data.counters import counted
-from plots.data.results import is_simulation, load, load_simulation
+from plots.data.results import Results, is_simulation, load, load_simulation
 from plots.data.rungs import ROOT
 from plots.data.selection import tables
 from plots.documents import chapters, committed, report
@@ -92,13 +92,12 @@ def _draw(options: argparse.Namespace) -> int:
 def _draw_counters(options: argparse.Namespace) -> int:
     if not is_simulation(options.results):
         raise InputError(f"{options.results}: no counts.csv of the simulator in it")
-    found = counted(load_simulation(options.results))
+    found = [table for sizes in counted(load_simulation(options.results)) for table in sizes]
     if not found:
         raise InputError(f"{options.results}: counts.csv holds no counters")
     for table in found:
-        name = f"counters_{table.type}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
-        style.save(counters.draw(table), options.out, name)
-        print(options.out / f"{name}.svg")
+        style.save(counters.draw(table), options.out, counters.file_stem(table))
+        print(options.out / f"{counters.file_stem(table)}.svg")
     return 0
 
 
@@ -123,13 +122,26 @@ def _report(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     folders = (options.first, options.second)
-    found = compare.pairs(*(tables(load(folder)) for folder in folders))
-    if not found:
-        raise InputError(f"{options.first} and {options.second} have no cell in common")
-    for grid in compare.grids(found, ("first", "second")):
-        print(grid.markdown(), end="\n\n")
-    print(compare.verdict(found))
-    return 0 if all(pair.is_noise for pair in found) else 1
+    runs = [_timed(folder) for folder in folders]
+    first, second = (tables(run) for run in runs)
+    found, turned = compare.pairs(first, second, tuple(compare.NAMES)), compare.turned(first, second)
+    if not found and not turned:
+        raise InputError(f"{options.first} and {options.second} have no cell in common: no rung, type, shape and conditions")
+    outside = compare.outside(found)
+    if outside or turned:
+        for name, run in zip("AB", runs, strict=True):
+            print(f"{name}: {report.origin(run)}, in {run.folder}")
+        print(f"\n{compare.grid(outside, turned).markdown()}\n")
+    print(compare.verdict(found, turned))
+    return 1 if outside or turned else 0
+
+
+def _timed(folder: Path) -> Results:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    if is_simulation(folder):
+        raise InputError(f"{folder}: counted on the simulator, not timed; compare takes folders with a ladder.csv")
+    return load(folder)
 
 
 def _update(options: argparse.Namespace) -> int:

@@ -1,22 +1,60 @@
-"""What the simulator counted, rung by rung, and what it is per multiply-add."""
+"""What the simulator counted, rung by rung, and what it is for each instruction that multiplies."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from plots.data.results import Simulation
-from plots.data.rungs import order
+from plots.data.rungs import Facts, order
 from plots.data.units import Shape
 
 SECTOR_BYTES = 32
 WARP = 32
+CUDA_CORES, MMA, WGMMA = "CUDA cores", "mma.sync", "wgmma"
+K_BYTES = 32  # along k per mma or wgmma: 16 elements of 16 bits, 8 of TF32
+
+
+@dataclass(frozen=True)
+class Per:
+    """A unit's own term for some work: what counters are told for each of."""
+
+    name: str
+    fmas: int
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a unit's counters are told for each of, and whether 1 is a limit there."""
+
+    traffic: Per
+    wavefronts: Per
+    instructions: Per
+    shape: str = ""  # of that instruction, where it has one
+    has_limit: bool = False
+
+    @property
+    def instruction(self) -> str:
+        """The instruction that multiplies."""
+        return self.instructions.name
+
+
+def terms(unit: str, operand_bytes: int) -> Terms:
+    """FMAs on CUDA cores, of which an SM starts four warps' in the time of a wavefront; else the unit's instruction."""
+    k = K_BYTES // operand_bytes
+    if unit == MMA:
+        return Terms(*[Per("mma", 16 * 8 * k)] * 3, f"m16n8k{k}")
+    if unit == WGMMA:
+        return Terms(*[Per("wgmma", 64 * 256 * k)] * 3, f"m64n256k{k}")
+    return Terms(Per("FMA", 1), Per("4 FMAs", 4 * WARP), Per("FMA", WARP), has_limit=unit == CUDA_CORES)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The counters of one type at one shape, of every kernel that came out right."""
+    """The counters of one type and unit at one shape, of every kernel that came out right."""
 
     type: str
+    unit: str
     shape: Shape
+    terms: Terms
     rows: dict[str, Any]  # kernel, in ladder order -> row with the CSV's columns as attributes
 
     def loaded(self, kernel: str) -> float:
@@ -31,24 +69,45 @@ class Counted:
         """Wavefronts beyond the fewest that the bytes need: bank conflicts."""
         return self.rows[kernel].sim_shared_wavefronts - self.rows[kernel].sim_shared_ideal
 
-    def per_fma(self, count: float) -> float:
-        """A count for each of the M·N·K multiply-adds."""
-        return count / (self.shape.flop / 2)
+    def per(self, what: Per, count: float) -> float:
+        """A count for each of the product's parts of so many multiply-adds."""
+        return count * what.fmas / (self.shape.flop / 2)
 
-    def instructions_per_fma(self, kernel: str) -> float:
-        """Warp instructions of PTX per FMA of a warp."""
-        return self.per_fma(WARP * self.rows[kernel].sim_warp_instructions)
+    def traffic(self, kernel: str) -> float:
+        """Bytes of global loads and stores, in the unit's terms."""
+        return self.per(self.terms.traffic, self.loaded(kernel) + self.stored(kernel))
 
-    def per_four_fmas(self, wavefronts: float) -> float:
-        """Wavefronts per four FMAs of a warp, which an SM starts in the time of one wavefront."""
-        return self.per_fma(4 * WARP * wavefronts)
+    def wavefronts(self, count: float) -> float:
+        """Wavefronts of shared memory, in the unit's terms."""
+        return self.per(self.terms.wavefronts, count)
+
+    def instructions(self, kernel: str) -> float:
+        """Warp instructions of PTX, in the unit's terms."""
+        return self.per(self.terms.instructions, self.rows[kernel].sim_warp_instructions)
 
 
-def counted(simulation: Simulation) -> list[Counted]:
-    """The counters by type and shape, small shapes first."""
+def counted(simulation: Simulation) -> list[list[Counted]]:
+    """The counters by type, in the facts' order, and unit, in the ladder's; of each the shapes, the largest first."""
+    facts = simulation.facts
     frame = simulation.counts[(simulation.counts["status"] == "ok") & simulation.counts["sim_warp_instructions"].notna()]
-    tables = []
-    for (kind, shape), rows in frame.groupby(["type", "shape"], sort=False):
-        by_kernel = {row.kernel: row for row in sorted(rows.itertuples(), key=lambda row: order(row.kernel))}
-        tables.append(Counted(str(kind), shape, by_kernel))
-    return sorted(tables, key=lambda table: (table.type, table.shape.flop, table.shape))
+    found: dict[tuple[str, str], list[Counted]] = {}
+    for kind in facts.types:
+        rows = sorted(frame[frame["type"] == kind].itertuples(), key=lambda row: (-row.shape.flop, row.shape, order(row.kernel)))
+        for unit in sorted({_unit(facts, row.kernel) for row in rows}, key=list(_units(facts)).index):
+            own = [row for row in rows if _unit(facts, row.kernel) == unit]
+            words = terms(unit, facts.types[kind].bytes)
+            found[kind, unit] = [
+                Counted(kind, unit, shape, words, {row.kernel: row for row in own if row.shape == shape})
+                for shape in dict.fromkeys(row.shape for row in own)
+            ]
+    return list(found.values())
+
+
+def _unit(facts: Facts, kernel: str) -> str:
+    """The unit that a rung states; empty for a kernel unknown here."""
+    return facts.rungs[kernel].unit if kernel in facts.rungs else ""
+
+
+def _units(facts: Facts) -> dict[str, None]:
+    """The units in the order in which the ladder takes them up."""
+    return dict.fromkeys([*(rung.unit for rung in facts.rungs.values()), ""])

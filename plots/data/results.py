@@ -40,6 +40,7 @@ NEWER = [
     "ratio_clk",
     "cutlass_gflops",
     "ratio_cutlass",
+    "cublas_clock_mhz",
     *COUNTERS,
 ]  # empty in a file that was recorded before there were these
 CEILING_COLUMNS = ["name", "value", "unit"]
@@ -56,6 +57,7 @@ class Simulation:
     """What a results folder of the simulator holds: checks and counters, and no times."""
 
     folder: Path
+    facts: Facts
     counts: pd.DataFrame
     check: pd.DataFrame | None = None
     environment: dict[str, Any] = field(default_factory=dict)
@@ -217,9 +219,9 @@ def is_simulation(folder: Path) -> bool:
 
 
 def load_simulation(folder: Path) -> Simulation:
-    """Everything in a results folder of the simulator."""
+    """Everything in a results folder of the simulator, under the facts that it keeps."""
     notes: list[str] = []
-    simulation = Simulation(folder, read_rows(folder / "counts.csv", notes), notes=notes)
+    simulation = Simulation(folder, rungs.of_folder(folder), read_rows(folder / "counts.csv", notes), notes=notes)
     if (folder / "check.csv").is_file():
         simulation.check = read_rows(folder / "check.csv", notes)
     if (folder / "environment.json").is_file():

@@ -45,6 +45,7 @@ class Ceiling:
     """A measured limit of compute: in GFLOP/s, and in FLOP/clk/SM, which power does not move; NaN where unknown."""
 
     name: str
+    unit: str  # that it is the limit of: "CUDA cores", "mma.sync" or "wgmma"; a library may use another
     gflops: float
     flop_clk_sm: float
 
@@ -143,6 +144,19 @@ class Table:
         rung = self.facts.rungs.get(kernel)
         return self.measured_ceilings.get(rung.ceilings.get(self.type, "")) if rung else None
 
+    def share(self, kernel: str, shape: Shape) -> float:
+        """What a kernel reaches of its unit's ceiling: in FLOP/clk/SM, in GFLOP/s where no clocks were counted; or NaN."""
+        ceiling = self.ceiling(kernel)
+        if ceiling is None:
+            return NAN
+        per_clock = self.value(kernel, shape, "flop_clk_sm") / ceiling.flop_clk_sm
+        return per_clock if per_clock == per_clock else self.value(kernel, shape) / ceiling.gflops
+
+    @property
+    def front(self) -> list[Shape]:
+        """The sizes that an overview shows: the published ones that were timed, or the headline's."""
+        return [shape for shape in PUBLISHED if shape in self.shapes] or [self.headline]
+
     @property
     def ceilings(self) -> list[Ceiling]:
         """The ceilings of the kernels in this table, the lowest first."""
@@ -181,6 +195,7 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
     condition = Condition(*max(counts.index, key=lambda group: (counts[group], _is_default(Condition(*group)))))
     chosen = select(rows, condition)
     limits = results.ceilings
+    units = {name: rung.unit for rung in results.facts.rungs.values() for name in rung.ceilings.values()}
     return Table(
         type=kind,
         condition=condition,
@@ -190,7 +205,9 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
         shapes=sorted(set(chosen["shape"]), key=lambda s: (not s.is_square, s.m * s.n * s.k, s)),
         baselines=_baselines(chosen),
         measured_ceilings={
-            name: Ceiling(name, value, limits.get(name + PER_CLK, (NAN, ""))[0]) for name, (value, _) in limits.items()
+            name: Ceiling(name, unit, limits[name][0], limits.get(name + PER_CLK, (NAN, ""))[0])
+            for name, unit in units.items()
+            if name in limits
         },
         dram_gbs=limits.get("dram", (NAN, ""))[0],
         left_out=len(rows) - len(chosen),

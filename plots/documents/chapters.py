@@ -151,14 +151,14 @@ def under_conditions(root: Path, facts: Facts, words: list[str]) -> str:
     return "\n\n".join([*(grid.markdown() for grid in grids), source_line(rows, conditions.FILE)]) if grids else NOT_YET
 
 
-def won(root: Path, up: str) -> str:
+def won(root: Path, facts: Facts, up: str) -> str:
     """The map of wins: the last rung against the best library over many shapes, a picture and what it comes to."""
     file = root / "bench" / "recorded" / GPU / wins.FILE
     if not file.is_file():
         return NOT_YET
     folder = IMAGES.removeprefix("docs/") if up else IMAGES
     picture = f"![Time of the best library over time of the rung, for every shape and type]({folder}/wins.svg)"
-    return "\n\n".join([wins.grid(wins.read(file)).markdown(), picture, source_line(read_rows(file, []), wins.FILE)])
+    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source_line(read_rows(file, []), wins.FILE)])
 
 
 def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> str:
@@ -176,7 +176,7 @@ def compared(root: Path, facts: Facts) -> str:
     others = [load(folder, facts) for folder in other_recordings(root)]
     if first is None or not others:
         return "*No second recording yet.*"
-    said = [compare.summary(compare.pairs(tables(first), tables(other))) for other in others]
+    said = [compare.summary(compare.published(compare.pairs(tables(first), tables(other)))) for other in others]
     cards = [f"card {other.environment['gpu_id']}" for other in others]
     grid = Grid(
         [f"beside card {first.environment['gpu_id']}", *cards], [[limit, *(one[limit] for one in said)] for limit in said[0]]
@@ -252,7 +252,7 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
         case ["conditions", *words] if words:
             return under_conditions(root, facts, words)
         case ["wins"]:
-            return won(root, up)
+            return won(root, facts, up)
         case ["machine-code", kinds, *words] if words:
             return compiled(root, facts, kinds.split(","), words)
     expected = "ladder-table TYPE..., measured NN, ceilings, compared, code FILE TAG, accuracy WHICH, sweep NN, "

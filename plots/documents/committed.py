@@ -17,7 +17,7 @@ from plots.data.units import Shape
 from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
 from plots.figures import predicted, stalls, style, timeline, waves, wins
-from plots.figures.kinds import drawable
+from plots.figures.kinds import drawable, of_profile
 from plots.maps import (
     columns,
     cute,
@@ -71,13 +71,17 @@ def _of_tables(results: Results) -> Drawn:
 
 
 def _of_profiles(results: Results) -> Drawn:
-    """The stall reasons of the types that have a part of the ladder each."""
+    """Of the types that have a part of the ladder each: stall reasons, the parts of the time, the roofline by bytes moved."""
     found: Drawn = {}
     for kind in predicted.HUES:
         path = results.folder / profiled.file_name(kind, results.facts)
         if path.is_file():
             source = _fingerprint(results, [path.name])
             found[f"stalls_{kind}"] = source, partial(stalls.draw, *_profile(path, kind))
+    for table in tables(results):
+        files = ["ladder.csv", "ceilings.csv", "environment.json", profiled.file_name(table.type, results.facts)]
+        for name, figure in of_profile(results, table).items() if table.type in predicted.HUES else ():
+            found[f"{name}_{table.type}"] = _fingerprint(results, files), figure.draw
     return found
 
 
@@ -120,7 +124,7 @@ def _of_map(results: Results) -> Drawn:
     path = results.folder / wins_table.FILE
     if not path.is_file():
         return {}
-    return {"wins": (_fingerprint(results, [path.name]), partial(wins.draw, wins_table.read(path)))}
+    return {"wins": (_fingerprint(results, [path.name]), partial(wins.draw, wins_table.read(path, results.facts)))}
 
 
 def _of_timelines(results: Results) -> Drawn:
@@ -136,7 +140,9 @@ def _of_timelines(results: Results) -> Drawn:
 
 def _fingerprint(results: Results, files: list[str], more: str = "") -> str:
     """Of the recorded numbers in some files, and of the facts that a figure shows beside them."""
-    stated = repr([(rung.stem, rung.predecessor, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()])
+    stated = repr(
+        [(rung.stem, rung.predecessor, rung.unit, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()]
+    )
     paths = [results.folder / file for file in files]
     read = b"".join(path.read_bytes() for path in paths if path.is_file())
     return "sha256:" + hashlib.sha256(read + stated.encode() + more.encode()).hexdigest()

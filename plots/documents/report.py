@@ -1,4 +1,4 @@
-"""The report: one self-contained report.html, summary.md, and the plots beside them."""
+"""The report: one self-contained report.html, summary.md, a picture to share, and the plots beside them."""
 
 import re
 from dataclasses import dataclass
@@ -7,18 +7,23 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
-from plots.data.counters import Counted, counted
+from plots.data.counters import WGMMA, Counted, counted
 from plots.data.results import Results, Simulation
 from plots.data.selection import Table, tables
-from plots.data.units import MISSING, digits, ratio, tflops, whole
+from plots.data.units import MISSING, Shape, digits, ratio, tflops, whole
 from plots.errors import InputError
-from plots.figures import counters, style, waves
-from plots.figures.kinds import KINDS, Kind, drawable
-from plots.tables import summaries
+from plots.figures import clocks, counters, reach, share, style, waves, wins
+from plots.figures.kinds import KINDS, Kind, OfProfile, drawable, of_profile
+from plots.tables import best, held, summaries
 from plots.tables.counters import counter_grid
 from plots.tables.grid import Grid
 
+# What a reader of a unit's counters must know.
+OF_UNIT = {
+    WGMMA: " What wgmma itself reads of shared memory and what the copy engine writes there are no wavefronts of the simulator's."
+}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -36,13 +41,27 @@ class Section:
     """Everything about one type."""
 
     table: Table
-    headline: str
     how: str  # what its columns say
     ladder: Grid
+    other_sizes: dict[Shape, Grid]  # the ladder there
     plots: list[Plot]
     shapes: Grid
     sittings: Grid | None
     steady: Grid | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What an owner of the GPU asks first."""
+
+    headlines: list[str]
+    under: str  # the conditions of all that it shows
+    reach: list[Plot]
+    throttling: str
+    held: Grid | None
+    clocks: list[Plot]
+    won: Grid
+    wins: list[Plot]
 
 
 @dataclass(frozen=True)
@@ -55,9 +74,25 @@ class CountedSection:
 
 
 def write(results: Results, out: Path, from_record: bool) -> list[Path]:
-    """Writes report.html, summary.md and plots/ into `out`; the files that a reader opens first."""
+    """Writes report.html, summary.md, share.png and plots/ into `out`; the files that a reader opens first."""
     context = {"title": results.gpu, "date": results.date, "simulation": None}
-    return _write(context | _measured(results, from_record, out / "plots"), out)
+    return [*_write(context | _measured(results, from_record, out / "plots"), out), *_write_share(results, out)]
+
+
+def _write_share(results: Results, out: Path) -> list[Path]:
+    """share.png: the ladder of one type; nothing where no rung has a ratio to cuBLAS."""
+    table = share.chosen(tables(results))
+    if table is None:
+        return []
+    fig = share.draw(table, results.gpu, {name: text for name, text in versions(results).items() if name != "commit"})
+    fig.savefig(out / "share.png", dpi=share.DPI, metadata={"Software": None})
+    return [out / "share.png"]
+
+
+def versions(results: Results) -> dict[str, str]:
+    """What the results were measured with, by name."""
+    columns = {"driver": "driver", "CUDA": "cuda", "cuBLAS": "cublas", "commit": "commit"}
+    return {name: _all(results.ladder[column]) for name, column in columns.items()}
 
 
 def write_simulation(simulation: Simulation, recorded: Results | None, out: Path) -> list[Path]:
@@ -67,7 +102,7 @@ def write_simulation(simulation: Simulation, recorded: Results | None, out: Path
         "date": simulation.counts["utc"].max()[:10] if len(simulation.counts) else "unknown date",
         "simulation": simulation,
         "verdict": verdict(simulation),
-        "counted": [_counted_section(table, out / "plots") for table in counted(simulation)],
+        "counted": [[_counted_section(table, out / "plots") for table in sizes] for sizes in counted(simulation)],
         "simulated_checks": summaries.check_grid(simulation.counts, simulation.check),
         "simulated_refused": summaries.refused_grid(simulation.counts, simulation.check),
         "simulated_environment": _environment_grid(simulation.environment),
@@ -91,10 +126,10 @@ def _measured(results: Results, from_record: bool, plots: Path) -> dict:
         "results": results,
         "from_record": from_record,
         "facts": facts(results),
+        "overview": _overview(results, plots),
         "sections": [_section(table, results, plots) for table in tables(results)],
         "waves": over_waves,
         "notes": [*results.notes, *gaps(results), *lacking],
-        "throttling": throttling(results),
         "checks": summaries.check_grid(results.ladder, results.check),
         "refused": summaries.refused_grid(results.ladder, results.check),
         "ceilings": summaries.ceiling_grid(results),
@@ -118,16 +153,20 @@ def verdict(simulation: Simulation) -> str:
 
 
 def _counted_section(table: Counted, folder: Path) -> CountedSection:
-    fig = counters.draw(table)
-    name = f"counters_{table.type}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
-    style.save(fig, folder, name)
-    title = f"What each rung moves and executes, {table.type} at {table.shape}"
-    caption = (
-        "Left: bytes that global loads and stores move per FMA, in whole 32-byte sectors. Middle: wavefronts of shared "
-        "memory per four FMAs of a warp; more than 1 and shared memory is the limit. Right: PTX instructions per FMA; 1 "
-        "is the best. Hatched: variants and counter-examples."
+    title = f"What each rung moves and executes, {table.type} on {table.unit or 'an unknown unit'} at {table.shape}"
+    terms = table.terms
+    of_warp, limit, best = (
+        (" of a warp", "; more than 1 and shared memory is the limit", "; 1 is the best") if terms.has_limit else ("", "", "")
     )
-    return CountedSection(table, counter_grid(table), Plot(title, caption, inline_svg(style.svg(fig), name, title)))
+    caption = (
+        f"Left: bytes that global loads and stores move per {terms.traffic.name}, in whole 32-byte sectors. Middle: wavefronts "
+        f"of shared memory per {terms.wavefronts.name}{of_warp}{limit}. Right: warp instructions of PTX per "
+        f"{terms.instruction}{best}. Hatched: variants and counter-examples."
+    )
+    caption += f" All are told for the work of one {terms.instruction} of {terms.shape}." * bool(terms.shape)
+    caption += OF_UNIT.get(table.unit, "")
+    plot = _drawn(counters.draw(table), counters.file_stem(table), title, caption, folder)
+    return CountedSection(table, counter_grid(table), plot)
 
 
 def _render(template: str, context: dict) -> str:
@@ -156,6 +195,11 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("temperature", _range(rows["temperature_c"], "°C")),
         ("p10 to p90", _noise(rows)),
     ]
+
+
+def origin(results: Results) -> str:
+    """Where, when and with what, in one line."""
+    return ", ".join([results.gpu, results.date, *(f"{name} {version}" for name, version in versions(results).items())])
 
 
 def _noise(rows: pd.DataFrame) -> str:
@@ -199,8 +243,8 @@ def headline(table: Table) -> str:
         value = table.value(kernel, shape, column)
         if value > 0:
             parts.append(f"{ratio(value)} × {against}")
-    if ceiling := table.ceiling(kernel):
-        parts.append(f"{digits(100 * rate / ceiling.gflops)} % of the measured ceiling {ceiling.name}")
+    if (share := table.share(kernel, shape)) > 0:
+        parts.append(f"{digits(100 * share)} % of the measured ceiling of {table.ceiling(kernel).unit}")
     return ", ".join(parts) + "."
 
 
@@ -247,14 +291,48 @@ def throttling(results: Results) -> str:
 def _section(table: Table, results: Results, folder: Path) -> Section:
     return Section(
         table=table,
-        headline=headline(table),
         how=summaries.how(table).replace("*", ""),
-        ladder=summaries.ladder_grid(table),
-        plots=[_plot(table, name, kind, folder) for name, kind in drawable(table).items()],
+        ladder=summaries.ladder_grid(table, table.headline),
+        other_sizes={shape: summaries.ladder_grid(table, shape) for shape in table.front if shape != table.headline},
+        plots=[_plot(table, name, kind, folder) for name, kind in (drawable(table) | of_profile(results, table)).items()],
         shapes=summaries.shape_grid(table),
         sittings=summaries.sittings_grid(table),
         steady=summaries.steady_grid(results, table),
     )
+
+
+def _overview(results: Results, folder: Path) -> Overview | None:
+    """The first page; None where nothing was timed."""
+    found = tables(results)
+    if not found:
+        return None
+    won, highest = best.of_ladder(found), held.highest_clock(results)
+    conditions = {str(table.condition): None for table in found}
+    return Overview(
+        headlines=[headline(table) for table in found],
+        under="; ".join(conditions) if len(conditions) > 1 else f"{found[0].condition}, all types",
+        reach=[_drawn(reach.draw(found), "reach", "How far each rung gets", REACH, folder)],
+        throttling=throttling(results),
+        held=held.grid(results, found),
+        clocks=[_drawn(clocks.draw(found, highest), "clocks", "The clock", CLOCKS, folder)] if clocks.possible(found) else [],
+        won=best.grid(won),
+        wins=[_drawn(wins.draw(won, "the best rung"), "best", "Shape by shape", BEST, folder)] if len(won) else [],
+    )
+
+
+REACH = (
+    "TFLOP/s of each rung, under the unit that multiplies in it, and the share of what that unit was measured to reach: "
+    "FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. cuBLAS chooses its own unit. "
+    "Hatched: variants and counter-examples."
+)
+CLOCKS = (
+    "The SMs' clock while a rung ran, in colours down to 60 % of the highest that any was seen at. A dot: a limit held the clock "
+    "back in some sitting."
+)
+BEST = (
+    "At each shape the best of all rungs against the faster of cuBLAS and of cuBLASLt's best heuristic, by operands and results: "
+    "purple above 1, where a rung is faster; orange below, where the library is. Grey: not timed."
+)
 
 
 def _waves(results: Results, folder: Path) -> tuple[list[Plot], list[str]]:
@@ -270,17 +348,19 @@ def _waves(results: Results, folder: Path) -> tuple[list[Plot], list[str]]:
     for sweep in sweeps:
         for stem, kind in waves.KINDS.items():
             name, title = f"{stem}_{sweep.type}", f"{kind.title}, {sweep.type}"
-            fig = kind.draw(sweep)
-            style.save(fig, folder, name)
-            plots.append(Plot(title, kind.caption, inline_svg(style.svg(fig), name, title)))
+            plots.append(_drawn(kind.draw(sweep), name, title, kind.caption, folder))
     return plots, []
 
 
-def _plot(table: Table, name: str, kind: Kind, folder: Path) -> Plot:
-    fig = kind.draw(table)
-    name = f"{name}_{table.type}"
+def _plot(table: Table, name: str, kind: Kind | OfProfile, folder: Path) -> Plot:
+    fig = kind.draw(table) if isinstance(kind, Kind) else kind.draw()
+    return _drawn(fig, f"{name}_{table.type}", kind.title, kind.caption, folder)
+
+
+def _drawn(fig: Figure, name: str, title: str, caption: str, folder: Path) -> Plot:
+    """The figure saved under its name, and for the page."""
     style.save(fig, folder, name)
-    return Plot(kind.title, kind.caption, inline_svg(style.svg(fig), name, kind.title))
+    return Plot(title, caption, inline_svg(style.svg(fig), name, title))
 
 
 def inline_svg(text: str, prefix: str, label: str) -> Markup:

@@ -8,7 +8,7 @@ from matplotlib.ticker import NullLocator
 from plots.data.selection import Table
 from plots.data.units import Shape, tflops
 from plots.figures import style
-from plots.figures.labels import Label, label_right
+from plots.figures.labels import Label, height_of, label_right, told
 
 BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0), "CUTLASS": ("--", 1.6)}
 
@@ -16,14 +16,19 @@ BASELINES = {"cuBLAS": ("-", 2.6), "cuBLASLt": (":", 2.0), "CUTLASS": ("--", 1.6
 def draw(table: Table) -> Figure:
     """TFLOP/s over the edge of the matrices, log2 axis; each ceiling as a line."""
     squares = table.squares
-    fig = style.figure(5.6)
-    ax = fig.add_axes((0.075, 0.115, 0.69, 0.80))
+    inner = max(4.5, height_of(len(table.kernels) + len(table.baselines) + len(table.ceilings)))
+    fig = style.figure(inner + 1.1)
+    ax = fig.add_axes((0.075, 0.64 / (inner + 1.1), 0.69, inner / (inner + 1.1)))
     labels = []
     hue, mark = style.colours(table.kernels), style.markers(table.kernels)
     for kernel in table.kernels:
         rates = [table.value(kernel, shape) / 1000 for shape in squares]
         form = {"linestyle": style.dashes(kernel), "marker": mark[kernel], "color": hue[kernel]}
         ax.plot(_edges(squares), rates, markersize=5, linewidth=1.5, label=kernel, **form)
+        for shape, rate in zip(squares, rates, strict=True):
+            if math.isfinite(rate):  # a larger target for the pointer
+                (point,) = ax.plot([shape.m], [rate], "o", markersize=9, alpha=0)
+                style.hover(told(table, kernel, shape), point)
         labels += _end_label(squares, rates, kernel, hue[kernel])
     alone = {"marker": "_", "markersize": 20} if len(squares) == 1 else {}  # a line of one point cannot be seen
     for name in table.baselines:
@@ -35,7 +40,7 @@ def draw(table: Table) -> Figure:
         ax.axhline(ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
     _axes(ax, squares)
     for ceiling in table.ceilings:
-        text = f"{ceiling.name} ceiling {tflops(ceiling.gflops)}"
+        text = f"{ceiling.unit} ceiling {tflops(ceiling.gflops)}"
         labels.append(Label(ax.get_xlim()[1], ceiling.gflops / 1000, text, style.FAINT))
     label_right(ax, labels)
     return fig

@@ -10,9 +10,12 @@ from plots.data.rungs import number
 from plots.data.selection import Table
 from plots.data.units import Shape, ratio
 from plots.figures import style
+from plots.figures.labels import told
 
 RAMP = matplotlib.colormaps["PuOr"]
 ROW = 0.27  # inches
+LEFT, WIDE = 0.19, 0.70  # of the figure's width
+LETTER = 0.66  # widths of a letter over its size, at most
 
 
 def draw(table: Table) -> Figure:
@@ -21,7 +24,7 @@ def draw(table: Table) -> Figure:
     rows = len(table.shapes) + 1.3 * len(groups)
     fig = style.figure(1.0 + ROW * rows)
     height = fig.get_figheight()
-    ax = fig.add_axes((0.19, 0.12 / height, 0.70, 1 - 0.62 / height))
+    ax = fig.add_axes((LEFT, 0.12 / height, WIDE, 1 - 0.62 / height))
     norm = _norm(table)
     y = 0.0
     for name, shapes in groups.items():
@@ -35,11 +38,15 @@ def draw(table: Table) -> Figure:
     ax.set_xlim(0, len(table.kernels))
     ax.set_ylim(y, 0)
     ax.xaxis.tick_top()
-    ax.set_xticks([x + 0.5 for x in range(len(table.kernels))], [number(k) for k in table.kernels])
+    ax.set_xticks(
+        [x + 0.5 for x in range(len(table.kernels))],
+        [number(k) for k in table.kernels],
+        fontsize=min(10, _letters(table, "09a ")),
+    )
     ax.set_yticks([])
     ax.tick_params(length=0)
     ax.set_frame_on(False)
-    fig.text(0.19, 1 - 0.16 / height, f"time of cuBLAS / time of the rung, {table.type}", va="center", fontsize=11)
+    fig.text(LEFT, 1 - 0.16 / height, f"time of cuBLAS / time of the rung, {table.type}", va="center", fontsize=11)
     _colour_bar(fig, norm, height)
     return fig
 
@@ -56,9 +63,16 @@ def _cell(ax, x: int, y: float, table: Table, kernel: str, shape: Shape, norm: T
     cell = table.cells.get((kernel, shape))
     known = value == value
     face = RAMP(norm(min(value, norm.vmax))) if known else "#eeeeee"
-    ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
+    box = ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
     text = ratio(value) if known else "" if cell is None or cell.status == "ok" else cell.status
-    ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9 if known else 7.5, color=ink(face))
+    size = min(9 if known else 7.5, _letters(table, text))
+    number = ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=size, color=ink(face))
+    style.hover(told(table, kernel, shape), box, number)
+
+
+def _letters(table: Table, text: str) -> float:
+    """The size of letters, in points, at which a text fits into a cell."""
+    return 72 * style.WIDTH * WIDE / len(table.kernels) / (LETTER * max(len(text), 1))
 
 
 def ink(face) -> str:

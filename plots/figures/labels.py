@@ -1,10 +1,14 @@
-"""Labels at the ends of lines, pushed apart just enough that none touches another."""
+"""Labels at the ends of lines, pushed apart just enough that none touches another; what is told under the pointer."""
 
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
+from plots.data.selection import Table
+from plots.data.units import Shape, ratio, tflops, whole
+
 LINE_HEIGHT = 1.4  # of the font size
+FONT_SIZE = 9.5
 LEADER = {"shrinkA": 3, "shrinkB": 4, "relpos": (0, 0.5)}  # from the middle of the text's left edge
 
 
@@ -41,7 +45,12 @@ def spread(wanted: list[float], gap: float, low: float, high: float) -> list[flo
     return result
 
 
-def label_right(ax: Axes, labels: list[Label], font_size: float = 9.5) -> None:
+def height_of(labels: int, font_size: float = FONT_SIZE) -> float:
+    """Inches that a column of so many labels takes."""
+    return labels * LINE_HEIGHT * font_size / 72
+
+
+def label_right(ax: Axes, labels: list[Label], font_size: float = FONT_SIZE) -> None:
     """Writes the labels in a column right of `ax`, each tied to its point by a thin line. Limits must be final."""
     height_points = ax.get_position().height * ax.figure.get_figheight() * 72
     to_axes = ax.transData + ax.transAxes.inverted()
@@ -60,3 +69,20 @@ def label_right(ax: Axes, labels: list[Label], font_size: float = 9.5) -> None:
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 0.8, **LEADER},
         )
+
+
+def told(table: Table, kernel: str, shape: Shape) -> str:
+    """A cell in one line: rate, ratios, clock and power as far as they were recorded, or why there are none."""
+    where, cell = f"{kernel}, {table.type} at {shape}: ", table.cells.get((kernel, shape))
+    if cell is None or cell.status != "ok":
+        return where + (cell.status if cell else "not run")
+    ceiling, share = table.ceiling(kernel), table.share(kernel, shape)
+    parts = [f"{tflops(cell.value('gflops'))} TFLOP/s"]
+    parts += [f"{ratio(cell.value(column))} of {of}" for column, of in OF_LIBRARIES.items() if cell.value(column) > 0]
+    parts += [f"{ratio(share)} of the ceiling of {ceiling.unit}"] if share > 0 else []
+    parts += [f"{whole(cell.value(column))} {unit}" for column, unit in UNITS.items() if cell.value(column) > 0]
+    return where + ", ".join(parts)
+
+
+OF_LIBRARIES = {"ratio_cublas": "cuBLAS", "ratio_best": "the fastest library"}
+UNITS = {"clock_mhz": "MHz", "power_w": "W"}

@@ -9,6 +9,7 @@ from plots.data.rungs import is_variant
 from plots.data.selection import Table
 from plots.data.units import Shape, digits, quotient, ratio, tflops
 from plots.figures import style
+from plots.figures.labels import told
 
 COLUMNS = {"TFLOP/s": 1.13, "gain": 1.40, "of cuBLAS": 1.60}  # right edges, in axes widths
 
@@ -29,7 +30,9 @@ def draw(table: Table, shape: Shape) -> Figure:
     for place, name in enumerate(names):
         rate = table.baseline(name, shape) if name in table.baselines else table.value(name, shape)
         form = _baseline_form(name) if name in table.baselines else _rung_form(name, hue[name])
-        ax.barh(place, 0 if math.isnan(rate) else rate / 1000, height=0.72, **form)
+        bar = ax.barh(place, 0 if math.isnan(rate) else rate / 1000, height=0.72, **form)
+        if name not in table.baselines:
+            style.hover(told(table, name, shape), *bar)
         for text, edge in zip(_numbers(table, name, shape, rate), COLUMNS.values(), strict=True):
             ax.text(edge, place, text, transform=ax.get_yaxis_transform(), ha="right", va="center")
     for head, edge in COLUMNS.items():
@@ -64,10 +67,10 @@ def _axes(ax: Axes, table: Table, names: list[str], shape: Shape) -> None:
     ax.set_xlabel(f"TFLOP/s at {shape}")
     ax.grid(axis="x")
     ax.set_axisbelow(True)
-    limits = {ceiling.name: ceiling.gflops / 1000 for ceiling in table.ceilings}
+    limits = {ceiling.unit: ceiling.gflops / 1000 for ceiling in table.ceilings}
     for limit in limits.values():
         ax.axvline(limit, color=style.FAINT, linewidth=1.2, linestyle="-.")
         ax.set_xlim(right=max(limit * 1.02, ax.get_xlim()[1]))
     if limits:
-        named = ", ".join(f"{name} {digits(limit)}" for name, limit in limits.items())
-        ax.set_xlabel(f"TFLOP/s at {shape} (dash-dotted: ceiling {named})")
+        named = ", ".join(f"{unit} {digits(limit)}" for unit, limit in limits.items())
+        ax.set_xlabel(f"TFLOP/s at {shape} (dash-dotted: the ceiling of {named})")

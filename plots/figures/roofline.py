@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from plots.data.selection import Table
 from plots.data.units import Shape, compulsory_bytes, digits
 from plots.figures import style
-from plots.figures.labels import Label, label_right
+from plots.figures.labels import Label, height_of, label_right, told
 
 APART = 3.5  # least quotient of two intensities in the figure
 
@@ -46,8 +46,9 @@ def _sizes(table: Table) -> list[Shape]:
 def draw(table: Table) -> Figure:
     """TFLOP/s over FLOP/byte, both logarithmic."""
     sizes = _sizes(table)
-    fig = style.figure(5.4)
-    ax = fig.add_axes((0.075, 0.115, 0.69, 0.80))
+    inner = max(4.3, height_of(len(table.kernels) + 1))
+    fig = style.figure(inner + 1.1)
+    ax = fig.add_axes((0.075, 0.62 / (inner + 1.1), 0.69, inner / (inner + 1.1)))
     ax.set_xscale("log")
     ax.set_yscale("log")
     hue, mark = style.colours(table.kernels), style.markers(table.kernels)
@@ -57,6 +58,9 @@ def draw(table: Table) -> Figure:
         points = [(x, y) for x, y in points if math.isfinite(y)]
         if points:
             ax.plot(*zip(*points, strict=True), mark[kernel], color=hue[kernel], markersize=6.5)
+            for size in sizes:
+                (point,) = ax.plot(intensity(table, size), table.value(kernel, size) / 1000, "o", markersize=9, alpha=0)
+                style.hover(told(table, kernel, size), point)
             labels.append(Label(*points[-1], kernel, hue[kernel]))
     for size in sizes:
         rate = table.baseline("cuBLAS", size) / 1000
@@ -84,8 +88,8 @@ def _roofs(ax, table: Table, sizes: list[Shape]) -> None:
     for ceiling in lower:
         limit = ceiling.gflops / 1000
         ax.plot([limit / slope, right], [limit, limit], color=style.INK, linewidth=1.0)
-        ax.text(right, limit / 1.08, f"{ceiling.name} {digits(limit)} TFLOP/s ", ha="right", va="top")
-    ax.text(ridge * 1.1, roof * 1.1, f"{highest.name} {digits(roof)} TFLOP/s", ha="left", va="bottom")
+        ax.text(1.15 * limit / slope, limit / 1.08, f"{ceiling.unit} {digits(limit)} TFLOP/s", ha="left", va="top")
+    ax.text(ridge * 1.1, roof * 1.1, f"{highest.unit} {digits(roof)} TFLOP/s", ha="left", va="bottom")
     angle = ax.transData.transform([(left, left * slope), (ridge, roof)])
     angle = math.degrees(math.atan2(angle[1][1] - angle[0][1], angle[1][0] - angle[0][0]))
     middle = math.sqrt(left * ridge)

@@ -5,12 +5,14 @@ is light, the best is dark. Markers and, for variants, dashes repeat what the co
 """
 
 import io
+import re
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from plots.data.rungs import is_variant
@@ -62,11 +64,23 @@ def dashes(kernel: str) -> str:
     return "--" if is_variant(kernel) else "-"
 
 
+CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # the box of a text that lines run under
+HOVER = "hover: "  # begins the ids of what shows a text under the pointer
+
+
+def hover(text: str, *artists: Artist) -> None:
+    """The text that a browser shows when the pointer is over any of these parts of a figure."""
+    for artist in artists:
+        artist.set_gid(HOVER + text)
+
+
 def svg(fig: Figure, source: str | None = None) -> str:
     """The figure as SVG text without date or version; `source` names what it was drawn from, in its metadata."""
     buffer = io.StringIO()
     fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Source": source})
     text = buffer.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+    told = r"<g><title>\1</title>" if source is None else "<g>"  # a committed picture is shown as an image, which tells nothing
+    text = re.sub(rf'<g id="{HOVER}([^"]*)">', told, text)
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 

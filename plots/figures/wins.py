@@ -13,6 +13,7 @@ from plots.figures.heatmap import RAMP, ink
 ROW = 0.25  # inches
 MANY_ROWS = 256  # of C: a prompt or a layer rather than a batch of single tokens
 COLUMNS_OF_SHAPES = 2
+COLUMNS_OF_TYPES = 4  # that there is room for; fewer leave some free
 
 
 def group(shape: Shape) -> str:
@@ -28,10 +29,11 @@ def group(shape: Shape) -> str:
     return "large, not square"
 
 
-def draw(found: pd.DataFrame) -> Figure:
+def draw(found: pd.DataFrame, of: str = "the rung") -> Figure:
     """Shapes down, in two columns; types across: purple above 1, orange below."""
     kinds = list(dict.fromkeys(zip(found["type"], found["results"], strict=True)))
-    cells = {(r.type, r.results, Shape(r.m, r.n, r.k)): r.ratio_best for r in found.itertuples()}
+    cells = {(r.type, r.results, Shape(r.m, r.n, r.k)): (r.ratio_best, r.kernel) for r in found.itertuples()}
+    across = max(len(kinds), COLUMNS_OF_TYPES)
     groups: dict[str, list[Shape]] = {}
     for shape in sorted({shape for *_, shape in cells}, key=lambda shape: (shape.flop, shape)):
         groups.setdefault(group(shape), []).append(shape)
@@ -44,15 +46,18 @@ def draw(found: pd.DataFrame) -> Figure:
         ax = fig.add_axes((0.14 + 0.5 * side, 0.06 / height, 0.35, 1 - 0.75 / height))
         for y, line in enumerate(lines[side * tall : (side + 1) * tall]):
             if isinstance(line, str):
-                ax.text(-1.6, y + 0.6, line, fontweight="bold", va="center", fontsize=9)
+                ax.text(-1.56, y + 0.6, line, fontweight="bold", va="center", fontsize=9)
                 continue
             ax.text(-0.08, y + 0.5, str(line), ha="right", va="center", fontsize=8.5)
             for x, kind in enumerate(kinds):
-                value = cells.get((*kind, line))
+                value, kernel = cells.get((*kind, line), (None, ""))
                 face = RAMP(norm(min(max(value, norm.vmin), norm.vmax))) if value else matplotlib.colors.to_rgb("#eeeeee")
-                ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
-                ax.text(x + 0.5, y + 0.5, ratio(value) if value else "", ha="center", va="center", fontsize=8.5, color=ink(face))
-        ax.set_xlim(0, len(kinds))
+                box = ax.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
+                number = ax.text(x + 0.5, y + 0.5, ratio(value) if value else "", ha="center", va="center", fontsize=8.5)
+                number.set_color(ink(face))
+                if value:
+                    style.hover(f"{kernel}, {kind[0]} at {line}: {ratio(value)} of the fastest library", box, number)
+        ax.set_xlim(0, across)
         ax.set_ylim(tall, 0)
         ax.xaxis.tick_top()
         labels = [kind if kind == results else f"{kind}, {results}" for kind, results in kinds]
@@ -60,5 +65,5 @@ def draw(found: pd.DataFrame) -> Figure:
         ax.set_yticks([])
         ax.tick_params(length=0)
         ax.set_frame_on(False)
-    fig.text(0.02, 1 - 0.16 / height, "time of the best library / time of the rung", va="center", fontsize=11)
+    fig.text(0.02, 1 - 0.16 / height, f"time of the best library / time of {of}", va="center", fontsize=11)
     return fig

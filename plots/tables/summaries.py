@@ -42,9 +42,8 @@ def per_clock(table: Table, kernel: str, shape: Shape) -> str:
     return whole(rate) + (f" ({ratio(share)})" if share > 0 else "")
 
 
-def ladder_grid(table: Table) -> Grid:
-    """Every rung at the headline size, the baselines below."""
-    shape = table.headline
+def ladder_grid(table: Table, shape: Shape) -> Grid:
+    """Every rung at one size, the baselines below."""
     head = ["rung", "idea", "TFLOP/s", "gain", *ratios(table).values(), "of the best", "of ceiling", PER_CLOCK, "registers"]
     head += ["smem KiB", "blocks/SM", "clock MHz", "error, of bound"]
     rows = [_ladder_row(table, kernel, shape, len(head)) for kernel in table.kernels]

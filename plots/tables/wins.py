@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from plots.data.results import read_rows
+from plots.data.rungs import Facts
 from plots.data.units import Shape, ratio
 from plots.tables.grid import Grid
 
@@ -14,10 +15,11 @@ COLUMNS = ["kernel", "type", "out", "m", "n", "k", "status", "sitting", "ratio_b
 LEAST = 0.95  # below it a library clearly wins
 
 
-def read(path: Path) -> pd.DataFrame:
-    """A row per type, results and shape: the medians over sittings of the ratios to the best library and to cuBLAS."""
+def read(path: Path, facts: Facts) -> pd.DataFrame:
+    """A row per type, in the facts' order, results and shape: the medians over sittings of the ratios to the libraries."""
+    place = {kind: number for number, kind in enumerate(facts.types)}
     rows = read_rows(path, COLUMNS)
-    rows = rows[rows["status"] == "ok"]
+    rows = rows[rows["status"] == "ok"].sort_values("type", key=lambda kinds: kinds.map(place), kind="stable")
     rows = rows.assign(results=rows["out"].where(rows["out"] != "same", rows["type"]))
     keys = ["kernel", "type", "results", "m", "n", "k"]
     return rows.groupby(keys, sort=False)[["ratio_best", "ratio_cublas"]].median().reset_index()

@@ -76,7 +76,7 @@ def test_what_chapters_show_is_recorded(checkout):
     assert [call.split("regex:")[1].split()[0] for call in calls if call.startswith("ncu")] == [
         *(rf"^_ZN.*_\d+_{stem}_cu_" for stem in ("01_naive", "88_eighth", "88_eighth")),
     ]
-    files = {"profile_f32.csv", "profile_f8.csv", "profile_512_f8.csv"}
+    files = {"rungs.json", "profile_f32.csv", "profile_f8.csv", "profile_512_f8.csv"}
     assert {path.name for path in (checkout / "here").iterdir()} == files
 
 

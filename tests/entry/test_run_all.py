@@ -79,6 +79,19 @@ def test_diff_shows_both_rungs_and_what_became_of_them():
         assert expected in done.stdout
 
 
+@pytest.mark.parametrize("folders", [[], ["one"], ["one", "two", "three"]])
+def test_compare_takes_two_folders(folders):
+    done = run_all("compare", *folders)
+    assert done.returncode == 2
+    assert done.stderr == "run_all.sh: compare takes two results folders, such as: compare results/before results/after\n"
+
+
+def test_compare_names_a_folder_that_is_not_there():
+    needs_packages()
+    done = run_all("compare", "bench/recorded/nvidia-h200", "/no/such/folder")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "plots: /no/such/folder: no such folder\n")
+
+
 # ---- set-up ----------------------------------------------------------------------------------------------------------
 
 

@@ -77,7 +77,7 @@ TEST(ShapeFamilies, HoldNoShapeTwiceAndMultiplesOfFourWhereRowsNeedThem) {
   }
 }
 
-TEST(OddShapes, AreAtLeastForty) { EXPECT_GE(parse_shapes(GEMM_LADDER_SOURCE "/tests/shapes/odd.txt").size(), 40U); }
+TEST(OddShapes, AreAtLeastSixty) { EXPECT_GE(parse_shapes(GEMM_LADDER_SOURCE "/tests/shapes/odd.txt").size(), 60U); }
 
 TEST(Nearest, IsByEditDistance) {
   EXPECT_EQ(nearest("--kernles", {"--seed", "--kernels", "--shapes"}), "--kernels");

@@ -179,6 +179,7 @@ def write_simulation(folder: Path, rows: list[dict[str, object]] | None = None) 
     shapes = [Shape(n, n, n) for n in (256, 512)]
     write_rows(folder / "counts.csv", [counted(k, s) for s in shapes for k in RATIOS] if rows is None else rows)
     write_rows(folder / "check.csv", [counted(k, Shape(15, 17, 19)) for k in RATIOS])
+    (folder / "rungs.json").write_text(json.dumps(stated()), encoding="utf-8")
     (folder / "environment.json").write_text(json.dumps({"gpu": SIMULATOR, "host_cpu": "Synthetic CPU"}), encoding="utf-8")
     return folder
 

@@ -10,7 +10,7 @@ from plots.__main__ import main
 from plots.data.results import load
 from plots.data.selection import PUBLISHED, tables
 from plots.documents.chapters import GPU, other_recordings
-from plots.tables.compare import pairs
+from plots.tables.compare import pairs, published
 
 RECORDED = Path(__file__).parents[2] / "bench/recorded"
 
@@ -18,6 +18,12 @@ RECORDED = Path(__file__).parents[2] / "bench/recorded"
 def moved(**factors: float) -> list[dict[str, object]]:
     """All rows, with some columns off by a factor."""
     return [row | {name: factor * float(row[name]) for name, factor in factors.items()} for row in synthetic.all_rows()]
+
+
+def changed(of: list[dict[str, object]], **cells: dict[str, object]) -> list[dict[str, object]]:
+    """Rows of which some kernels' at 4096 cubed have other fields; `cells` by the kernel's number after "k"."""
+    at = PUBLISHED[1]
+    return [row | (cells.get(f"k{row['kernel'][:2]}", {}) if (row["m"], row["n"], row["k"]) == at else {}) for row in of]
 
 
 @pytest.fixture
@@ -30,43 +36,100 @@ def compare(folders, capsys) -> tuple[int, str]:
     return status, capsys.readouterr().out
 
 
-def test_both_values_their_difference_and_the_largest_at_the_end(folders, capsys):
+def lines(said: str) -> list[list[str]]:
+    """The table's cells, a list per line, without its head."""
+    return [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("| ")][2:]
+
+
+def test_one_line_where_nothing_is_outside_the_noise(folders, capsys):
     status, said = compare(folders, capsys)
-    assert status == 0
-    assert said.count("| 4096³ |") == said.count("| 8192³ |") == len(synthetic.RATIOS) and "1024³" not in said
-    assert "| 08_warp_tiling | 4096³ | 0.9999 | 1.0019 | +0.20 % | 1.0100 | 1.0100 | +0.00 % |" in said
-    last = said.splitlines()[-1]
-    assert last.startswith("Largest differences: of cuBLAS in clocks +0.20 % (f32, ") and "; 0.3 % allowed)" in last
-    assert last.endswith("None of 60 outside the noise.")
+    assert (status, said.count("\n")) == (0, 1)
+    cells = len(synthetic.RATIOS) * (len(synthetic.SQUARES) + len(synthetic.OTHERS))
+    assert said.startswith(
+        f"None of {3 * cells} numbers outside the noise; the largest difference +0.20 % (of cuBLAS in clocks, "
+    )
 
 
-def test_what_is_outside_the_noise_is_bold_and_status_1(folders, capsys):
-    write_folder(folders[1], moved(ratio_cublas=0.996))
+def test_what_is_outside_stands_sorted_beside_the_spread_of_the_rounds(folders, capsys):
+    slower = {name: 0.9 * float(synthetic.row("05_float4", PUBLISHED[1])[name]) for name in ("ratio_cublas", "ratio_best")}
+    faster = {"ratio_cublas": 1.2 * float(synthetic.row("07_double_buffer", PUBLISHED[1])["ratio_cublas"])}
+    write_folder(folders[1], changed(synthetic.all_rows(), k05=slower, k07=faster))
     status, said = compare(folders, capsys)
     assert status == 1
-    assert said.count("**-0.40 %**") == 3 * len(synthetic.RATIOS) and "**+0.00 %**" not in said
-    assert said.splitlines()[-1].endswith("30 of 60 outside the noise.")
+    rounds = ["3.0 %", "3.0 %", "3.0 %"]  # from p10 to p90
+    assert lines(said) == [
+        ["07_double_buffer", "f32", "4096³", "of cuBLAS", "0.9300", "1.116", "1.200", *rounds],
+        ["05_float4", "f32", "4096³", "of cuBLAS", "0.6500", "0.5850", "0.9000", *rounds],
+    ]
+    origin = f"{synthetic.GPU}, 2001-02-03, driver 1.2.3, CUDA 13.0, cuBLAS 13.1, commit abc1234, in {folders[0]}"
+    assert said.startswith(f"A: {origin}\nB: ")
+    assert said.splitlines()[-1].startswith("2 of 480 numbers outside the noise; the largest difference +20.00 % (of cuBLAS, 07_")
 
 
-@pytest.mark.parametrize(("factor", "noise"), [(1.009, True), (0.991, True), (1.011, False), (0.989, False)])
-def test_tensor_cores_may_lie_further_apart(tmp_path, factor, noise):
+def test_a_slower_rung_is_told_though_cublas_is_slower_too(folders, capsys):
+    slow = synthetic.row("08_warp_tiling", PUBLISHED[1])
+    slow = {"gflops": 0.8 * float(slow["gflops"]), "median_ms": float(slow["median_ms"]) / 0.8}
+    slow |= {"p10_ms": slow["median_ms"], "p90_ms": slow["median_ms"]}
+    write_folder(folders[1], changed(synthetic.all_rows(), k08=slow))
+    status, said = compare(folders, capsys)
+    ((kernel, *_, what, _, _, by, _, spread, _),) = lines(said)
+    assert (status, kernel, what, by, spread) == (1, "08_warp_tiling", "TFLOP/s", "0.8000", "0 %")
+
+
+@pytest.mark.parametrize(("apart", "noise"), [(0.5, True), (2.0, False)])
+def test_the_spread_of_sittings_is_noise_and_the_median_is_compared(tmp_path, apart, noise):
+    row = synthetic.row("05_float4", PUBLISHED[1])
+    spread = 0.08
+    sat = [synthetic.sittings(row, [0.65 * by for by in (f - spread / 2, f, f + spread / 2)]) for f in (1, 1 + apart * spread)]
+    folders = [write_folder(tmp_path / str(n), rows) for n, rows in enumerate(sat)]
+    (pair,) = pairs(*(tables(load(folder)) for folder in folders), ["ratio_cublas"])
+    assert (pair.first, pair.apart) == (pytest.approx(0.65), pytest.approx(apart * spread))
+    assert pair.spreads[0] == pytest.approx(spread) and pair.is_noise == noise and not pair.agrees
+
+
+@pytest.mark.parametrize(("factor", "agrees"), [(1.009, True), (0.991, True), (1.011, False), (0.989, False)])
+def test_tensor_cores_may_lie_further_apart(tmp_path, factor, agrees):
     rows = [synthetic.tensor_row(kernel, 0.8, shape) for kernel in synthetic.TENSOR for shape in PUBLISHED]
     first = write_folder(tmp_path / "first", rows)
     second = write_folder(tmp_path / "second", [row | {"ratio_clk": factor * row["ratio_clk"]} for row in rows])
     found = pairs(tables(load(first)), tables(load(second)))
-    assert {pair.is_noise for pair in found if pair.column == "ratio_clk"} == {noise}
+    assert {pair.agrees for pair in found if pair.column == "ratio_clk"} == {agrees}
 
 
-def test_the_median_over_sittings_is_compared(tmp_path, capsys):
-    rows = synthetic.sittings(synthetic.row("05_float4", PUBLISHED[1]), [0.6, 0.65, 0.7])
-    folders = write_folder(tmp_path / "first"), write_folder(tmp_path / "second", rows)
-    assert "| 05_float4 | 4096³ | 0.6435 | 0.6435 | +0.00 % | 0.6500 | 0.6500 | +0.00 % |" in compare(folders, capsys)[1]
+def test_a_rung_that_is_not_right_any_more_is_told_first(folders, capsys):
+    write_folder(folders[1], changed(synthetic.all_rows(), k06={"status": "wrong", "reason": "1 element"}))
+    status, said = compare(folders, capsys)
+    assert status == 1
+    assert lines(said)[0][:6] == ["06_bank_conflict_free", "f32", "4096³", "status", "ok", "wrong"]
+    assert "2 cells with another status" in said, "06 and 06b"
+
+
+def test_other_conditions_are_not_compared(folders, capsys):
+    write_folder(folders[1], [row | {"protocol": "steady"} for row in synthetic.all_rows()])
+    assert main(["compare", *map(str, folders)]) == 2
+    assert "have no cell in common" in capsys.readouterr().err
 
 
 def test_folders_without_a_common_cell_are_refused(tmp_path, capsys):
     folders = [write_folder(tmp_path / str(n), [synthetic.row("01_naive", PUBLISHED[n])]) for n in (0, 1)]
     assert main(["compare", *map(str, folders)]) == 2
     assert "have no cell in common" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "no such folder"),
+        (lambda path: path.mkdir(), "no ladder.csv in it"),
+        (synthetic.write_simulation, "counted on the simulator, not timed"),
+        (lambda path: synthetic.write_rows(path / "ladder.csv", [{"kernel": "x"}]), "ladder.csv:2: "),
+    ],
+)
+def test_a_bad_folder_is_one_line_and_status_2(folders, capsys, tmp_path, make, said):
+    make(tmp_path / "bad")
+    assert main(["compare", str(folders[0]), str(tmp_path / "bad")]) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'bad'}" in error and said in error and error.count("\n") == 1
 
 
 def test_the_chapter_counts_what_agrees(tmp_path):
@@ -103,7 +166,7 @@ def test_every_published_cell_was_recorded_on_each_machine():
             for shape in PUBLISHED
         }
         assert len(expected) >= 46 * len(PUBLISHED)
-        found = pairs(first, tables(load(other)))
+        found = published(pairs(first, tables(load(other))))
         for column in ("ratio_clk", "ratio_cublas"):
             assert {(pair.type, pair.kernel, pair.shape) for pair in found if pair.column == column} == expected
 
@@ -111,12 +174,12 @@ def test_every_published_cell_was_recorded_on_each_machine():
 @pytest.mark.skipif(len(OTHERS) < 2, reason="fewer than three machines are recorded")
 def test_what_the_methodology_says_of_them():
     first = tables(load(RECORDED / GPU))
-    found = [pairs(first, tables(load(other))) for other in OTHERS]  # the fourth, the second, the third
+    found = [published(pairs(first, tables(load(other)))) for other in OTHERS]  # the fourth, the second, the third
     for other, share, apart in zip(found, (0.92, 0.95, 0.95), (0.033, 0.025, 0.025), strict=True):  # the tensor cores, in clocks
         in_clocks = [pair for pair in other if pair.type != "f32" and pair.column == "ratio_clk"]
-        assert sum(pair.is_noise for pair in in_clocks) >= share * len(in_clocks)
+        assert sum(pair.agrees for pair in in_clocks) >= share * len(in_clocks)
         assert all(abs(pair.apart) < apart for pair in in_clocks)
     assert all(abs(pair.apart) < 0.018 for other in found for pair in other if pair.type == "f32")
     assert all(abs(pair.apart) < 0.053 for other in found for pair in other)
-    fourth, agree, apart = ([pair.is_noise for pair in other if pair.type == "f32"] for other in found)
+    fourth, agree, apart = ([pair.agrees for pair in other if pair.type == "f32"] for other in found)
     assert sum(agree) >= 0.95 * len(agree) and sum(fourth) >= 0.85 * len(fourth) and sum(apart) < 0.6 * len(apart)

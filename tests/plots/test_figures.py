@@ -11,8 +11,9 @@ from synthetic import row, waived, write_folder
 from plots.data.results import load
 from plots.data.selection import tables
 from plots.data.units import Shape, ratio, tflops
-from plots.figures import gflops, heatmap, ladder, roofline, style
+from plots.figures import clocks, gflops, heatmap, ladder, reach, roofline, style, wins
 from plots.figures.labels import spread
+from plots.tables import best
 from plots.tables.summaries import per_clock
 
 SIZE = Shape(4096, 4096, 4096)
@@ -23,6 +24,9 @@ DRAW = {
     "ladder": lambda table: ladder.draw(table, table.headline),
     "roofline": roofline.draw,
     "heatmap": heatmap.draw,
+    "reach": lambda table: reach.draw([table]),
+    "clocks": lambda table: clocks.draw([table], synthetic.CLOCK),
+    "wins": lambda table: wins.draw(best.of_ladder([table]), "the best rung"),
 }
 
 
@@ -55,7 +59,19 @@ def two_units():
     return [synthetic.tensor_row(kernel, factor, shape) for shape in shapes for kernel, factor in factors.items()]
 
 
+def many():
+    """As many rungs as a type's ladder may have, with two ceilings and two baselines; some far below, one shape refused."""
+    shapes = [Shape(n, n, n) for n in (256, 1024, 2048, 4096, 8192)]
+    named = [f"{place:02}b_rung" for place in range(20, 50)]
+    factors = [0.005, 0.06, *(0.8 + 0.01 * place for place in range(len(named) - 2))]
+    rungs = list(zip(named, factors, strict=True))
+    parts = [synthetic.tensor_row("13_ldmatrix", factor, s) | {"kernel": k} for s in shapes for k, factor in rungs]
+    refused = [waived("08_warp_tiling", ODD, "no") | {"kernel": k, "type": "bf16"} for k in named]
+    return [*parts, *refused, *two_units()]
+
+
 CASES = {
+    "many": many,
     "all": synthetic.all_rows,
     "one": one_size,
     "alike": all_alike,
@@ -178,3 +194,37 @@ def test_neighbouring_rungs_differ_in_lightness(table):
     shades = [lightness(colour) for colour in style.colours(table.kernels).values()]
     assert shades == sorted(shades, reverse=True)
     assert min(a - b for a, b in itertools.pairwise(shades)) > 5
+
+
+def of_two_types(tmp_path):
+    """FP32 at a few sizes, and BF16 by two units."""
+    rows = [row(kernel, shape) for kernel in synthetic.RATIOS for shape in (SIZE, Shape(2048, 2048, 2048))]
+    return tables(load(write_folder(tmp_path, [*rows, *two_units()])))
+
+
+def test_a_ceiling_is_named_after_its_unit(tmp_path, monkeypatch):
+    _, bf16 = of_two_types(tmp_path)
+    assert bf16.baseline("cuBLAS", SIZE) > bf16.ceilings[0].gflops, "which cuBLAS passes, by the other unit"
+    for draw in (gflops.draw, DRAW["ladder"], roofline.draw, lambda table: reach.draw([table])):
+        texts = " ".join(text for text, _ in drawn_texts(draw(bf16), monkeypatch))
+        assert "mma.sync" in texts and "wgmma" in texts and "mma_bf16" not in texts
+
+
+def test_how_far_each_rung_gets_is_drawn_for_all_types_under_their_units(tmp_path, monkeypatch):
+    found = of_two_types(tmp_path)
+    fig = reach.draw(found)
+    assert_legible(fig, monkeypatch)
+    places = {text: box.y0 for text, box in drawn_texts(fig, monkeypatch)}
+    order = ["CUDA cores", "01_naive", "08_warp_tiling", "mma.sync", "13_ldmatrix", "wgmma", synthetic.WGMMA, "cuBLAS"]
+    assert [places[text] for text in order] == sorted((places[text] for text in order), reverse=True)
+    widths = {bar.get_width() for bar in fig.axes[0].patches}
+    for table in found:
+        for kernel in table.kernels:
+            assert any(abs(width - 0.94 * min(table.share(kernel, SIZE), 1)) < 1e-9 for width in widths)
+
+
+def test_clocks_are_coloured_by_their_share_and_dotted_where_a_limit_held_them(tmp_path):
+    rows = [row("08_warp_tiling", SIZE, clock_mhz=1485, throttle="sw_power_cap", cublas_clock_mhz=1500), row("01_naive", SIZE)]
+    svg = style.svg(clocks.draw(tables(load(write_folder(tmp_path, rows))), 1980))
+    assert ">1485 •<" in svg and ">1980<" in svg and ">1500<" in svg
+    assert "75 % of the highest clock" in svg and "cuBLAS, f32 at 4096³: 1500 MHz; 76 % of the highest clock" in svg

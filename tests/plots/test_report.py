@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
 def test_the_ladder_table_holds_the_csvs_numbers(folder, tmp_path):
     html, summary = report(folder, tmp_path / "out")
-    rows = {cells[0]: cells for cells in Page(html).rows if len(cells) == 14}
+    rows = {cells[0]: cells for cells in reversed(Page(html).rows) if len(cells) == 14}  # the first, of the size in front
     for kernel, factor in synthetic.RATIOS.items():
         written = row(kernel, SIZE)
         assert rows[kernel][2] == tflops(float(written["gflops"]))
@@ -73,10 +73,10 @@ def test_each_type_has_its_own_ceiling(tmp_path):
     rows = [row("08_warp_tiling", SIZE), synthetic.tensor_row("14_multistage", 0.84, SIZE)]
     html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
     assert "reaches 504 TFLOP/s at 4096³, 0.70 × cuBLAS" in html
-    assert "84.0 % of the measured ceiling mma_bf16" in html and "of the measured ceiling fp32_fma" in html
+    assert "84.0 % of the measured ceiling of mma.sync" in html and "of the measured ceiling of CUDA cores" in html
     (cells,) = (cells for cells in Page(html).rows if len(cells) == 14 and cells[0] == "14_multistage")
     assert cells[7:9] == ["0.84", "1928 (0.84)"]
-    assert "mma_bf16 600 TFLOP/s" in html, "the roofline's"
+    assert "mma.sync 600 TFLOP/s" in html, "the roofline's"
     assert ["mma_bf16", "600", "TFLOP/s", "2296 FLOP"] in Page(html).rows
 
 
@@ -103,9 +103,55 @@ def test_one_file_without_requests_and_without_a_repeated_id(folder, tmp_path):
     assert len(page.ids) == len(set(page.ids))
     for target in re.findall(r'(?:href="#|url\(#)([^")]+)', html):
         assert target in page.ids
-    assert html.count("<svg") == 4
-    names = {f"{name}_f32.{kind}" for name in ("ladder", "gflops", "heatmap", "roofline") for kind in ("svg", "png")}
+    assert html.count("<svg") == 7
+    drawn = ["reach", "clocks", "best", *(f"{name}_f32" for name in ("ladder", "gflops", "heatmap", "roofline"))]
+    names = {f"{name}.{kind}" for name in drawn for kind in ("svg", "png")}
     assert {path.name for path in (tmp_path / "out/plots").iterdir()} == names
+
+
+def test_the_first_page_answers_an_owners_questions_and_the_detail_comes_after(tmp_path):
+    held = {"throttle": "sw_power_cap", "clock_mhz": 1485, "power_w": 700}
+    rows = [*synthetic.all_rows(), row("08_warp_tiling", SIZE, **held, utc="2001-02-04T00:00:00Z")]
+    html, summary = report(write_folder(tmp_path / "results", rows), tmp_path / "out")
+    page = Page(html)
+    heads = ["08_warp_tiling reaches", "How far each rung gets", "Where the card throttles", "Which shapes the library wins"]
+    for text, asked in ((html, heads), (summary, [heads[0], *heads[2:]])):
+        places = [text.index(said) for said in [*asked, "The ladder, f32, at 4096³"]]
+        assert places == sorted(places)
+    assert "Under rounds protocol, normal data, cold L2, alpha 1, beta 0, out f32, all types." in html
+    kernels = str(len(synthetic.RATIOS))
+    slowest = ["1485", "75 %", "08_warp_tiling", "512", "700"]
+    assert ["rounds", "f32", "4096³", f"1 of {kernels}", "sw_power_cap", *slowest] in page.rows
+    assert ["steady", "f32", "4096³", f"0 of {kernels}", "", "1900", "96 %", "01_naive", "512", "512"] in page.rows
+    wins = sum(synthetic.RATIOS["08_warp_tiling"] ** (1.3 if min(s) < 1024 else 1) >= 0.997 for s in shapes())
+    assert ["f32", str(len(shapes())), str(wins), str(len(shapes()) - wins), "–", "–"] in page.rows
+
+
+def shapes() -> list[Shape]:
+    return [Shape(n, n, n) for n in synthetic.SQUARES] + [Shape(*s) for s in synthetic.OTHERS]
+
+
+def test_the_shape_that_the_library_wins_most_clearly_is_named(tmp_path):
+    lost = Shape(512, 512, 16384)
+    rows = [row("07_double_buffer", shape) | ({"ratio_best": 0.5} if shape == lost else {}) for shape in shapes()]
+    html, _ = report(write_folder(tmp_path / "results", rows), tmp_path / "out")
+    all_lost = ["f32", str(len(shapes())), "0", str(len(shapes())), str(lost), "07_double_buffer, 0.50 of the library"]
+    assert all_lost in Page(html).rows
+
+
+def test_one_size_is_in_front_and_the_others_are_folded(folder, tmp_path):
+    html, _ = report(folder, tmp_path / "out")
+    folded = re.findall(r"<details>\n<summary>(.*?)</summary>", html)
+    assert folded[:3] == ["The ladder, f32, at 2048³", "The ladder, f32, at 8192³", "Every shape, f32, in TFLOP/s"]
+    assert "<h2>The ladder, f32, at 4096³</h2>" in html
+
+
+def test_values_are_told_under_the_pointer(folder, tmp_path):
+    html, _ = report(folder, tmp_path / "out")
+    share = 0.65 * synthetic.cublas_rate(SIZE) / synthetic.PEAK
+    told = f"05_float4, f32 at 4096³: 32.5 TFLOP/s, 0.65 of cuBLAS, 0.65 of the fastest library, {ratio(share)} of the ceiling"
+    assert html.count(f"<title>{told} of CUDA cores, 1980 MHz, 512 W") >= 5, "in every figure of single cells"
+    assert "<title>08_warp_tiling, f32 at 4096³: 1.01 of the fastest library</title>" in html
 
 
 def test_text_from_the_csv_is_escaped(tmp_path):
@@ -210,7 +256,7 @@ def test_missing_files_are_named(folder, tmp_path):
         and "no roofline: ceilings.csv lacks dram" in html
         and "environment.json is missing" in html
     )
-    assert html.count("<svg") == 3
+    assert html.count("<svg") == 6
 
 
 @pytest.mark.parametrize("command", ["report", "gflops", "ladder", "roofline", "heatmap"])

@@ -1,16 +1,20 @@
 """The map of wins: its table and its picture, of made-up times."""
 
+import json
 import math
 
 import pandas as pd
 import pytest
-from synthetic import tensor_row, write_rows
+from synthetic import stated, tensor_row, write_rows
 
+from plots.data.rungs import parse
 from plots.data.units import Shape
 from plots.errors import InputError
 from plots.figures import style
 from plots.figures import wins as figure
 from plots.tables import wins
+
+FACTS = parse(json.dumps(stated()), "the tests")
 
 
 def write(path, **changed):
@@ -30,7 +34,8 @@ def write(path, **changed):
 
 
 def test_medians_over_sittings_and_means_over_shapes(tmp_path):
-    found = wins.read(write(tmp_path / "map.csv"))
+    found = wins.read(write(tmp_path / "map.csv"), FACTS)
+    assert list(dict.fromkeys(found["type"])) == ["tf32", "bf16"], "the ladder's order, not the file's"
     assert len(found) == 6 and set(found["results"]) == {"bf16", "f32"}
     assert sorted(set(found["ratio_best"])) == [0.5, 1.0, 2.0]
     assert math.isclose(wins.mean(found["ratio_best"]), 1.0)
@@ -39,14 +44,14 @@ def test_medians_over_sittings_and_means_over_shapes(tmp_path):
 
 
 def test_rows_that_were_not_timed_count_for_nothing(tmp_path):
-    assert wins.read(write(tmp_path / "map.csv", status="waived")).empty
+    assert wins.read(write(tmp_path / "map.csv", status="waived"), FACTS).empty
 
 
 def test_a_column_that_is_missing_is_named(tmp_path):
     path = write(tmp_path / "map.csv")
     pd.read_csv(path).drop(columns="ratio_best").to_csv(path, index=False)
     with pytest.raises(InputError, match="ratio_best"):
-        wins.read(path)
+        wins.read(path, FACTS)
 
 
 @pytest.mark.parametrize(
@@ -64,5 +69,5 @@ def test_groups(shape, of):
 
 
 def test_the_picture_has_every_ratio(tmp_path):
-    text = style.svg(figure.draw(wins.read(write(tmp_path / "map.csv"))), "made up")
+    text = style.svg(figure.draw(wins.read(write(tmp_path / "map.csv"), FACTS)), "made up")
     assert all(label in text for label in ("512³", "4096³", "8192³", "0.50", "2.00", "tf32, f32"))

@@ -3,17 +3,18 @@
 // Idea              The FMA units are bound by issue slots and by the register file's ports, so a warp that multiplies should execute
 //                   FFMAs and shared loads only. The copy engine brings the tiles, and barriers are rare: one wait per 4096 FMAs of a
 //                   thread. A thread needs a column of A, the engine copies rows: idle warps transpose A into the workspace,
-//                   ahead of the copies. What is left of the last wave is shared out by k tiles (18).
+//                   ahead of the copies. What is left of the last wave is shared out by k tiles (18f). Small products have smaller
+//                   tiles, chosen by predicted clocks (26).
 // Changed from 08   A and B by the copy engine (21) into a ring; a warp that asks for the copies, three that transpose A; eight
 //                   consumer warps with 08's tiles; persistent blocks, which take whole tiles first and then shares (18f);
 //                   a lane map by which no shared load merges
-// Expect            1.13 of cuBLAS at 4096 x 4096 x 4096: 94 % of the consumers' instructions are FMAs, 3.88 waves take the time of
-//                   3.9
+// Expect            between 1.11 and 1.20 of cuBLAS at 4096 x 4096 x 4096: 94 % of the consumers' instructions are FMAs, and the last
+//                   wave costs 0.1 %
 // Limiter now       issue slots, and the register file's two banks
-// New instructions  setmaxnreg and the copy engine beside FFMA; red.release, atom.acq_rel, fence.proxy.async.global
+// New instructions  red.release, atom.acq_rel and fence.proxy.async.global
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
-// Run               ./run_all.sh run 27 512 512 512 --with drafts
-// State             right on the simulator; drafts/sweep_27.py has its variants; the chapter is still to come
+// Run               ./run_all.sh run 27 4096 4096 4096
+// Read              docs/27_sgemm_hopper.md
 #include <cuda.h>
 
 #include <string>
@@ -34,7 +35,7 @@ using namespace ladder;
 
 namespace {
 
-/// A configuration. Where C has fewer tiles than the GPU has SMs, or few rows or columns, small tiles: their warps divide K, not C.
+/// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they divide the k tile, too.
 template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int STAGES_, bool AHEAD_>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
@@ -59,8 +60,6 @@ struct Tile {
   static constexpr int LANE_ROWS = WM / TM;         // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;         // lanes across it
   static constexpr int BLOCKS_32 = BM * BK / 1024;  // blocks of 32 x 32 elements in a tile of A
-  static constexpr int HELPERS =
-      STAGES * BLOCKS_32 < CONSUMERS / 32 ? STAGES * BLOCKS_32 : CONSUMERS / 32;  // consumer warps
   static constexpr int PARTS =
       SLICES < 4 ? SLICES : 4;                     // of four rows of a thread's results: each slice adds one of them
   static constexpr int RM = TM / PARTS;            // rows of C per thread, once the slices are added
@@ -70,6 +69,8 @@ struct Tile {
   static constexpr int SMEM_BYTES = A_BYTES + B_BYTES + SUMS_BYTES + 2 * STAGES * 8;
   static_assert(CONSUMERS == 256 && SMEM_BYTES <= 232448);
   static_assert(BK % 32 == 0 && K_STEPS % UNIT == 0, "blocks of 32 x 32 elements are transposed; whole units");
+  static_assert(TRANSPOSERS <= STAGES * BLOCKS_32,
+                "no warp waits for a phase after the next: its parity would be that of the last");
   static_assert(!AHEAD || (BK == 32 && SLICES == 1), "AT is counted by 32 x 32 elements");
   static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
                 "no more registers than the block starts with");
@@ -214,11 +215,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       return;
     }
   } else {
-    if (warp > Tile::TRANSPOSERS && warp <= Tile::TRANSPOSERS + Tile::HELPERS)
+    constexpr int IN_RING = STAGES * Tile::BLOCKS_32, WARPS = Tile::CONSUMERS / 32,
+                  HELPERS = WARPS < IN_RING ? WARPS : IN_RING;
+    if (warp > Tile::TRANSPOSERS && warp <= Tile::TRANSPOSERS + HELPERS)
       transpose_tiles(warp - Tile::TRANSPOSERS - 1, true);
     if (warp > 0 && warp <= Tile::TRANSPOSERS) {
       setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-      transpose_tiles(Tile::HELPERS + warp - 1, false);
+      transpose_tiles(HELPERS + warp - 1, false);
       return;
     }
   }
@@ -469,7 +472,7 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int bo
   return map;
 }
 
-/// What the parts of a launch cost, in clocks of an H200's SM, as SliceCosts and ShareCosts have them.
+/// What the parts of a launch cost, in clocks of an H200's SM, as SliceCosts and ShareCosts have them. Fitted to a sweep.
 struct Clocks {
   double start, k_tile, unit, fix_up, other;
 };
@@ -499,15 +502,16 @@ Configuration configuration(const Clocks& clocks) {
           launch_tile<Tile>};
 }
 
+// [configurations]
 const Configuration configurations[] = {
-    configuration<Tile<128, 256, 32, 64, 1, 4, true>>({6000, 9200, 3000, 8000, 4000}),
-    configuration<Tile<128, 128, 32, 64, 2, 6, false>>({4000, 4700, 4500, 4000, 2000}),
-    configuration<Tile<128, 64, 64, 64, 4, 4, false>>({4000, 4700, 4500, 3000, 1000}),
-    configuration<Tile<64, 128, 64, 64, 4, 4, false>>({4000, 4700, 4500, 3000, 1000}),
-    configuration<Tile<64, 64, 64, 64, 8, 6, false>>({4000, 2400, 4000, 2500, 500}),
-    configuration<Tile<32, 128, 64, 32, 4, 4, false>>({4000, 2700, 3000, 2500, 500}),
-    configuration<Tile<32, 64, 64, 32, 8, 8, false>>({4000, 1350, 3000, 2500, 500}),
+    configuration<Tile<128, 256, 32, 64, 1, 4, true>>({21900, 9140, 4100, 4400, 2300}),
+    configuration<Tile<128, 256, 32, 64, 1, 4, false>>({5700, 9570, 6800, 15700, 2400}),
+    configuration<Tile<64, 256, 32, 64, 2, 4, false>>({0, 5210, 4100, 24200, 500}),
+    configuration<Tile<32, 256, 32, 32, 2, 5, false>>({12600, 2800, 1500, 7700, 200}),
+    configuration<Tile<32, 128, 64, 32, 4, 4, false>>({12500, 3060, 2100, 5400, 0}),
+    configuration<Tile<32, 64, 64, 32, 8, 8, false>>({12000, 1730, 2700, 6200, 0}),
 };
+// [/configurations]
 
 /// A configuration, its best schedule and what that is expected to take.
 struct Choice {
@@ -515,16 +519,22 @@ struct Choice {
   SchedulePlan plan;
 };
 
+// [choice]
 Choice choice(const Configuration& c, const Problem& p) {
+  const int sms = device_limits().sms;
   // Slices of K, which a second kernel would add, are out of the question.
   const SliceCosts costs = {c.clocks.start, c.clocks.k_tile, c.clocks.unit, 1e30, 0, 0};
-  TiledProduct t = tiled(p, c.shape, device_limits().sms);
-  t.sms = min(t.sms, t.c_tiles * t.k_tiles);  // a share is a k tile at least
-  Choice choice = {&c, best_schedule(costs, {c.clocks.k_tile, c.clocks.fix_up, c.clocks.other}, t)};
-  // An SM transposes 0.75 bytes of a tall A per clock into the workspace.
-  if (c.ahead) choice.plan.clocks = max(choice.plan.clocks, 4.0 * p.m * p.k / device_limits().sms / 0.75);
-  return choice;
+  TiledProduct t = tiled(p, c.shape, sms);
+  t.sms = min(sms, t.c_tiles * t.k_tiles);  // a share is a k tile at least
+  SchedulePlan plan = best_schedule(costs, {c.clocks.k_tile, c.clocks.fix_up, c.clocks.other}, t);
+  if (c.ahead) {  // an SM transposes 0.75 bytes of A per clock, but for a first block of 32 x 32 of each of 11 warps
+    const double bytes = 4.0 * p.m * p.k / sms, clocks = max(bytes - 11 * 4096, 0.0) / 0.75;
+    const bool last_k_tile_first = plan.schedule.shared_tiles > 0 && plan.schedule.whole_waves == 0;
+    plan.clocks = last_k_tile_first ? plan.clocks + clocks : max(plan.clocks, clocks);
+  }
+  return {&c, plan};
 }
+// [/choice]
 
 /// That of the least clocks.
 Choice choose(const Problem& p) {
@@ -574,7 +584,7 @@ void launch_tile(const Problem& p, const Schedule& schedule) {
 const Registration registration{{
     .number = "27",
     .name = "sgemm_hopper",
-    .idea = "FP32 fed by the copy engine: warps that only multiply, and shares of the last wave",
+    .idea = "FP32 fed by the copy engine: warps that only multiply, shares of the last wave, six tiles",
     .predecessor = "08",
     .types = {Type::f32},
     .arch = "sm_90a",
