@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""Variants of rung 27, timed side by side: what each of its parts is worth, and the order of its FMAs and loads.
+"""Variants of rung 27, timed side by side: what each of its parts is worth, the order of its FMAs and loads, and its tiles.
 
 usage: python3 bench/sweep_27.py [--shapes SHAPES] [--build-only] [--built] [--arch sm_90a] [NAME...]
 (after ./run_all.sh list, which builds)
 
-Each variant is kernels/27_sgemm_hopper.cu with the lines below replaced. All of them become rungs of one program, which checks
-and times them in one process beside cuBLAS. `again` at the end is what `as_written` gets a second time.
+Each variant is kernels/27_sgemm_hopper.cu with the lines below replaced, and with one configuration alone: the first, or the one
+that its name says. All of them become rungs of one program, which checks and times them in one process beside cuBLAS. `again` at the
+end is what `as_written` gets a second time.
 """
 
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
-from bench.sweep import Change, Sweep
+from bench.sweep import ROOT, Change, Sweep
 
 
 class Variant(NamedTuple):
@@ -25,11 +27,8 @@ class Variant(NamedTuple):
 SERPENTINE = "i % 2 ? j : TN - 1 - j;"
 ROWS = "for (int i = TM - 1; i >= 0; --i) {\n#pragma unroll\n            for (int j = 0; j < TN; ++j) {"
 COLUMNS = "for (int j = 0; j < TN; ++j) {\n#pragma unroll\n            for (int row = TM - 1; row >= 0; --row) {"
-PLAN = "SchedulePlan plan(const Problem& p) { return best_schedule(costs, share_costs, tiled(p, shape, device_limits().sms)); }"
-NO_SHARES = (
-    "SchedulePlan plan(const Problem& p) { const TiledProduct t = tiled(p, shape, device_limits().sms); "
-    "return {Schedule(min(t.c_tiles, t.sms), t.c_tiles, t.k_tiles, 1, t.c_tiles), 0}; }"
-)
+PLAN = "  if (c.ahead) {  // an SM transposes"
+NO_SHARES = "  plan = {Schedule(min(t.c_tiles, sms), t.c_tiles, t.k_tiles, 1, t.c_tiles), 1};\n" + PLAN
 LOAD_A = """#pragma unroll
     for (int i = TM - 4; i >= 0; i -= 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
 """
@@ -39,6 +38,7 @@ LOAD_B = """#pragma unroll
 
 
 FIRST = "if (warp > 0 && first_32 < blocks_32) transpose(first_32);"
+CONFIGURATIONS = re.findall(r"    configuration<Tile<.*\n", (ROOT / "kernels/27_sgemm_hopper.cu").read_text(encoding="utf-8"))
 ALL_WARPS = "first_32 + (Tile::THREADS / 32 - 1) * gridDim.x"
 COPY_A = "while (ld_acquire_gpu(ready + group * schedule.k_tiles + k_tile) != group_rows) {"
 WAIT_FOR_ALL = """if (i_segment == 0 && k_tile == segment.first)
@@ -46,6 +46,17 @@ WAIT_FOR_ALL = """if (i_segment == 0 && k_tile == segment.first)
               while (ld_acquire_gpu(ready + i) != min(GROUP_ROWS, rows_32 - i / schedule.k_tiles * GROUP_ROWS)) {
               }
           """
+
+
+
+def only(configuration: str) -> list[Change]:
+    """The others go."""
+    return [(other, "") for other in CONFIGURATIONS if other != configuration]
+
+
+def tile_of(configuration: str) -> str:
+    return "x".join(re.search(r"<Tile<(\d+), (\d+)", configuration).groups())
+
 
 VARIANTS = {
     "as_written": Variant("nothing", []),
@@ -89,13 +100,13 @@ VARIANTS = {
     ),
     "unit_16": Variant("basic blocks of 16 k steps", [("UNIT = 8;", "UNIT = 16;")]),
     "group_8": Variant("groups of 8 rows of tiles", [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 8;")]),
+    **{f"tile_{tile_of(line)}": Variant(f"tiles of {tile_of(line)}, for which each block transposes A", only(line)) for line in CONFIGURATIONS[1:]},
     "again": Variant("nothing: as written, timed again as the last", []),
 }
-
 SWEEP = Sweep(
     "27_sgemm_hopper",
-    {name: variant.changes for name, variant in VARIANTS.items()},
-    shapes="4096x4096x4096,8192x8192x8192,2048x2048x2048",
+    {name: v.changes + ([] if name.startswith("tile_") else only(CONFIGURATIONS[0])) for name, v in VARIANTS.items()},
+    shapes="4096x4096x4096,2048x2048x2048",
     protocol="rounds",
 )
 
