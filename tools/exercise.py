@@ -29,6 +29,7 @@ PROGRAMS, SIMULATOR = Path("build/bin"), Path("build/sim/libcudart.so.13")
 OPTIONS = "warnings-allowed  # what a hole leaves unused is no error\nfor-the-simulator\n"
 REGION = re.compile(r"^([ \t]*)// \[([\w-]+)\]\n(.*?)^[ \t]*// \[/\2\]\n", re.MULTILINE | re.DOTALL)
 WAIVED = 77
+MINUTES = 5
 WIDTH = 100
 
 
@@ -96,6 +97,10 @@ class Exercise:
         return file
 
     @property
+    def rung_number(self) -> str:
+        return self.rung.stem.partition("_")[0]
+
+    @property
     def holes(self) -> dict[str, str]:
         return regions(self.text)
 
@@ -121,8 +126,8 @@ class Exercise:
         body = spliced(body, {name: text for name, text in lines.items() if name in own})
         body = body.replace("namespace {\n\n", f"namespace {{\n\n{ahead}", 1)
         number, _, name = self.stem.partition("_")
-        predecessor = self.rung.stem.partition("_")[0]
-        facts = {"number": number, "name": name, "idea": f"exercise {self.number}: {self.title}", "predecessor": predecessor}
+        idea = f"exercise {self.number}: {self.title}"
+        facts = {"number": number, "name": name, "idea": idea, "predecessor": self.rung_number}
         return f"{self.header}{with_facts(body, self.rung.stem, facts)}"
 
 
@@ -172,7 +177,10 @@ class Run:
 def run(program: Path, arguments: list[str]) -> Run:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "row.csv"
-        done = subprocess.run([program, *arguments, "--csv", table], capture_output=True, text=True)
+        try:
+            done = subprocess.run([program, *arguments, "--csv", table], capture_output=True, text=True, timeout=MINUTES * 60)
+        except subprocess.TimeoutExpired:
+            return Run(1, {}, f"it did not end within {MINUTES} minutes\n")
         rows = list(csv.DictReader(table.open(newline=""))) if table.exists() else []
     row = {column: value.replace(f"{Path.cwd()}/", "") for column, value in rows[0].items()} if rows else {}
     return Run(done.returncode, row, done.stdout if rows else done.stdout + done.stderr)
@@ -214,42 +222,48 @@ def findings(one: Exercise, file: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+def compared(one: Exercise, file: Path, place: str, programs: Path) -> tuple[str, list[str]]:
+    """What the learner's program and the rung's print on the "Simulator" or on the "GPU", and what is wrong."""
+    arguments = [*one.arguments(place), *(["--sim"] if place == "Simulator" else [])]
+    rung, mine = (run(programs / stem, arguments) for stem in (one.rung.stem, file.stem))
+    lines = [*rung.text.splitlines(), *mine.text.splitlines()[1:]]
+    table = "\n".join(re.sub(r" (wrong|failed): .*", r" \1", line) for line in lines)  # the reason comes below
+    if mine.status == WAIVED and place == "GPU" and SIMULATOR.exists():
+        return table, []  # this GPU cannot run it, and the simulator has
+    status = mine.row.get("status", "failed")
+    if status != "ok":
+        reason = mine.row.get("reason") or (mine.text.splitlines() or ["no reason given"])[-1]
+        what = {"wrong": "the result is wrong", "failed": "it failed", "waived": "it was not run"}[status]
+        return table, [f"On the {place.lower() if place == 'Simulator' else place} {what}: {reason}."]
+    if mine.wavefronts > rung.wavefronts:
+        counts = f"{mine.wavefronts:,} wavefronts of shared memory, {mine.conflicts:,} of them conflicts"
+        theirs = f"{one.rung_number} has {rung.wavefronts:,} and {rung.conflicts:,}"
+        return table, [f"The simulator counts {counts}. {theirs}."]
+    return table, []
+
+
 def verdict(one: Exercise, file: Path, programs: Path = PROGRAMS) -> tuple[bool, str]:
     """Whether the learner's file does what the exercise wants, and what to say about it."""
-    said, wrong = [], []
-    number = one.rung.stem.partition("_")[0]
-    places = [("Simulator", ["--sim"])] if SIMULATOR.exists() else []
-    places += [("GPU", [])] if has_gpu() else []
-    for place, option in places:
-        arguments = [*one.arguments(place), *option]
-        rung, mine = (run(programs / stem, arguments) for stem in (one.rung.stem, file.stem))
-        table = [*rung.text.splitlines(), *mine.text.splitlines()[1:]]
-        said.append("\n".join(re.sub(r" (wrong|failed): .*", r" \1", line) for line in table))  # the reason comes below
-        if mine.status == WAIVED and place == "GPU" and SIMULATOR.exists():
-            continue  # this GPU cannot run it, and the simulator has
-        status = mine.row.get("status", "failed")
-        if status != "ok":
-            reason = mine.row.get("reason") or (mine.text.splitlines() or ["no reason given"])[-1]
-            what = {"wrong": "the result is wrong", "failed": "it failed", "waived": "it was not run"}[status]
-            wrong.append(f"On the {place.lower() if place == 'Simulator' else place} {what}: {reason}.")
-        elif mine.wavefronts > rung.wavefronts:
-            wrong.append(
-                f"The simulator counts {mine.wavefronts:,} wavefronts of shared memory, {mine.conflicts:,} of them conflicts. "
-                f"{number} has {rung.wavefronts:,} and {rung.conflicts:,}."
-            )
+    tables, wrong, meaning, unknown = [], [], [], []
+    if SIMULATOR.exists():
+        table, wrong = compared(one, file, "Simulator", programs)
+        tables.append(table)
     try:
-        meaning, unknown = findings(one, file), ""
+        meaning = findings(one, file)
     except Refused as refused:
-        meaning, unknown = [], str(refused)
+        unknown = [f"{str(refused)[0].upper()}{str(refused)[1:]}."]
+    if has_gpu() and not wrong and not meaning:  # blocks that wait for ever would occupy it
+        table, wrong = compared(one, file, "GPU", programs)
+        tables.append(table)
     if wrong and not meaning and not unknown:
-        compare = f"./run_all.sh diff {number} {file.stem}"
-        meaning = [f"The lines in the holes do what they should. Something else is not as in {number}: {compare}"]
-    paragraphs = [*wrong, *meaning, *([unknown[0].upper() + unknown[1:] + "."] if unknown else [])]
-    if not wrong and not meaning:
-        counted = ", with the same wavefronts of shared memory" if SIMULATOR.exists() else ""
-        paragraphs.append(f"Solved: as right as {number}{counted}.")
-    said += [textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs]
-    return not wrong and not meaning, "\n\n".join(said)
+        compare = f"./run_all.sh diff {one.rung_number} {file.stem}"
+        meaning = [f"The lines in the holes do what they should. Something else is not as in {one.rung_number}: {compare}"]
+    solved = not wrong and not meaning
+    counted = ", with the same wavefronts of shared memory" if SIMULATOR.exists() else ""
+    right = [f"Solved: as right as {one.rung_number}{counted}."] if solved else []
+    paragraphs = [*wrong, *meaning, *unknown, *right]
+    folded = [textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs]
+    return solved, "\n\n".join([*tables, *folded])
 
 
 # ---- the sub-commands --------------------------------------------------------------------------------------------------

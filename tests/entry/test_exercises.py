@@ -147,14 +147,13 @@ def write(answer: Answer, folder: Path, stem: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def verdicts() -> dict[Answer, tuple[bool, str]]:
-    """Of the checker, on the answers that are run; they are built together, in a folder of the test's own."""
+def built() -> dict[Answer, Path]:
+    """The answers that are run, built together in a folder of the test's own."""
     folder = ROOT / "build/Testing/exercises"
     folder.mkdir(parents=True, exist_ok=True)
     files = {answer: write(answer, folder, f"{60 + i}z_answer_{i}") for i, answer in enumerate(RUN)}
     for old in {*folder.glob("*.cu")} - {*files.values()}:
         old.unlink()
-    targets = [*(file.stem for file in files.values()), *(one.rung.stem for one in EXERCISES.values())]
 
     def cmake(*arguments: object) -> None:
         done = subprocess.run(["cmake", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True)
@@ -162,12 +161,31 @@ def verdicts() -> dict[Answer, tuple[bool, str]]:
 
     try:
         cmake("--preset", "default", "-D", f"LADDER_WITH:PATH={folder}")
-        cmake("--build", "build", "--target", *targets)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda answer: exercise.verdict(EXERCISES[answer.exercise], files[answer]), RUN)
-            return dict(zip(RUN, found, strict=True))
+        programs = [*(file.stem for file in files.values()), *(one.rung.stem for one in EXERCISES.values())]
+        cmake("--build", "build", "--target", *programs)
     finally:
         cmake("--preset", "default", "-D", "LADDER_WITH:PATH=")
+    return files
+
+
+@pytest.fixture(scope="module")
+def verdicts(built) -> dict[Answer, tuple[bool, str]]:
+    """Of the checker, on the simulator alone."""
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        patch.setattr(exercise, "has_gpu", lambda: False)
+        found = list(pool.map(lambda answer: exercise.verdict(EXERCISES[answer.exercise], built[answer]), RUN))
+    return dict(zip(RUN, found, strict=True))
+
+
+@needs_simulator
+@pytest.mark.parametrize("answer", [RUN[0], next(answer for answer in RUN if answer.message)], ids=["right", "wrong"])
+def test_only_what_the_simulator_passes_runs_on_a_gpu(answer, built, monkeypatch):
+    """The program itself decides where it runs: here it is given the simulator's sizes."""
+    monkeypatch.setattr(exercise, "has_gpu", lambda: True)
+    monkeypatch.setattr(exercise.Exercise, "arguments", lambda one, place: ["128", "128", "128", "--type", "bf16"])
+    solved, text = exercise.verdict(EXERCISES[answer.exercise], built[answer])
+    assert solved == (not answer.message)
+    assert text.count(f"\n{built[answer].stem} ") == (1 if answer.message else 2)
 
 
 @needs_simulator
