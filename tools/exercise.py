@@ -234,7 +234,7 @@ def compared(one: Exercise, file: Path, place: str, programs: Path) -> tuple[str
     if status != "ok":
         reason = mine.row.get("reason") or (mine.text.splitlines() or ["no reason given"])[-1]
         what = {"wrong": "the result is wrong", "failed": "it failed", "waived": "it was not run"}[status]
-        return table, [f"On the {place.lower() if place == 'Simulator' else place} {what}: {reason}."]
+        return table, [f"On the {place.lower() if place == 'Simulator' else place} {what}: {' '.join(reason.split())}."]
     if mine.wavefronts > rung.wavefronts:
         counts = f"{mine.wavefronts:,} wavefronts of shared memory, {mine.conflicts:,} of them conflicts"
         theirs = f"{one.rung_number} has {rung.wavefronts:,} and {rung.conflicts:,}"

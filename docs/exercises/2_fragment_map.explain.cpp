@@ -97,9 +97,17 @@ void explain(const Fragment& f) {
   if (!outside.empty())
     finding(f.name, " has ", f.rows, ' ', f.row, "s and ", f.cols, ' ', f.col, "s: there is no ", one(f, outside[0]),
             ".");
-  if (!nowhere.empty() && outside.empty())
-    finding("So no lane holds ", box(f, nowhere), nowhere.size() == as_set(held).size() ? "" : " (or not all of it)",
-            " of ", f.name, " (chapter 10, The picture).");
+  if (nowhere.empty() || !outside.empty()) return;
+  const auto count = [&](int Coord::*number) {
+    std::set<int> values;
+    for (const Coord place : nowhere) values.insert(place.*number);
+    return values.size();
+  };
+  if (nowhere.size() == count(&Coord::row) * count(&Coord::col))
+    finding("So no lane holds ", box(f, nowhere), " of ", f.name, " (chapter 10, The picture).");
+  else
+    finding("So ", nowhere.size(), " of the ", f.rows * f.cols, " places of ", f.name,
+            " are in no lane (chapter 10, The picture).");
 }
 
 void explain_all() {

@@ -92,6 +92,7 @@ WRONG = [
         r"^B, register 0: together the lanes hold the right places .* lane 1 holds column 1, word 0 where mma\.sync takes col",
         mma_b="lane % 8, lane / 8 + r * 4",
     ),
+    fragments(r"So no lane holds rows 8 to 15, words 0 to 7 of A", mma_a="lane / 4, lane % 4 + r / 2 * 4"),
     fragments(r"A has 16 rows and 8 words: there is no row \d+, word 8", mma_a="lane / 4 + r % 2 * 8, lane % 4 * 2 + r / 2 * 4"),
     wait("no barrier follows the wait", "__syncthreads()", "cp_async_wait_group<STAGES - 2>()", says="it failed"),
     wait("the pipeline runs dry: after wait_group<0>", "cp_async_wait_group<0>()", "__syncthreads()"),
@@ -251,6 +252,17 @@ def test_bad_words_are_refused_in_one_line(arguments, expected, tmp_path):
     (line,) = done.stderr.splitlines()
     assert expected in line
     assert not list(tmp_path.iterdir())
+
+
+@needs_simulator
+def test_diff_of_a_file_without_machine_code_shows_its_text(built):
+    """As --with has it: the build without a GPU makes PTX alone of an exercise."""
+    pytest.importorskip("rich")
+    file = built[RUN[0]]
+    done = run_all("diff", EXERCISES["1"].rung_number, file.stem, "--with", str(file.parent))
+    assert done.returncode == 0, done.stderr
+    assert "swizzle_128b(int row, int chunk)" in done.stdout
+    assert f"{file.stem} has no machine code" in done.stdout or "registers per thread" in done.stdout
 
 
 def test_without_a_number_they_are_listed():
