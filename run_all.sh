@@ -7,6 +7,9 @@
 #   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help; with --watch, again
 #                                  whenever its file is saved, until Ctrl-C
 #   ./run_all.sh new 90 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md)
+#   ./run_all.sh exercise          the exercises: kernels with holes (docs/exercises.md)
+#   ./run_all.sh exercise 1        yours, in kernels/local: builds and runs it, and says what is wrong; with --watch, again
+#                                  whenever it is saved; with --solution, the answer as a diff
 #   ./run_all.sh list              every rung: number, name, idea, types, unit, architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
@@ -31,7 +34,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 
-commands=(test run new list diff profile counts sim compare docs help)
+commands=(test run new exercise list diff profile counts sim compare docs help)
 
 usage_error() { say "run_all.sh: $*"; exit 2; }
 nearest() { need_python3; python3 tools/nearest.py "$@"; }
@@ -289,6 +292,26 @@ new_rung() {
   exec python3 -m tools.new_rung "${words[@]}" "$source" ${with:+"$with"}
 }
 
+run_exercise() {
+  local argument number='' how='' file stem rung
+  for argument in "$@"; do
+    case $argument in
+      --watch | --solution) how=$argument ;;
+      -*) usage_error "exercise: there is no option '$argument'; the nearest is $(nearest "$argument" --watch --solution)" ;;
+      *) [[ -z $number ]] || usage_error "exercise takes one number, such as: exercise 1"; number=$argument ;;
+    esac
+  done
+  need_python3
+  [[ $number ]] || exec python3 -m tools.exercise list
+  file=$(python3 -m tools.exercise copy "$number" ${with:+"$with"}) || exit
+  [[ $how != --solution ]] || exec python3 -m tools.exercise solution "$number" "$file"
+  [[ $how != --watch ]] || exec python3 -m tools.watch "$file" ./run_all.sh ${with:+--with "$with"} exercise "$number"
+  stem=$(basename "$file" .cu)
+  rung=$(stem_of "${stem%%x_*}")
+  build "$rung" "$stem" simulator
+  exec python3 -m tools.exercise check "$number" "$file"
+}
+
 diff_rungs() {
   (($# == 1 || $# == 2)) || usage_error "diff takes two rungs, such as: diff 05 06, or one and compares it with its predecessor"
   local from to
@@ -405,6 +428,7 @@ case ${1:-} in
   "" | --quick | --sim | --results) whole_ladder "$@" ;;
   test) run_tests ;;
   run) run_rung "${@:2}" ;;
+  exercise) run_exercise "${@:2}" ;;
   new) new_rung "${@:2}" ;;
   list) list_rungs "${@:2}" ;;
   diff) diff_rungs "${@:2}" ;;

@@ -5,8 +5,8 @@ usage: python3 bench/sweep_27.py [--shapes SHAPES] [--build-only] [--built] [--a
 (after ./run_all.sh list, which builds)
 
 Each variant is kernels/27_sgemm_hopper.cu with the lines below replaced, and with one configuration alone: the first, or the one
-that its name says. All of them become rungs of one program, which checks and times them in one process beside cuBLAS. `again` at the
-end is what `as_written` gets a second time.
+that its name says. All of them become rungs of one program, which checks and times them in one process beside cuBLAS. `again` at
+the end is what `as_written` gets a second time.
 """
 
 import re
@@ -46,7 +46,6 @@ WAIT_FOR_ALL = """if (i_segment == 0 && k_tile == segment.first)
               while (ld_acquire_gpu(ready + i) != min(GROUP_ROWS, rows_32 - i / schedule.k_tiles * GROUP_ROWS)) {
               }
           """
-
 
 
 def only(configuration: str) -> list[Change]:
@@ -100,7 +99,10 @@ VARIANTS = {
     ),
     "unit_16": Variant("basic blocks of 16 k steps", [("UNIT = 8;", "UNIT = 16;")]),
     "group_8": Variant("groups of 8 rows of tiles", [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 8;")]),
-    **{f"tile_{tile_of(line)}": Variant(f"tiles of {tile_of(line)}, for which each block transposes A", only(line)) for line in CONFIGURATIONS[1:]},
+    **{
+        f"tile_{tile_of(line)}": Variant(f"tiles of {tile_of(line)}, for which each block transposes A", only(line))
+        for line in CONFIGURATIONS[1:]
+    },
     "again": Variant("nothing: as written, timed again as the last", []),
 }
 SWEEP = Sweep(

@@ -172,16 +172,19 @@ inline constexpr int SKEW_BYTES = 16;
 /// Byte of a tile at which byte `byte` of row `row` lies, in rows that are `pitch` bytes apart.
 constexpr LADDER_HOST_DEVICE int pitch_linear(int row, int byte, int pitch) { return row * pitch + byte; }
 
+// [swizzle]
 /// 128-byte swizzle (12 on; "128B swizzle mode" in PTX): byte of a tile at which chunk `chunk` of row `row` lies. The
 /// XOR with the row's number sends the same chunk of eight neighbouring rows to the eight different 16-byte columns of
 /// shared memory.
 constexpr LADDER_HOST_DEVICE int swizzle_128b(int row, int chunk) { return row * 128 + (chunk ^ row % 8) * 16; }
+// [/swizzle]
 
 // --- fragments of mma.sync (PTX ISA, "Matrix Fragments for mma.m16n8k16"; 10)
 //
 // The registers of a fragment are 32-bit words: two 16-bit elements, or one TF32. In words the maps are the same for
 // all types: every 8 x 4 words are one matrix, of which lane 4 g + t holds row g, word t.
 
+// [fragments]
 /// Row and word along k of register `r` (0 to 3) of A, 16 rows of 8 words.
 constexpr LADDER_HOST_DEVICE Coord mma_a(int lane, int r) { return {lane / 4 + r % 2 * 8, lane % 4 + r / 2 * 4}; }
 
@@ -190,6 +193,7 @@ constexpr LADDER_HOST_DEVICE Coord mma_b(int lane, int r) { return {lane / 4, la
 
 /// Row and column of register `r` (0 to 3) of C and D, 16 x 8 elements of FP32.
 constexpr LADDER_HOST_DEVICE Coord mma_c(int lane, int r) { return {lane / 4 + r / 2 * 8, lane % 4 * 2 + r % 2}; }
+// [/fragments]
 
 /// Permuted columns of B (16): the column of B that lies in row `row` of its tile, so that the results of a lane in
 /// `size` / 2 neighbouring mma are `size` neighbouring columns of C. Of every 4 x size columns, lane t of a quad gets

@@ -160,8 +160,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     copy(stage * Tile::STAGE_BYTES, 0, COPIES);
     cp_async_commit_group();
   }
+  // [first-wait]
   cp_async_wait_group<STAGES - 2>();
   __syncthreads();
+  // [/first-wait]
   load_fragments(0, 0);
   // [/prologue]
 
@@ -175,10 +177,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
+      // [wait]
       if (k_step == K_STEPS - 1) {          // the next stage is needed
         cp_async_wait_group<STAGES - 2>();  // my copies into it have landed
         __syncthreads();                    // everyone's have, and everyone is done with this stage
       }
+      // [/wait]
       load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
       if (k_step == 0) next_k_tile();
       if (k_step < Tile::COPY_STEPS)  // into the stage that everyone was done with at the last barrier

@@ -192,16 +192,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
           sums[(i * TN + j) / 4 * Tile::THREADS] = {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
+      // [left]
       __syncwarp();  // all lanes have written
       if (threadIdx.x % 32 == 0) st_release_gpu(flag_of(blockIdx.x), 1);
+      // [/left]
       continue;
     }
     if (SHARED && done.first > 0) {
+      // [adds]
       const int first_block = first_block_of(schedule, done.c_tile);
+      // [/adds]
+      // [wait]
 #pragma unroll 1
-      for (int block = first_block; block < blockIdx.x; ++block)
+      for (int block = first_block; block < blockIdx.x; ++block) {
         while (__any_sync(~0U, ld_acquire_gpu(flag_of(block)) != 1)) {
         }
+      }
+      // [/wait]
 #pragma unroll
       for (int i = 0; i < TM; ++i)
 #pragma unroll 1
@@ -213,10 +220,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
             acc[i][j] += sum.x, acc[i][j + 1] += sum.y, acc[i][j + 2] += sum.z, acc[i][j + 3] += sum.w;
           }
         }
+      // [clear]
       __syncwarp();  // all lanes have seen the flags and read
 #pragma unroll 1
       for (int block = first_block + threadIdx.x % 32; block < blockIdx.x; block += 32)
         *flag_of(block) = 0;  // for the next launch
+      // [/clear]
     }
     // [/fix-up]
 

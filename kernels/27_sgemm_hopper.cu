@@ -187,12 +187,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const float4(&r)[4] = a[half];
+            const float4(&r)[4] = a[half], zeros = {};
             const uint32_t to = sA + ((stage * BK + k + half * 16) * BM + m) * 4;
-            store4_shared(to, {r[0].x, r[1].x, r[2].x, r[3].x});
-            store4_shared(to + BM * 4, {r[0].y, r[1].y, r[2].y, r[3].y});
-            store4_shared(to + 2 * BM * 4, {r[0].z, r[1].z, r[2].z, r[3].z});
-            store4_shared(to + 3 * BM * 4, {r[0].w, r[1].w, r[2].w, r[3].w});
+            const int left = columns - half * 16;  // past K there may be anything: NaN, too
+            store4_shared(to, left > 0 ? float4{r[0].x, r[1].x, r[2].x, r[3].x} : zeros);
+            store4_shared(to + BM * 4, left > 1 ? float4{r[0].y, r[1].y, r[2].y, r[3].y} : zeros);
+            store4_shared(to + 2 * BM * 4, left > 2 ? float4{r[0].z, r[1].z, r[2].z, r[3].z} : zeros);
+            store4_shared(to + 3 * BM * 4, left > 3 ? float4{r[0].w, r[1].w, r[2].w, r[3].w} : zeros);
           }
           __syncwarp();  // all lanes have written
           if (lane == 0) mbarrier_arrive(full + stage * 8);

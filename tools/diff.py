@@ -62,6 +62,10 @@ def changed(line: str | None, other: str | None, colour: str) -> Text:
     return text
 
 
+class NoMachineCode(Exception):
+    """In one line, which rung has none."""
+
+
 def object_of(stem: str) -> Path | None:
     """What the build made of a rung's file, wherever that lies now; None where it is not built."""
     rungs_built = json.loads(BUILT.read_text(encoding="utf-8")) if BUILT.is_file() else []
@@ -75,6 +79,8 @@ def built_kernels(stem: str) -> list[Kernel]:
     if built is None:
         raise InputError(f"kernel_{stem} is not built")
     found = kernels(built)
+    if not found:
+        raise NoMachineCode(f"{stem} has no machine code, so no registers: it is built for the simulator alone")
     newest = max(sm_number(kernel.arch) for kernel in found)
     return [kernel for kernel in found if sm_number(kernel.arch) == newest]
 
@@ -151,6 +157,8 @@ def main(stems: tuple[str, str]) -> int:
         old, new = map(source, stems)
         console.print(side_by_side(old, new, stems))
         console.print(made(stems))
+    except NoMachineCode as reason:
+        console.print(str(reason))
     except InputError as error:
         print(f"diff: {error}", file=sys.stderr)
         return 2

@@ -59,6 +59,11 @@ def adapted(text: str, source: str, number: str, name: str) -> str:
         )
         text = new_header + text.removeprefix(header)
     facts = {"number": number, "name": name, "idea": f"{source} as it is, yours to change", "predecessor": old_number}
+    return with_facts(text, source, facts)
+
+
+def with_facts(text: str, source: str, facts: dict[str, str]) -> str:
+    """The text of the rung `source` (its stem) with other facts in its registration."""
     for fact, value in facts.items():
         text, places = re.subn(rf"^( *\.{fact} = ){STRING},$", rf'\g<1>"{value}",', text, flags=re.MULTILINE)
         if places != 1:

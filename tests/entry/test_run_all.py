@@ -49,7 +49,21 @@ def test_bad_words_are_refused_in_one_line(arguments, expected):
 def test_help_names_every_sub_command():
     done = run_all("help")
     assert done.returncode == 0
-    for command in ("--quick", "test", "run", "new", "list", "diff", "profile", "counts", "sim", "compare", "docs", "help"):
+    for command in [
+        "--quick",
+        "test",
+        "run",
+        "new",
+        "exercise",
+        "list",
+        "diff",
+        "profile",
+        "counts",
+        "sim",
+        "compare",
+        "docs",
+        "help",
+    ]:
         assert f"./run_all.sh {command}" in done.stdout
     assert "set -euo" not in done.stdout
 

@@ -107,7 +107,9 @@ CLAIMS = {
     "25": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST, "UTMASTG", "STS", "FENCE"), absent=("HMMA", "LDSM", "LDGSTS", *LOCAL)),
     # Of all configurations: those with slices store C themselves, those without a cluster multicast nothing.
     "26": Claim(present=(*WARPGROUP, *PRODUCER), absent=("HMMA", "LDSM", "LDGSTS", *LOCAL)),
-    "27": Claim(present=(*PRODUCER, *WIDE_GLOBAL, *WIDE_SHARED, "FENCE"), absent=("LDGSTS",), main_loop=MainLoop(1024, 48, 0.948)),
+    "27": Claim(
+        present=(*PRODUCER, *WIDE_GLOBAL, *WIDE_SHARED, "FENCE"), absent=("LDGSTS",), main_loop=MainLoop(1024, 48, 0.948)
+    ),
 }
 # In every rung in FP32: FP32 on the CUDA cores, nothing in local memory.
 IN_FP32 = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", *LOCAL))

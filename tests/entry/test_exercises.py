@@ -1,0 +1,315 @@
+"""The exercises: the answers pass, and plausible wrong ones get the message that is meant for them. On the simulator."""
+
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tools import exercise
+
+ROOT = Path(__file__).parents[2]
+USAGE = 2
+BUILT = (ROOT / "build/sim/libcudart.so.13").exists()
+needs_simulator = pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+EXERCISES = {one.number: one for one in exercise.exercises()}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Lines for some holes of an exercise; the others have the rung's own lines."""
+
+    exercise: str
+    message: str = ""  # a regular expression for what the checker says; "" for an answer that is right
+    holes: tuple[tuple[str, str], ...] = ()
+    says: str = ""  # likewise, what it says of the program's run; "" for an answer that is not built, only looked at
+
+
+def swizzle(place: str, message: str = "", says: str = "") -> Answer:
+    line = f"constexpr LADDER_HOST_DEVICE int swizzle_128b(int row, int chunk) {{ return {place}; }}\n"
+    return Answer("1", message, (("swizzle", line),), says)
+
+
+def fragments(message: str, says: str = "", **maps: str) -> Answer:
+    lines = EXERCISES["2"].answers["fragments"]
+    for name, place in maps.items():
+        lines, places = re.subn(rf"({name}\(int lane, int r\)) .*", rf"\1 {{ return {{{place}}}; }}", lines)
+        assert places == 1
+    return Answer("2", message, (("fragments", lines),), says)
+
+
+def wait(message: str, *lines: str, says: str = "") -> Answer:
+    """Of 14's main loop, in the last step of a k tile."""
+    text = "".join(f"  {line};\n" for line in lines)
+    return Answer("3", message, (("wait", f"if (k_step == K_STEPS - 1) {{\n{text}}}\n"),), says)
+
+
+def descriptor(message: str, address: str = "tile >> 4", stride: int = 64, swizzle: int = 1, says: str = "") -> Answer:
+    value = f"{address} | uint64_t{{{stride}}} << 32 | uint64_t{{{swizzle}}} << 62"
+    line = f"__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {{ return {value}; }}\n"
+    return Answer("4", message, (("descriptor", line),), says)
+
+
+def fix_up(hole: str, line: str, message: str, says: str = "") -> Answer:
+    return Answer("5", message, ((hole, line),), says)
+
+
+RIGHT = [Answer(number) for number in EXERCISES]
+OTHER = [
+    swizzle("row * 128 + (chunk ^ (7 - row % 8)) * 16"),  # not the rung's, and right
+    descriptor(""),
+]
+WRONG = [
+    wait("there are 2 barriers per k tile", "__syncthreads()", "cp_async_wait_group<1>()", "__syncthreads()"),
+    swizzle(
+        "row * 128 + chunk * 16",
+        "does not depend on the row.* takes 8 wavefronts",
+        r"57,344 of them conflicts\. 13 has 12,288 and 0",
+    ),
+    swizzle(
+        "row * 128 + (chunk + row) % 8 * 16",
+        "a sum carries from bit to bit, an XOR does not",
+        "the result is wrong: .* elements wrong",
+    ),
+    swizzle("row * 128 + (chunk ^ row / 2 % 4) * 16", "in only 4 of the 8 columns.* 2 of them share four banks"),
+    swizzle("row * 128 + (chunk | row % 8) * 16", "both lie at byte .*: the later copy overwrites the earlier one"),
+    swizzle("row * 128 + (chunk ^ row / 8 % 8) * 16", "may depend on row % 8 alone"),
+    swizzle("row * 128 + (chunk ^ row) * 16", "Chunk 0 of row 8 lies at byte 1152, but the row has the bytes 1024 to 1151"),
+    fragments(
+        r"A, register 1: this is the map of register 2\. For rows 8 to 15, words 0 to 3 mma\.sync gets rows 0 to 7, words 4 to 7",
+        mma_a="lane / 4 + r / 2 * 8, lane % 4 + r % 2 * 4",
+        says="the result is wrong: .* elements wrong",
+    ),
+    fragments(
+        r"C, register 1: lane 0 holds row 0, column 4 where mma\.sync takes row 0, column 1",
+        mma_c="lane / 4 + r / 2 * 8, lane % 4 + r % 2 * 4",
+        says="it failed: misaligned address",
+    ),
+    fragments(
+        r"^B, register 0: together the lanes hold the right places .* lane 1 holds column 1, word 0 where mma\.sync takes col",
+        mma_b="lane % 8, lane / 8 + r * 4",
+    ),
+    fragments(r"So no lane holds rows 8 to 15, words 0 to 7 of A", mma_a="lane / 4, lane % 4 + r / 2 * 4"),
+    fragments(r"A has 16 rows and 8 words: there is no row \d+, word 8", mma_a="lane / 4 + r % 2 * 8, lane % 4 * 2 + r / 2 * 4"),
+    wait("no barrier follows the wait", "__syncthreads()", "cp_async_wait_group<STAGES - 2>()", says="it failed"),
+    wait("the pipeline runs dry: after wait_group<0>", "cp_async_wait_group<0>()", "__syncthreads()"),
+    wait(
+        "wait_group<2> lets the 2 youngest groups be, and theirs is number 2 from the youngest",
+        "cp_async_wait_group<STAGES - 1>()",
+        "__syncthreads()",
+        says="it failed: .*still under way",
+    ),
+    wait("k tile 1 are loaded while its copies may still be under way: nobody waits for them"),
+    Answer("3", "k tile 0 are loaded while its copies may still be under way: nobody waits for them", (("first-wait", ""),)),
+    descriptor(
+        "stride offset: they hold 8. wgmma looks for row 8 of the tile 128 bytes after row 0, which is row 1",
+        stride=8,
+        says="the result is wrong: .* elements wrong",
+    ),
+    descriptor(
+        "Bits 62 and 63, the swizzle: they hold 0, which means none", swizzle=0, says="the result is wrong: .* elements wrong"
+    ),
+    descriptor("16384 bytes after row 0, so it is 16 times too much", stride=1024),
+    descriptor("for a tile at 0x400 they hold 0x400, the address as it is", address="tile"),
+    fix_up(
+        "adds",
+        "const int first_block = blockIdx.x - 1;\n",
+        r"Tile 0 has parts of blocks 0, 1 and 2\. Block 2, .*, adds the sums of block 1: the products of block 0 are missing",
+        "the result is wrong: .* elements wrong",
+    ),
+    fix_up("clear", "", "the flags of blocks 2, 3 and 4 still are 1", r"the result is wrong: left \d+ of \d+ flags set"),
+    fix_up("wait", "", "added without a wait"),
+    fix_up("wait", "while (ld_acquire_gpu(flag_of(first_block)) != 1) {}\n", "does not wait for blocks 3 and 4"),
+    fix_up("left", "st_release_gpu(flag_of(blockIdx.x), 1);\n", "set before all 32 lanes of the warp have stored their sums"),
+    fix_up("left", "", "Nobody sets the flag"),
+]
+ANSWERS = [*RIGHT, *OTHER, *WRONG]
+RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
+LOOKED_AT = [answer for answer in ANSWERS if answer not in RUN]
+
+
+def run_all(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([ROOT / "run_all.sh", *arguments], capture_output=True, text=True, timeout=600)
+
+
+def write(answer: Answer, folder: Path, stem: str) -> Path:
+    """The learner's file with an answer, as a rung named `stem`."""
+    one = EXERCISES[answer.exercise]
+    number, _, name = stem.partition("_")
+    text = exercise.with_facts(one.filled(one.answers | dict(answer.holes)), stem, {"number": number, "name": name})
+    file = folder / f"{stem}.cu"
+    if not file.exists() or file.read_text(encoding="utf-8") != text:  # one that was built before is not built again
+        file.write_text(text, encoding="utf-8")
+        file.with_suffix(".options").write_text(exercise.OPTIONS, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[Answer, Path]:
+    """The answers that are run, built together in a folder of the test's own."""
+    folder = ROOT / "build/Testing/exercises"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {answer: write(answer, folder, f"{60 + i}z_answer_{i}") for i, answer in enumerate(RUN)}
+    for old in {*folder.glob("*.cu")} - {*files.values()}:
+        old.unlink()
+
+    def cmake(*arguments: object) -> None:
+        done = subprocess.run(["cmake", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    try:
+        cmake("--preset", "default", "-D", f"LADDER_WITH:PATH={folder}")
+        programs = [*(file.stem for file in files.values()), *(one.rung.stem for one in EXERCISES.values())]
+        cmake("--build", "build", "--target", *programs)
+    finally:
+        cmake("--preset", "default", "-D", "LADDER_WITH:PATH=")
+    return files
+
+
+@pytest.fixture(scope="module")
+def verdicts(built) -> dict[Answer, tuple[bool, str]]:
+    """Of the checker, on the simulator alone."""
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        patch.setattr(exercise, "has_gpu", lambda: False)
+        found = list(pool.map(lambda answer: exercise.verdict(EXERCISES[answer.exercise], built[answer]), RUN))
+    return dict(zip(RUN, found, strict=True))
+
+
+@needs_simulator
+@pytest.mark.parametrize("answer", [RUN[0], next(answer for answer in RUN if answer.message)], ids=["right", "wrong"])
+def test_only_what_the_simulator_passes_runs_on_a_gpu(answer, built, monkeypatch):
+    """The program itself decides where it runs: here it is given the simulator's sizes."""
+    monkeypatch.setattr(exercise, "has_gpu", lambda: True)
+    monkeypatch.setattr(exercise.Exercise, "arguments", lambda one, place: ["128", "128", "128", "--type", "bf16"])
+    solved, text = exercise.verdict(EXERCISES[answer.exercise], built[answer])
+    assert solved == (not answer.message)
+    assert text.count(f"\n{built[answer].stem} ") == (1 if answer.message else 2)
+
+
+@needs_simulator
+@pytest.mark.parametrize("answer", RUN, ids=lambda answer: f"{answer.exercise}: {answer.message[:40] or 'right'}")
+def test_an_answer_that_is_run_gets_its_verdict(answer, verdicts):
+    solved, text = verdicts[answer]
+    text = " ".join(text.split())
+    assert solved == (not answer.message), text
+    assert re.search(answer.says or "Solved: as right as", text), text
+    assert re.search(answer.message, text), text
+
+
+@pytest.fixture(scope="module")
+def looked_at(tmp_path_factory) -> dict[Answer, list[str]]:
+    """What the checker says of the lines of the other answers."""
+    folder = tmp_path_factory.mktemp("answers")
+    files = {answer: write(answer, folder, f"{60 + i}z_answer_{i}") for i, answer in enumerate(LOOKED_AT)}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda answer: exercise.findings(EXERCISES[answer.exercise], files[answer]), LOOKED_AT)
+        return dict(zip(LOOKED_AT, found, strict=True))
+
+
+@pytest.mark.parametrize("answer", LOOKED_AT, ids=lambda answer: f"{answer.exercise}: {answer.message[:40] or 'right'}")
+def test_the_lines_of_an_answer_get_their_message(answer, looked_at):
+    found = looked_at[answer]
+    assert any(re.search(answer.message, line) for line in found) if answer.message else not found, found
+
+
+@pytest.mark.parametrize("one", EXERCISES.values(), ids=lambda one: one.number)
+def test_a_new_copy_is_the_rung_with_holes(one, tmp_path):
+    """Beside the holes, it is the rung; and as it stands, every exercise is unsolved."""
+    file = exercise.copy(one, tmp_path)
+    mine, rung = file.read_text(encoding="utf-8"), one.rung.read_text(encoding="utf-8")
+    assert re.search(rf"// Run +\./run_all\.sh exercise {one.number}\n", mine)
+    assert mine.count("HOLE") == one.text.count("HOLE") > 0
+    assert exercise.findings(one, file)
+
+    def outside(text: str) -> list[str]:
+        text = exercise.REGION.sub(lambda m: "" if m[2] in one.holes else m[0], text[text.index("#include") :])
+        for _ in range(3):  # regions in regions
+            text = exercise.REGION.sub(lambda m: "" if m[2] in one.holes else m[3], text)
+        lines = [line for line in text.splitlines() if line.strip()]
+        return [line for line in lines if not re.match(r"    \.(number|name|idea|predecessor) = ", line)]
+
+    assert outside(mine) == outside(rung)
+    file.write_text("mine")
+    assert exercise.copy(one, tmp_path) == file and file.read_text() == "mine", "the learner's work stays"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["9"], "there is no exercise '9'; there are 1 to 5"),
+        (["swizzle"], "there is no exercise 'swizzle'"),
+        (["1", "2"], "exercise takes one number"),
+        (["1", "--solve"], "there is no option '--solve'; the nearest is --solution"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_words_are_refused_in_one_line(arguments, expected, tmp_path):
+    done = run_all("exercise", *arguments, "--with", str(tmp_path))
+    assert done.returncode == USAGE and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert expected in line
+    assert not list(tmp_path.iterdir())
+
+
+@needs_simulator
+def test_diff_of_a_file_without_machine_code_shows_its_text(built):
+    """As --with has it: the build without a GPU makes PTX alone of an exercise."""
+    pytest.importorskip("rich")
+    file = built[RUN[0]]
+    done = run_all("diff", EXERCISES["1"].rung_number, file.stem, "--with", str(file.parent))
+    assert done.returncode == 0, done.stderr
+    assert "swizzle_128b(int row, int chunk)" in done.stdout
+    assert f"{file.stem} has no machine code" in done.stdout or "registers per thread" in done.stdout
+
+
+def test_without_a_number_they_are_listed():
+    done = run_all("exercise")
+    assert done.returncode == 0, done.stderr
+    for one in EXERCISES.values():
+        assert f"{one.number}  {one.title}, from {one.rung.stem}" in done.stdout
+
+
+def test_the_solution_is_a_diff_that_makes_the_answer(tmp_path):
+    done = run_all("exercise", "5", "--solution", "--with", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("*.cu")
+    applied = subprocess.run(["patch", file, "-"], input=done.stdout, capture_output=True, text=True)
+    assert applied.returncode == 0, applied.stdout
+    assert exercise.findings(EXERCISES["5"], file) == []
+    assert "HOLE" not in file.read_text()
+
+
+def test_lines_that_cannot_be_looked_at_are_said_to_be_so(tmp_path):
+    one = EXERCISES["1"]
+    file = write(swizzle("no_such_function(row, chunk)"), tmp_path, "60z_answer")
+    with pytest.raises(exercise.Refused, match="no_such_function"):
+        exercise.findings(one, file)
+    file.write_text(file.read_text().replace("// [swizzle]", ""))
+    with pytest.raises(exercise.Refused, match="no longer in"):
+        exercise.findings(one, file)
+    file = write(swizzle("row / (chunk - chunk)"), tmp_path, "60z_answer")
+    assert "stop the program" in exercise.findings(one, file)[0]
+
+
+@needs_simulator
+def test_the_page_shows_what_the_checker_says(verdicts):
+    """Of exercise 1 as it stands, whose hole has the place that the first wrong answer has."""
+    page = (ROOT / "docs/exercises.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    (answer,) = (answer for answer in RUN if answer.exercise == "1" and "row * 128 + chunk * 16" in str(answer.holes))
+    assert "return row * 128 + chunk * 16;" in EXERCISES["1"].holes["swizzle"]
+    said = re.sub(r"^\d\dz_answer_\d+ *", "13x_exercise_1           ", verdicts[answer][1], flags=re.MULTILINE)
+    assert said.split() == shown.split()
+
+
+def test_the_page_has_a_section_for_each():
+    page = (ROOT / "docs/exercises.md").read_text(encoding="utf-8")
+    for one in EXERCISES.values():
+        (section,) = re.findall(rf"^## {one.number} · (.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        assert f"./run_all.sh exercise {one.number}" in section and f"`{one.stem}.cu`" in section
+        assert section.count("<summary>Hint") >= 2
+        for name in one.holes:
+            assert f"`[{name}]`" in section
