@@ -69,28 +69,28 @@ struct Configuration {
 // Names: rows x columns of a block's tile; c: the warpgroups share it, p: they take turns, k: slices; q: two by two, s: no cluster,
 // t: transposed, h: halves.
 constexpr Configuration CONFIGURATIONS[] = {
-    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {4986, 1667, 4871}},
-    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {7420, 1128, 2791}},
-    {"c128x192", 64, 192, SHARE, 2, 1, 1, 4, 4, false, false, {5445, 874, 2278}},
-    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {7846, 855, 1258}},
-    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {7946, 813, 1081}},
-    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {7573, 770, 2738}},
-    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {6576, 725, 2006}},
-    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5802, 548, 1478}},
-    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {3412, 658, 727}},
-    {"p128x64ts", 128, 64, TAKE_TURNS, 1, 1, 1, 8, 2, true, false, {1177, 497, 294}},
-    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {1244, 467, 242}},
-    {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {4066, 541, 564}},
-    {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {3450, 409, 434}},
-    {"p64x32s", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, false, false, {659, 326, 0}},
-    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {448, 330, 0}},
-    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {14, 337, 0}},
-    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {9614, 801, 7355}},
-    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7433, 713, 6470}},
-    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {4509, 463, 12205}},
-    {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {7942, 650, 18001}},
-    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3538, 457, 13646}},
-    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {0, 607, 6480}},
+    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {3908, 1668, 5206}},
+    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {6422, 1149, 2746}},
+    {"c128x192", 64, 192, SHARE, 2, 1, 1, 4, 4, false, false, {5430, 885, 2342}},
+    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {7031, 859, 2073}},
+    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {7386, 813, 1935}},
+    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {7315, 780, 2802}},
+    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {6648, 730, 2117}},
+    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5388, 550, 1695}},
+    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {3873, 649, 1371}},
+    {"p128x64ts", 128, 64, TAKE_TURNS, 1, 1, 1, 8, 2, true, false, {1610, 492, 902}},
+    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {2182, 437, 878}},
+    {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {3700, 526, 1154}},
+    {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {3789, 402, 924}},
+    {"p64x32s", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, false, false, {1171, 322, 0}},
+    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {1185, 331, 0}},
+    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {463, 356, 0}},
+    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {10064, 803, 7515}},
+    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7867, 712, 7236}},
+    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {5451, 411, 14291}},
+    {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {8164, 650, 18796}},
+    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3686, 434, 16420}},
+    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {0, 643, 4932}},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -564,12 +564,13 @@ struct Plan {
 
 // [cost]
 constexpr double LAUNCH_US = 4.9;  // of an empty kernel
-constexpr double DRAM_BYTES_PER_US = 3.8e6;
+constexpr double DRAM_BYTES_PER_US = 4.2e6;
+constexpr double DRAM_BYTES_PER_CLOCK = 28;  // into an SM
 constexpr double CLOCKS_PER_US = 1750;
-constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 29;  // into an SM, of rows that do not begin at multiples of 128 bytes
+constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 32;  // into an SM, of rows that do not begin at multiples of 128 bytes
 constexpr double EPILOGUE_CLOCKS = 0.14;  // of a result of 16 bits, where another warpgroup multiplies meanwhile
 constexpr double ALONE = 0.7;             // of the clocks of a k tile, where few clusters are at work
-constexpr double HALF = 0.62;             // of them, where its tile is halved
+constexpr double HALF = 0.64;             // of them, where its tile is halved
 
 template <class Tile, Type type, class TC>
 Plan plan(const Problem& p, int index) {
@@ -593,9 +594,11 @@ Plan plan(const Problem& p, int index) {
 
   const double busy = (c.clocks.fixed + full_waves * full + last) / CLOCKS_PER_US;
   const double bytes = (static_cast<double>(p.m) + p.n) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC);
+  const double sms = static_cast<double>(tiles) / (full_waves + 1) * Tile::CLUSTER;  // at work, on average
+  const double copy = bytes / (sms * DRAM_BYTES_PER_CLOCK * CLOCKS_PER_US), dram = bytes / DRAM_BYTES_PER_US;
   const double us =
-      LAUNCH_US + std::pow(std::pow(busy, 4) + std::pow(bytes / DRAM_BYTES_PER_US, 4), 0.25);  // the larger, mostly
-  const bool possible = k_bytes > static_cast<size_t>(Tile::SLICES - 1) * Tile::BK_BYTES;  // each slice has a k tile
+      LAUNCH_US + std::pow(std::pow(busy, 4) + std::pow(copy, 4) + std::pow(dram, 4), 0.25);  // about the largest
+  const bool possible = k_bytes > static_cast<size_t>(Tile::SLICES - 1) * Tile::BK_BYTES;     // each slice has a k tile
   return {index, tiles, full_waves + 1, in_last_wave, resident, possible ? us : INFINITY};
 }
 // [/cost]

@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   // Or a block transposes its own tiles: block number block_32 of the block's 32 x 32 elements, in the order of the ring. The loads
   // are on their way while this warp waits for the stage. Lanes next to each other store elements next to each other.
-  const auto transpose_tiles = [&](int block_32, bool one) {
+  const auto transpose_tiles = [&](int block_32) {
     int stage = 0;
     uint32_t parity = 0;
     Segment segment;
@@ -197,16 +197,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           }
           __syncwarp();  // all lanes have written
           if (lane == 0) mbarrier_arrive(full + stage * 8);
-          if (one) return;
         }
         block_32 -= Tile::BLOCKS_32;
         if (++stage == STAGES) stage = 0, parity ^= 1;
       }
     }
   };
-  // The warps that multiply have nothing to multiply at first: they help.
   if constexpr (Tile::AHEAD) {
-    const int first_32 = (warp - 1) * gridDim.x + blockIdx.x;  // all warps but the one that copies
+    const int first_32 = (warp - 1) * gridDim.x + blockIdx.x;  // of those that multiply, too: they could only wait
     if (warp > 0 && first_32 < blocks_32) transpose(first_32);
     if (warp > 0 && warp <= Tile::TRANSPOSERS) {
       setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
@@ -216,13 +214,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       return;
     }
   } else {
-    constexpr int IN_RING = STAGES * Tile::BLOCKS_32, WARPS = Tile::CONSUMERS / 32,
-                  HELPERS = WARPS < IN_RING ? WARPS : IN_RING;
-    if (warp > Tile::TRANSPOSERS && warp <= Tile::TRANSPOSERS + HELPERS)
-      transpose_tiles(warp - Tile::TRANSPOSERS - 1, true);
     if (warp > 0 && warp <= Tile::TRANSPOSERS) {
       setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-      transpose_tiles(HELPERS + warp - 1, false);
+      transpose_tiles(warp - 1);
       return;
     }
   }
