@@ -21,7 +21,7 @@ cases=()
 # facts EXPRESSION: of what the rungs state, as `all` in Python
 facts() { "$ladder" --list --json | python3 -c "import json, sys; all = json.load(sys.stdin); print($1)"; }
 planning=$(facts '",".join(r["number"] for r in all["rungs"] if r["plans"])')
-for type in $(facts '" ".join(t["name"] for t in all["types"])'); do
+for type in $(facts '" ".join(t["name"] for t in all["types"] if any(t["name"] in r["types"] for r in all["rungs"]))'); do
   cases+=("--type $type --alpha 1 --beta 0" "--type $type --out same --alpha -1.5 --beta 0.5")
 done
 
