@@ -4,7 +4,7 @@
 #   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv environment.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
-#   map        rung 26 over many shapes, beside the libraries                       map.csv
+#   map        rungs 26 and 27 over many shapes, beside the libraries               map.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
@@ -93,9 +93,9 @@ steady() {
 map() {
   local how
   begin "$to/map.csv"
-  for how in "--type bf16 --out same" "--type f16 --out same" "--type tf32" "--type bf16"; do
-    # shellcheck disable=SC2086  # two or four words
-    ladder --kernels 26 $how --shapes bench/shapes/map.txt --check sample --sittings 3 --csv "$to/map.csv"
+  for how in "26 --type bf16 --out same" "26 --type f16 --out same" "26 --type tf32" "26 --type bf16" "27 --type f32"; do
+    # shellcheck disable=SC2086  # several words
+    ladder --kernels $how --shapes bench/shapes/map.txt --check sample --sittings 3 --csv "$to/map.csv"
   done
 }
 

@@ -152,7 +152,7 @@ def under_conditions(root: Path, facts: Facts, words: list[str]) -> str:
 
 
 def won(root: Path, facts: Facts, up: str) -> str:
-    """The map of wins: the last rung against the best library over many shapes, a picture and what it comes to."""
+    """The map of wins: rungs against the best library over many shapes, a picture and what it comes to."""
     file = root / "bench" / "recorded" / GPU / wins.FILE
     if not file.is_file():
         return NOT_YET

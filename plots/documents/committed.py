@@ -120,7 +120,7 @@ def _of_waves(results: Results) -> Drawn:
 
 
 def _of_map(results: Results) -> Drawn:
-    """The last rung against the best library, shape by shape."""
+    """The rungs of the map against the best library, shape by shape."""
     path = results.folder / wins_table.FILE
     if not path.is_file():
         return {}

@@ -29,6 +29,12 @@ def group(shape: Shape) -> str:
     return "large, not square"
 
 
+def label(found: pd.DataFrame, kind: str, results: str) -> str:
+    """A column's types, under the rung that has it alone."""
+    rungs = found[(found["type"] == kind) & (found["results"] == results)]["kernel"].str.partition("_")[0].unique()
+    return (f"{rungs[0]}\n" if len(rungs) == 1 else "") + (kind if kind == results else f"{kind}, {results}")
+
+
 def draw(found: pd.DataFrame, of: str = "the rung") -> Figure:
     """Shapes down, in two columns; types across: purple above 1, orange below."""
     kinds = list(dict.fromkeys(zip(found["type"], found["results"], strict=True)))
@@ -60,8 +66,7 @@ def draw(found: pd.DataFrame, of: str = "the rung") -> Figure:
         ax.set_xlim(0, across)
         ax.set_ylim(tall, 0)
         ax.xaxis.tick_top()
-        labels = [kind if kind == results else f"{kind}, {results}" for kind, results in kinds]
-        ax.set_xticks([x + 0.5 for x in range(len(kinds))], labels, fontsize=8.5)
+        ax.set_xticks([x + 0.5 for x in range(len(kinds))], [label(found, *kind) for kind in kinds], fontsize=8.5)
         ax.set_yticks([])
         ax.tick_params(length=0)
         ax.set_frame_on(False)

@@ -1,4 +1,4 @@
-"""How a rung stands against the best library over every shape of the map: bench/shapes/map.txt, recorded in map.csv."""
+"""How rungs stand against the best library over every shape of the map: bench/shapes/map.txt, recorded in map.csv."""
 
 from pathlib import Path
 
@@ -31,14 +31,15 @@ def mean(ratios: pd.Series) -> float:
 
 
 def grid(found: pd.DataFrame) -> Grid:
-    """A line per type and results."""
-    head = ["operands", "results", "shapes", "of the best library, mean", "of cuBLAS, mean", "least, at"]
+    """A line per rung, type and results."""
+    head = ["rung", "operands", "results", "shapes", "of the best library, mean", "of cuBLAS, mean", "least, at"]
     head += [f"under {LEAST}", "1.00 or more"]
     lines = []
-    for (kind, results), own in found.groupby(["type", "results"], sort=False):
+    for (kernel, kind, results), own in found.groupby(["kernel", "type", "results"], sort=False):
         least = own.loc[own["ratio_best"].idxmin()]
         lines.append(
             [
+                kernel.partition("_")[0],
                 kind,
                 results,
                 str(len(own)),
@@ -49,4 +50,4 @@ def grid(found: pd.DataFrame) -> Grid:
                 str(int((own["ratio_best"] >= 1).sum())),
             ]
         )
-    return Grid(head, lines, left=2)
+    return Grid(head, lines, left=3)

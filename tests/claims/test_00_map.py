@@ -42,15 +42,20 @@ def test_part_iv(number, before):
         assert agrees(text, cell("bf16", rung, 4096, "ratio_cublas"))
 
 
-@pytest.mark.parametrize("number", ["21", "21b", "22", "23", "24", "25", "26"])
-def test_parts_v_and_vi(number):
+@pytest.mark.parametrize(
+    ("number", "type"), [("21", "bf16"), ("21b", "bf16"), *((str(n), "bf16") for n in range(22, 27)), ("27", "f32")]
+)
+def test_parts_v_and_vi(number, type):
     found = said("00_map", rf"\| \[{number}[ ,][^|]*\|[^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
     for text, size, column in zip(found, (4096, 4096, 8192), ("ratio_cublas", "ratio_clk", "ratio_cublas"), strict=True):
-        assert agrees(text, cell("bf16", number, size, column))
+        assert agrees(text, cell(type, number, size, column))
 
 
-def test_readme_says_where_the_tensor_cores_stand():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (shares,) = re.findall(r"of an H200 the last one reaches ([\d.]+) of cuBLAS at 4096³ and ([\d.]+) at 8192³ \(BF16\)", readme)
+@pytest.mark.parametrize(
+    ("units", "type", "number"), [("FP32 kernel", "f32", "27"), ("on the tensor cores the last one", "bf16", "26")]
+)
+def test_readme_says_where_the_last_rungs_stand(units, type, number):
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    (shares,) = re.findall(rf"{units} reaches ([\d.]+) of cuBLAS at 4096³ and (\d.\d+) at 8192³", readme)
     for share, size in zip(shares, (4096, 8192), strict=True):
-        assert agrees(share, cell("bf16", "26", size, "ratio_cublas"))
+        assert agrees(share, cell(type, number, size, "ratio_cublas"))

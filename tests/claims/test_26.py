@@ -2,9 +2,10 @@
 
 import math
 import re
+from statistics import median
 
 import pytest
-from recorded import ROOT, agrees, chosen, gain, said
+from recorded import ROOT, agrees, chosen, gain, rows, said
 
 KERNEL = (ROOT / "kernels/26_fast.cu").read_text(encoding="utf-8")
 CLOCKS = {name: tuple(map(int, of)) for name, *of in re.findall(r'"(\w+)",.*\{(\d+), (\d+), (\d+)\}\}', KERNEL)}
@@ -29,8 +30,9 @@ def test_what_25_uses(shape, tiles, used):
 
 
 def test_gains():
-    at_8192, at_3072 = said("26", r"26 is ([\d.]+) times 25 at 8192³ and ([\d.]+) times at 3072³")
+    (at_3072,) = said("26", r"26 is ([\d.]+) times 25 at 3072³")
     at_1024, long_k = said("26", r"At 1024³ it is ([\d.]+) times as fast, at 128 × 4096 × 14336 ([\d.]+) times")
+    (at_8192,) = said("26", r"At 8192³ it is ([\d.]+) times 25 in this table")
     sizes = {at_8192: 8192, at_3072: 3072, at_1024: 1024, long_k: (128, 4096, 14336)}
     assert all(agrees(text, gain("bf16", "26", "25", size)) for text, size in sizes.items())
 
@@ -57,6 +59,9 @@ def test_steady():
         (r"([\d.]+) at 8192³ with BF16 results", (8192, 8192, 8192)),
         (r"([\d.]+) at 4096 × 7168 × 16384", (4096, 7168, 16384)),
         (r"([\d.]+) of the best library at 512 × 512 × 16384", (512, 512, 16384)),
+        (r"At 3000³ it is ([\d.]+)", (3000, 3000, 3000)),
+        (r"limited by DRAM, and 26 reaches (\d\.\d+)", (16, 14336, 4096)),
+        (r"c128x256 at 16384 × 16384 × 1024 hides no epilogue either and reaches ([\d.]+)", (16384, 16384, 1024)),
     ],
 )
 def test_against_the_best_library(pattern, shape):
@@ -71,7 +76,6 @@ def test_clocks_of_slices_and_of_clusters():
     assert agrees(whole.removesuffix("00").replace(",", ""), CLOCKS["p128x128s"][0], 100)
     (more,) = said("26", r"([\d,]+) clocks in p64x128 against p64x128s")
     assert agrees(more.removesuffix("00").replace(",", ""), CLOCKS["p64x128"][0] - CLOCKS["p64x128s"][0], 100)
-    said("26", rf"\| configurations \| 18 \| {len(CLOCKS)} \|")
 
 
 def test_bytes_per_clock_of_split_rows():
@@ -93,3 +97,42 @@ def test_bytes_per_clock_of_split_rows():
             per_clock.append((bm / int(cluster_n) + int(bn) / int(cluster_m)) * 128 / clocks)
     assert len(per_clock) >= 8
     assert (round(min(per_clock)), round(max(per_clock))) == (int(low), int(high))
+
+
+POWER = {"p128x192": "128x192x64", "c256x192h": "256x192x64"}
+
+
+@pytest.mark.parametrize(
+    ("line", "protocol", "columns", "unit"),
+    [
+        ("rounds: clocks, million", "rounds", ("median_ms", "clock_mhz"), 1e3),
+        ("rounds: of the best library", "rounds", ("ratio_best",), 1),
+        ("steady: watts", "steady", ("power_w",), 1),
+        ("steady: clocks, million", "steady", ("median_ms", "clock_mhz"), 1e3),
+        ("steady: MHz", "steady", ("clock_mhz",), 1),
+        ("steady: TFLOP/s", "steady", ("gflops",), 1e3),
+    ],
+)
+def test_power(line, protocol, columns, unit):
+    for text, tile in zip(said("26", rf"\| {line} \| ([\d.]+) \| ([\d.]+) \|"), POWER.values(), strict=True):
+        measured = [r for r in rows("power_26.csv") if (r["tile"], r["protocol"], r["k"]) == (tile, protocol, "8192")]
+        assert agrees(text, median(math.prod(float(r[column]) for column in columns) for r in measured), unit)
+
+
+def test_bytes_per_clock_of_both():
+    copied = said("26", r"\| bytes that a block copies per clock of `wgmma` \| (\d+) \| (\d+) \|")
+    for text, rows_of_a, k_tile in zip(copied, (128, 256), (768, 1536), strict=True):
+        assert agrees(text, (rows_of_a + 192 / 2) * 128 / k_tile)
+
+
+def test_what_the_fewer_bytes_bring():
+    faster, cooler = (
+        chosen("power_26.csv", "gflops", tile=POWER["c256x192h"], protocol="steady")
+        / chosen("power_26.csv", "gflops", tile=POWER["p128x192"], protocol="steady"),
+        chosen("power_26.csv", "clock_mhz", tile=POWER["c256x192h"], protocol="steady")
+        / chosen("power_26.csv", "clock_mhz", tile=POWER["p128x192"], protocol="steady"),
+    )
+    clock, time = said("26", r"with c256x192h it is (\d) % higher, and c256x192h is (\d) % faster")
+    assert agrees(clock, cooler - 1, 0.01) and agrees(time, faster - 1, 0.01)
+    (without,) = said("26", r"p128x192 reached ([\d.]+) there")
+    assert agrees(without, chosen("power_26.csv", "ratio_best", k=1024))

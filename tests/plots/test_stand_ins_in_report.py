@@ -37,6 +37,6 @@ def test_the_report_holds_each_under_its_own_ceiling(stated, tmp_path):
     assert set(lines) == set(facts.rungs)
     wgmma, mma = (next(rung for rung in facts.rungs.values() if rung.unit == unit) for unit in ("wgmma", "mma.sync"))
     assert lines[wgmma.stem][3] == f"1.50 × {mma.number}"
-    assert "ceilings.csv is missing" not in summary and "wgmma_bf16 900" in html and "mma_bf16 600" in html
+    assert "ceilings.csv is missing" not in summary and "wgmma 900 TFLOP/s" in html and "mma.sync 600 TFLOP/s" in html
     share = 1000.0 * 3 / (synthetic.WGMMA_PEAK * 1e3 / (synthetic.SMS * synthetic.CLOCK))
     assert lines[wgmma.stem][8] == f"3000 ({share:.2f})"
