@@ -97,9 +97,9 @@ __device__ __forceinline__ void store4_shared(uint32_t smem, float4 x) {
                : "memory");
 }
 
-/// Where Tile::AHEAD: AT[K][at_ld], A transposed, and ready[group of the raster's rows][k tile], which counts the blocks of 32 x 32 elements that AT has
-/// got, are made here; `leaving` counts the blocks that no longer wait for it. partial_sums and flags: of the blocks that leave a
-/// part of a tile.
+/// Where Tile::AHEAD, AT[K][at_ld] becomes A transposed; ready[group of the raster's rows][k tile] counts the blocks of 32 x 32
+/// elements that AT has got, `leaving` the blocks that no longer wait for it. partial_sums and flags: of the blocks that leave a part
+/// of a tile.
 template <class Tile>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, float* AT, int at_ld,
@@ -160,6 +160,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     __syncwarp();  // all lanes have written
     if (lane == 0) red_add_release_gpu(ready + row_32 / GROUP_ROWS * schedule.k_tiles + k_tile, 1);
   };
+  // [/transpose]
+  // [own-tiles]
   // Or a block transposes its own tiles: block number block_32 of the block's 32 x 32 elements, in the order of the ring. The loads
   // are on their way while this warp waits for the stage. Lanes next to each other store elements next to each other.
   const auto transpose_tiles = [&](int block_32) {
@@ -202,6 +204,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       }
     }
   };
+  // [/own-tiles]
   if constexpr (Tile::AHEAD) {
     const int first_32 = (warp - 1) * gridDim.x + blockIdx.x;  // of those that multiply, too: they could only wait
     if (warp > 0 && first_32 < blocks_32) transpose(first_32);
@@ -219,7 +222,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       return;
     }
   }
-  // [/transpose]
   // [producer]
   if (warp == 0) {
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
@@ -538,11 +540,12 @@ Choice choose(const Problem& p) {
 }
 
 std::string explain(const Problem& p) {
+  const Configuration* const chosen = choose(p).configuration;
   std::string text;
   for (const Configuration& c : configurations) {
     const Choice candidate = choice(c, p);
-    text += std::string(&c == choose(p).configuration ? "* " : "  ") + std::to_string(c.shape.m) + " x " +
-            std::to_string(c.shape.n) + ", " + explain_schedule(candidate.plan);
+    text += std::string(&c == chosen ? "* " : "  ") + std::to_string(c.shape.m) + " x " + std::to_string(c.shape.n) +
+            (c.ahead ? ", A ahead, " : ", ") + explain_schedule(candidate.plan);
   }
   return text;
 }
