@@ -153,7 +153,8 @@ def test_a_word_that_is_no_option_is_refused(tmp_path):
     rung(tmp_path, "72_other.cu")
     file = tmp_path / "72_other.options"
     file.write_text("warnings allowed\n")
-    assert refusal(tmp_path) == f"kernels: {file}: 'warnings allowed' is neither an option of nvcc, warnings-allowed nor cutlass"
+    known = "neither an option of nvcc, warnings-allowed, cutlass nor for-the-simulator"
+    assert refusal(tmp_path) == f"kernels: {file}: 'warnings allowed' is {known}"
 
 
 def test_what_is_compiled_is_what_the_rungs_state():
