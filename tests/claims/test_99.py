@@ -82,10 +82,10 @@ def test_two_rungs_in_rounds():
 
 
 def test_energy_per_flop():
-    found = said("99", r"(22) needs ([\d.]+) pJ, (25) needs ([\d.]+), (26) needs ([\d.]+)\.")
+    found = said("99", r"(22) needs ([\d.]+) pJ \(10⁻¹² joules\), (25) needs ([\d.]+), (26) needs ([\d.]+)\.")
     for number, text in zip(found[::2], found[1::2], strict=True):
         assert agrees(text, steady(number, 8192, "power_w") / steady(number, 8192, "gflops") * 1e3)
-    (fp32,) = said("99", r"In FP32 08 needs ([\d.]+) pJ")
+    (fp32,) = said("99", r"In FP32 08 needs about ([\d.]+) pJ")
     for size in (4096, 8192):
         assert agrees(fp32, steady("08", size, "power_w", "f32") / steady("08", size, "gflops", "f32") * 1e3)
 
@@ -200,7 +200,7 @@ def test_waves_are_counted():
 def test_waves_are_measured():
     k, k_of_08 = said("99", r"K is (\d+) for 16, (\d+) for 08")
     percent_fp32, percent_bf16 = map(float, said("99", r"to about (\d) % in FP32 and (\d) % in BF16"))
-    lines = re.findall(r"\| (\d+) to (\d+) \|", " ".join(said("99", r"(\| 2048 to 2176 .*?) Yes, to about")))
+    lines = re.findall(r"\| (\d+) to (\d+) \|", " ".join(said("99", r"(\| 2048 to 2176 .*?) It is: the count")))
     assert len(lines) == 3
     for small, large in lines:
         first, second, counted, of_16, of_08 = said(
