@@ -16,7 +16,7 @@ from plots.data.units import Shape
 TIMELINE, TIMED = "timeline.csv", "25_persistent"  # the rung whose start it tells
 CALLED = {"f32": "FP32", "bf16": "BF16"}
 PEAKS = {"f32": (67_000, 256), "bf16": (989_000, 4096)}  # NVIDIA's data sheet, dense: GFLOP/s; FLOP per clock and SM
-EPILOGUE = 5800  # clocks in which the tensor cores of an SM rest: chapter 25, FP32 results
+EPILOGUE, ITS_TILE = 5800, (128, 256)  # clocks in which the tensor cores of an SM rest: chapter 25, FP32 results
 LANES = 32
 
 PEAK, CLOCK, CEILING, WAVES = "peak by the data sheet", "at the clock held", "the pipe's measured ceiling", "waves"
@@ -24,20 +24,27 @@ INSTRUCTIONS, ENDS, REST = "other instructions", "start and epilogues", "left ov
 CAUSES = [CLOCK, CEILING, WAVES, INSTRUCTIONS, ENDS, REST]  # in the order in which they are taken off
 
 
+TILES, HALVES, SHARES = "tiles", "halves", "shares"  # what the SMs get of a last wave that is not full
+
+
 @dataclass(frozen=True)
 class Case:
-    """A rung at M = N = K = size, and how many epilogues per SM no other work hides; None where they were not measured."""
+    """A rung at M = N = K = size, what its last wave is cut into, and whether an epilogue ends each wave and nothing hides it."""
 
     rung: str
     type: str
     size: int
-    epilogues: int | None = None
+    last_wave: str = TILES
+    epilogues: bool = False  # or they were not measured
 
 
 CASES = (
     Case("08", "f32", 4096),
-    Case("26", "bf16", 4096, epilogues=4),  # the tile of 25: one in each wave
-    Case("26", "bf16", 8192, epilogues=1),  # the warpgroups take turns: only the last one
+    Case("27", "f32", 4096, SHARES),
+    Case("26", "bf16", 4096, epilogues=True),  # the tile of 25
+    # c256x192h: the warpgroups share a tile, so no epilogue is hidden. The last wave is less than half full. Its tiles are cut in
+    # two, and so are their epilogues: it is counted as half a wave, that is, as if half a tile took half the time.
+    Case("26", "bf16", 8192, HALVES, epilogues=True),
 )
 
 
@@ -63,10 +70,19 @@ class Losses:
         return self.left[causes[causes.index(cause) - 1]] if cause != causes[0] else self.peak
 
 
-def wave_efficiency(shape: Shape, tile: tuple[int, int], sms: int) -> float:
-    """Results of C over the results that the SMs could compute in as many whole waves as the tiles need."""
+def waves_needed(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: str = TILES) -> float:
+    """The time of all tiles, in times of one. The tile has rows and columns, and k elements where the last wave is shared out."""
     tiles = math.ceil(shape.m / tile[0]) * math.ceil(shape.n / tile[1])
-    return shape.m * shape.n / (math.ceil(tiles / sms) * sms * tile[0] * tile[1])
+    if last_wave == SHARES:  # of equally many k tiles, give or take one
+        k_tiles = math.ceil(shape.k / tile[2])
+        return math.ceil(tiles * k_tiles / sms) / k_tiles
+    whole, rest = divmod(tiles, sms)
+    return whole + (0.5 if last_wave == HALVES and 2 * rest <= sms else 1) * (rest > 0)
+
+
+def wave_efficiency(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: str = TILES) -> float:
+    """Results of C over the results that the SMs could compute in the time of the waves that the tiles need."""
+    return shape.m * shape.n / (waves_needed(shape, tile, sms, last_wave) * sms * tile[0] * tile[1])
 
 
 def losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metrics]]) -> list[Losses]:
@@ -84,16 +100,17 @@ def _losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metric
     shape = row["shape"]
     peak, flop_per_clock = PEAKS[case.type]
     per_clock = sms * row["clock_mhz"] / 1e3  # GFLOP/s of 1 FLOP/clk/SM
-    height, width, _ = map(int, row["tile"].split("x"))
+    tile = tuple(map(int, row["tile"].split("x")))
     left = {CLOCK: flop_per_clock * per_clock, CEILING: ceiling * per_clock}
-    left[WAVES] = left[CEILING] * wave_efficiency(shape, (height, width), sms)
+    left[WAVES] = left[CEILING] * wave_efficiency(shape, tile, sms, case.last_wave)
     metrics = profiles.get((case.type, shape), {}).get(rung.stem)
     if rung.unit == "CUDA cores" and metrics:
         left[INSTRUCTIONS] = left[WAVES] * metrics["issue", "FFMA"] / LANES / metrics["issue", "instructions"]
     start = first_wgmma(results)
-    if case.epilogues is not None and start > 0:
+    if case.epilogues and start > 0:
         clocks = shape.flop / (left[WAVES] / per_clock * sms)
-        left[ENDS] = left[WAVES] * clocks / (clocks + start + case.epilogues * EPILOGUE)
+        epilogues = waves_needed(shape, tile, sms, case.last_wave) * epilogue(tile)
+        left[ENDS] = left[WAVES] * clocks / (clocks + start + epilogues)
     left[REST] = row["gflops"]
     left = {cause: float(rate) for cause, rate in left.items()}
     return Losses(rung.stem, case.type, shape, float(row["clock_mhz"]), float(row["power_w"]), peak, left)
@@ -103,6 +120,11 @@ def _row(rows: pd.DataFrame, stem: str, case: Case) -> pd.Series | None:
     found = rows[(rows["kernel"] == stem) & (rows["type"] == case.type) & (rows["out"] == "f32") & (rows["status"] == "ok")]
     found = found[found["shape"] == Shape(case.size, case.size, case.size)]
     return found.iloc[-1] if len(found) else None
+
+
+def epilogue(tile: tuple[int, ...]) -> float:
+    """Clocks of an epilogue: a warpgroup stores 64 x 32 results after the other, in the tile that was measured 8 times."""
+    return EPILOGUE * tile[0] * tile[1] / math.prod(ITS_TILE)
 
 
 def first_wgmma(results: Results) -> float:
