@@ -22,8 +22,6 @@ LANES = 32
 PEAK, CLOCK, CEILING, WAVES = "peak by the data sheet", "at the clock held", "the pipe's measured ceiling", "waves"
 INSTRUCTIONS, ENDS, REST = "other instructions", "start and epilogues", "left over"
 CAUSES = [CLOCK, CEILING, WAVES, INSTRUCTIONS, ENDS, REST]  # in the order in which they are taken off
-
-
 TILES, HALVES, SHARES = "tiles", "halves", "shares"  # what the SMs get of a last wave that is not full
 
 
