@@ -41,10 +41,11 @@ NEWER = [
     "cutlass_gflops",
     "ratio_cutlass",
     "cublas_clock_mhz",
+    "tile",
     *COUNTERS,
 ]  # empty in a file that was recorded before there were these
 CEILING_COLUMNS = ["name", "value", "unit"]
-TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "status", "reason", "throttle", *PROVENANCE}
+TEXT = {"kernel", "type", "out", "ld_pad", "init", "l2", "protocol", "status", "reason", "throttle", "tile", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
     "protocol": {"rounds", "steady", "check"},

@@ -15,7 +15,7 @@ from plots.documents import excerpt
 from plots.documents.blocks import update
 from plots.errors import InputError
 from plots.figures.ladder import gain_text
-from plots.tables import accuracy, compare, conditions, machine_code, profiled, sweep, wins
+from plots.tables import accuracy, compare, conditions, losses, machine_code, profiled, sweep, wins
 from plots.tables.grid import Grid
 from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, ceiling_grid, how, per_clock, ratios
 
@@ -161,6 +161,17 @@ def won(root: Path, facts: Facts, up: str) -> str:
     return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source_line(read_rows(file, []), wins.FILE)])
 
 
+def lost(root: Path, facts: Facts) -> str:
+    """From the data sheet's peak to what was measured, cause by cause: a table and a picture."""
+    results = recorded(root, facts)
+    found = losses.read(results) if results else []
+    if not found:
+        return NOT_YET
+    picture = f"![What each cause takes of the data sheet's peak]({IMAGES.removeprefix('docs/')}/losses.svg)"
+    source = f"*Steady protocol, FP32 results, on {results.gpu}; recorded in `bench/recorded/{GPU}/steady.csv`.*"
+    return "\n\n".join([losses.grid(found).markdown(), picture, source])
+
+
 def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> str:
     """A chapter's table of the instructions in some rungs' main loops, by the compiler of the recorded results."""
     for kind in kinds:
@@ -253,10 +264,12 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return under_conditions(root, facts, words)
         case ["wins"]:
             return won(root, facts, up)
+        case ["losses"]:
+            return lost(root, facts)
         case ["machine-code", kinds, *words] if words:
             return compiled(root, facts, kinds.split(","), words)
     expected = "ladder-table TYPE..., measured NN, ceilings, compared, code FILE TAG, accuracy WHICH, sweep NN, "
-    expected += "profiled TYPE[@SIZE] NN..., conditions NN..., wins, or machine-code TYPE,... NN..."
+    expected += "profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, or machine-code TYPE,... NN..."
     raise InputError(f"unknown block '{name}': expected {expected}")
 
 

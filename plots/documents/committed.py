@@ -10,13 +10,14 @@ from matplotlib.figure import Figure
 
 from plots.data import rungs
 from plots.data.expectations import expected
+from plots.data.losses import CASES, EPILOGUE, PEAKS
 from plots.data.results import Results, read_rows
 from plots.data.rungs import Facts
 from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.documents.chapters import IMAGES, recorded
 from plots.errors import InputError
-from plots.figures import predicted, stalls, style, timeline, waves, wins
+from plots.figures import losses, predicted, stalls, style, timeline, waves, wins
 from plots.figures.kinds import drawable, of_profile
 from plots.maps import (
     columns,
@@ -36,6 +37,7 @@ from plots.maps import (
     wgmma,
 )
 from plots.tables import conditions, profiled
+from plots.tables import losses as losses_table
 from plots.tables import wins as wins_table
 
 
@@ -49,7 +51,7 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
         return []
     stale = []
     drawn = _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
-    drawn |= _of_timelines(results) | _of_map(results)
+    drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results)
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
         if source not in _text(root / file):
@@ -125,6 +127,13 @@ def _of_map(results: Results) -> Drawn:
     if not path.is_file():
         return {}
     return {"wins": (_fingerprint(results, [path.name]), partial(wins.draw, wins_table.read(path, results.facts)))}
+
+
+def _of_losses(results: Results) -> Drawn:
+    """What each cause takes of the data sheet's peak."""
+    found = losses_table.read(results)
+    source = _fingerprint(results, losses_table.files(results), repr((CASES, PEAKS, EPILOGUE)))
+    return {"losses": (source, partial(losses.draw, found))} if found else {}
 
 
 def _of_timelines(results: Results) -> Drawn:

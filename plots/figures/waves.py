@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plots.data.losses import wave_efficiency
 from plots.data.results import read_rows
 from plots.data.rungs import number
 from plots.data.units import Shape
@@ -54,12 +55,6 @@ class Sweep:
         busy = {shape: wave_efficiency(shape, self.tile, self.sms) for shape in self.squares}
         best = max(self.squares, key=lambda shape: self.gflops[self.kernels[0], shape])
         return {shape: share / busy[best] * self.gflops[self.kernels[0], best] for shape, share in busy.items()}
-
-
-def wave_efficiency(shape: Shape, tile: tuple[int, int], sms: int) -> float:
-    """Results of C over the results that the SMs could compute in as many whole waves as the tiles need."""
-    tiles = math.ceil(shape.m / tile[0]) * math.ceil(shape.n / tile[1])
-    return shape.m * shape.n / (math.ceil(tiles / sms) * sms * tile[0] * tile[1])
 
 
 def read(path: Path) -> list[Sweep]:

@@ -1,0 +1,134 @@
+"""Where the distance from the data sheet's peak to a rung goes: the rate that is left after each cause.
+
+The rows are those of the steady protocol. There one kernel runs back to back, so that its time, clock and power belong together.
+"""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from plots.data.floors import Metrics
+from plots.data.results import Results
+from plots.data.selection import PER_CLK
+from plots.data.units import Shape
+
+TIMELINE, TIMED = "timeline.csv", "25_persistent"  # the rung whose start it tells
+CALLED = {"f32": "FP32", "bf16": "BF16"}
+PEAKS = {"f32": (67_000, 256), "bf16": (989_000, 4096)}  # NVIDIA's data sheet, dense: GFLOP/s; FLOP per clock and SM
+EPILOGUE, ITS_TILE = 5800, (128, 256)  # clocks in which the tensor cores of an SM rest: chapter 25, FP32 results
+LANES = 32
+
+PEAK, CLOCK, CEILING, WAVES = "peak by the data sheet", "at the clock held", "the pipe's measured ceiling", "waves"
+INSTRUCTIONS, ENDS, REST = "other instructions", "start and epilogues", "left over"
+CAUSES = [CLOCK, CEILING, WAVES, INSTRUCTIONS, ENDS, REST]  # in the order in which they are taken off
+TILES, HALVES, SHARES = "tiles", "halves", "shares"  # what the SMs get of a last wave that is not full
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rung at M = N = K = size, what its last wave is cut into, and whether an epilogue ends each wave and nothing hides it."""
+
+    rung: str
+    type: str
+    size: int
+    last_wave: str = TILES
+    epilogues: bool = False  # or they were not measured
+
+
+CASES = (
+    Case("08", "f32", 4096),
+    Case("27", "f32", 4096, SHARES),
+    Case("26", "bf16", 4096, epilogues=True),  # the tile of 25
+    # c256x192h: the warpgroups share a tile, so no epilogue is hidden. The last wave is less than half full. Its tiles are cut in
+    # two, and so are their epilogues: it is counted as half a wave, that is, as if half a tile took half the time.
+    Case("26", "bf16", 8192, HALVES, epilogues=True),
+)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """A case as it was measured, and what each cause leaves of the peak; GFLOP/s."""
+
+    kernel: str
+    type: str
+    shape: Shape
+    clock: float  # MHz
+    power: float  # watts
+    peak: float
+    left: dict[str, float]  # by cause; what was not measured is not there; the last is the measured rate
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel.partition('_')[0]}, {CALLED[self.type]}, {self.shape}"
+
+    def before(self, cause: str) -> float:
+        """The rate that a cause begins with."""
+        causes = list(self.left)
+        return self.left[causes[causes.index(cause) - 1]] if cause != causes[0] else self.peak
+
+
+def waves_needed(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: str = TILES) -> float:
+    """The time of all tiles, in times of one. The tile has rows and columns, and k elements where the last wave is shared out."""
+    tiles = math.ceil(shape.m / tile[0]) * math.ceil(shape.n / tile[1])
+    if last_wave == SHARES:  # of equally many k tiles, give or take one
+        k_tiles = math.ceil(shape.k / tile[2])
+        return math.ceil(tiles * k_tiles / sms) / k_tiles
+    whole, rest = divmod(tiles, sms)
+    return whole + (0.5 if last_wave == HALVES and 2 * rest <= sms else 1) * (rest > 0)
+
+
+def wave_efficiency(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: str = TILES) -> float:
+    """Results of C over the results that the SMs could compute in the time of the waves that the tiles need."""
+    return shape.m * shape.n / (waves_needed(shape, tile, sms, last_wave) * sms * tile[0] * tile[1])
+
+
+def losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metrics]]) -> list[Losses]:
+    """Of each case that was recorded in the steady protocol, with FP32 results; `profiles` by type and shape."""
+    return [found for case in CASES if (found := _losses(results, profiles, case))]
+
+
+def _losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metrics]], case: Case) -> Losses | None:
+    rung = next((rung for rung in results.facts.rungs.values() if rung.number == case.rung), None)
+    row = _row(results.steady, rung.stem, case) if rung and results.steady is not None else None
+    ceiling, _ = results.ceilings.get(f"{rung.ceilings.get(case.type)}{PER_CLK}", (math.nan, "")) if rung else (math.nan, "")
+    sms = int(results.environment.get("sm_count", 0))
+    if row is None or not row["tile"] or not ceiling > 0 or not sms:
+        return None
+    shape = row["shape"]
+    peak, flop_per_clock = PEAKS[case.type]
+    per_clock = sms * row["clock_mhz"] / 1e3  # GFLOP/s of 1 FLOP/clk/SM
+    tile = tuple(map(int, row["tile"].split("x")))
+    left = {CLOCK: flop_per_clock * per_clock, CEILING: ceiling * per_clock}
+    left[WAVES] = left[CEILING] * wave_efficiency(shape, tile, sms, case.last_wave)
+    metrics = profiles.get((case.type, shape), {}).get(rung.stem)
+    if rung.unit == "CUDA cores" and metrics:
+        left[INSTRUCTIONS] = left[WAVES] * metrics["issue", "FFMA"] / LANES / metrics["issue", "instructions"]
+    start = first_wgmma(results)
+    if case.epilogues and start > 0:
+        clocks = shape.flop / (left[WAVES] / per_clock * sms)
+        epilogues = waves_needed(shape, tile, sms, case.last_wave) * epilogue(tile)
+        left[ENDS] = left[WAVES] * clocks / (clocks + start + epilogues)
+    left[REST] = row["gflops"]
+    left = {cause: float(rate) for cause, rate in left.items()}
+    return Losses(rung.stem, case.type, shape, float(row["clock_mhz"]), float(row["power_w"]), peak, left)
+
+
+def _row(rows: pd.DataFrame, stem: str, case: Case) -> pd.Series | None:
+    found = rows[(rows["kernel"] == stem) & (rows["type"] == case.type) & (rows["out"] == "f32") & (rows["status"] == "ok")]
+    found = found[found["shape"] == Shape(case.size, case.size, case.size)]
+    return found.iloc[-1] if len(found) else None
+
+
+def epilogue(tile: tuple[int, ...]) -> float:
+    """Clocks of an epilogue: a warpgroup stores 64 x 32 results after the other, in the tile that was measured 8 times."""
+    return EPILOGUE * tile[0] * tile[1] / math.prod(ITS_TILE)
+
+
+def first_wgmma(results: Results) -> float:
+    """Clocks from the beginning of a block of 25 to its first wgmma, by its own timeline; NaN where there is none."""
+    path = results.folder / TIMELINE
+    if not path.is_file():
+        return math.nan
+    records = pd.read_csv(path, usecols=["kernel", "kind", "begin"])
+    return float(records[(records["kernel"] == TIMED) & (records["kind"] == "wgmma_commit_group")]["begin"].min())

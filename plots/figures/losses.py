@@ -1,0 +1,48 @@
+"""From the data sheet's peak down to what was measured: a waterfall for each rung and size, in per cent of the peak."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plots.data.losses import CAUSES, PEAK, Losses
+from plots.data.units import tflops
+from plots.figures import style
+
+COLOURS = dict(zip(CAUSES, ["#D55E00", "#CC79A7", "#0072B2", "#6f6f6f", "#E8A33D", "#222222"], strict=True))
+LEFT = "#009E73"
+MEASURED = "measured"
+
+
+def draw(found: list[Losses]) -> Figure:
+    """A panel per case: what each cause takes, then what is left."""
+    fig = style.figure(3.6)
+    labels = [PEAK, *CAUSES, MEASURED]
+    wide = 0.78 / len(found)
+    for place, case in enumerate(found):
+        ax = fig.add_axes((0.215 + wide * place, 0.16, wide - 0.025, 0.66))
+        _waterfall(ax, case)
+        ax.set_xlim(0, 100)
+        ax.set_ylim(len(labels) - 0.4, -0.6)
+        ax.set_yticks(range(len(labels)), labels if place == 0 else [""] * len(labels))
+        ax.tick_params(axis="y", length=0)
+        ax.set_title(f"{case.name}\n{case.clock:.0f} MHz, {case.power:.0f} W", fontsize=10)
+        ax.set_xlabel("% of the peak")
+        ax.set_xticks(range(0, 100, 25))
+    return fig
+
+
+def _waterfall(ax: Axes, case: Losses) -> None:
+    rest = list(case.left.values())[-1]
+    _whole(ax, 0, 100, tflops(case.peak))
+    for place, cause in enumerate(CAUSES, 1):
+        if cause not in case.left:
+            ax.text(2, place, "–", va="center")
+            continue
+        before, left = (100 * rate / case.peak for rate in (case.before(cause), case.left[cause]))
+        ax.barh(place, left - before, left=before, height=0.74, color=COLOURS[cause])
+        ax.text(min(left, before) - 1.5, place, f"{left - before:+.1f}".replace("-", "−"), ha="right", va="center")
+    _whole(ax, len(CAUSES) + 1, 100 * rest / case.peak, tflops(rest))
+
+
+def _whole(ax: Axes, place: int, percent: float, rate: str) -> None:
+    ax.barh(place, percent, height=0.74, color=LEFT)
+    ax.text(2, place, f"{rate} TFLOP/s", color="white", va="center")

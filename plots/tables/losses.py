@@ -1,0 +1,43 @@
+"""From the data sheet's peak to what was measured, as a table: a column for each rung and size."""
+
+from plots.data import losses
+from plots.data.losses import CASES, CAUSES, PEAK, REST, Losses
+from plots.data.results import Results
+from plots.data.units import MISSING, tflops
+from plots.tables import profiled
+from plots.tables.grid import Grid
+
+
+def files(results: Results) -> list[str]:
+    """The recorded files that the losses are computed from."""
+    profiles = [profiled.file_name(kind, results.facts) for kind in dict.fromkeys(case.type for case in CASES)]
+    return ["steady.csv", "ceilings.csv", "environment.json", losses.TIMELINE, *profiles]
+
+
+def read(results: Results) -> list[Losses]:
+    """Of the cases that were recorded."""
+    profiles = {}
+    for kind in dict.fromkeys(case.type for case in CASES):
+        path = results.folder / profiled.file_name(kind, results.facts)
+        if path.is_file():
+            profile, shape = profiled.read(path)
+            profiles[kind, shape] = profile
+    return losses.losses(results, profiles)
+
+
+def grid(found: list[Losses]) -> Grid:
+    """A line per cause: TFLOP/s that are left, and in brackets the part that the cause leaves."""
+    lines = [[PEAK, *(tflops(case.peak) for case in found)]]
+    lines += [[_called(cause), *(_cell(case, cause) for case in found)] for cause in CAUSES]
+    head = [f"{case.name}: {case.clock:.0f} MHz, {case.power:.0f} W" for case in found]
+    return Grid(["TFLOP/s (of the line before)", *head], lines)
+
+
+def _called(cause: str) -> str:
+    return f"{cause}; measured" if cause == REST else cause
+
+
+def _cell(case: Losses, cause: str) -> str:
+    if cause not in case.left:
+        return MISSING
+    return f"{tflops(case.left[cause])} ({case.left[cause] / case.before(cause):.3f})"
