@@ -59,3 +59,13 @@ def test_readme_says_where_the_last_rungs_stand(units, type, number):
     (shares,) = re.findall(rf"{units} reaches ([\d.]+) of cuBLAS at 4096³ and (\d.\d+) at 8192³", readme)
     for share, size in zip(shares, (4096, 8192), strict=True):
         assert agrees(share, cell(type, number, size, "ratio_cublas"))
+
+
+def test_index_says_what_is_reached():
+    (fp32,) = said("index", r"an eighth of the speed of cuBLAS, to ([\d.]+) times its speed")
+    assert agrees(fp32, cell("f32", "27", 4096, "ratio_cublas"))
+    assert 1 / 9 < cell("f32", "01", 4096, "ratio_cublas") < 1 / 7
+    for text, size in zip(
+        said("index", r"with Hopper's own ([\d.]+) of it at 4096³ and (\d.\d+) at 8192³"), (4096, 8192), strict=True
+    ):
+        assert agrees(text, cell("bf16", "26", size, "ratio_cublas"))
