@@ -77,20 +77,26 @@ std::vector<std::string> store_of_a_clipped_box(uint32_t width, uint32_t bytes, 
       "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; bar.sync 0;"};  // after the wait the rest of the rows may be written
 }
 
+/// With a map of 3 rows of `width` elements, 64 bytes apart; boxes are 4 rows of 32 bytes.
+HopperLaunch of_three_rows(uint32_t width, uint32_t bytes) {
+  TensorMap map;
+  map.magic = TensorMap::valid;
+  map.rank = 2;
+  map.element_bytes = uint8_t(bytes);
+  map.size = {width, 3};
+  map.stride = {64};
+  map.box = {uint16_t(32 / bytes), 4};
+  map.step = {1, 1};
+  HopperLaunch how = {.threads = 64};
+  how.map.resize(128);
+  how.into_map_base = offsetof(TensorMap, base);
+  std::memcpy(how.map.data(), &map, sizeof map);
+  return how;
+}
+
 TEST(BulkCopy, AStoreReadsOnlyWhatLiesInTheTensor) {
   for (const auto& [width, bytes] : {std::pair<uint32_t, uint32_t>{5, 4}, {5, 2}, {1, 2}}) {
-    TensorMap map;
-    map.magic = TensorMap::valid;
-    map.rank = 2;
-    map.element_bytes = uint8_t(bytes);
-    map.size = {width, 3};
-    map.stride = {64};
-    map.box = {uint16_t(32 / bytes), 4};
-    map.step = {1, 1};
-    HopperLaunch how = {.threads = 64};
-    how.map.resize(128);
-    how.into_map_base = offsetof(TensorMap, base);
-    std::memcpy(how.map.data(), &map, sizeof map);
+    const HopperLaunch how = of_three_rows(width, bytes);
     const HopperRun run(store_of_a_clipped_box(width, bytes), how);
     for (uint32_t y = 0; y < 4; ++y)
       for (uint32_t x = 0; x < 64 / bytes; ++x) {
@@ -109,18 +115,7 @@ TEST(BulkCopy, AStoreReadsOnlyWhatLiesInTheTensor) {
 TEST(BulkCopy, AStoreEndsAfter16Bytes) {
   for (const auto& [width, bytes, stored] :
        {std::array<uint32_t, 3>{5, 4, 8}, {7, 4, 8}, {4, 4, 4}, {5, 2, 8}, {9, 2, 16}}) {
-    TensorMap map;
-    map.magic = TensorMap::valid;
-    map.rank = 2;
-    map.element_bytes = uint8_t(bytes);
-    map.size = {width, 3};
-    map.stride = {64};
-    map.box = {uint16_t(32 / bytes), 4};
-    map.step = {1, 1};
-    HopperLaunch how = {.threads = 64};
-    how.map.resize(128);
-    how.into_map_base = offsetof(TensorMap, base);
-    std::memcpy(how.map.data(), &map, sizeof map);
+    const HopperLaunch how = of_three_rows(width, bytes);
     const HopperRun run(store_of_a_clipped_box(32 / bytes, bytes), how);
     for (uint32_t y = 0; y < 4; ++y)
       for (uint32_t x = 0; x < 32 / bytes - 1; ++x) {  // the last of each row is written meanwhile
