@@ -33,6 +33,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=tools/setup.sh
 source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
+export MPLCONFIGDIR=${MPLCONFIGDIR:-$PWD/.deps/matplotlib}  # its cache of fonts: a home may be read-only
 
 commands=(test run new exercise list diff profile counts sim compare docs help)
 

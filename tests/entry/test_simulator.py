@@ -239,14 +239,15 @@ def test_readme_shows_what_a_newcomer_sees():
 
 
 def test_the_whole_run_without_a_gpu(tmp_path):
-    """run_all.sh --quick, end to end; where nvidia-smi lists a GPU, the simulator is asked for."""
+    """run_all.sh --quick, end to end, in a home that cannot be written; where there is a GPU, the simulator is asked for."""
     for name in ("pandas", "matplotlib", "rich", "jinja2"):
         pytest.importorskip(name)
     asked = ["--sim"] if shutil.which("nvidia-smi") else []
-    done = subprocess.run(
-        [ROOT / "run_all.sh", "--quick", *asked, "--results", tmp_path], capture_output=True, text=True, timeout=900
-    )
+    homeless = {name: value for name, value in os.environ.items() if name != "MPLCONFIGDIR"} | {"HOME": "/proc/nobody"}
+    command = [ROOT / "run_all.sh", "--quick", *asked, "--results", tmp_path]
+    done = subprocess.run(command, env=homeless, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "/proc/nobody" not in done.stderr
     assert done.stdout.splitlines()[-1] == f"Report: {tmp_path}/report.html"
     assert asked or "no GPU here" in done.stderr
     rungs = len(list((ROOT / "kernels").glob("*.cu")))
@@ -259,5 +260,7 @@ def test_the_whole_run_without_a_gpu(tmp_path):
         assert {row["gpu"] for row in rows} == {NAME}
         assert all(row["sim_warp_instructions"] for row in rows if row["status"] == "ok")
     html = (tmp_path / "report.html").read_text()
-    assert html.index("Counted, f32 on CUDA cores, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
+    assert (
+        html.index("Counted, f32 on CUDA cores, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
+    )
     assert (tmp_path / "plots/counters_f32_cuda_cores_256x256x256.svg").exists()
