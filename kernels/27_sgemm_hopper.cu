@@ -45,11 +45,12 @@ struct Tile {
   static constexpr int WN = 64;           // columns of C per consumer warp
   static constexpr int SLICES = SLICES_;  // of a k tile: each has warps of its own
   static constexpr int STAGES = STAGES_;  // k tiles in shared memory
-  static constexpr bool AHEAD =
-      AHEAD_;                        // A is transposed once, ahead, into the workspace; or by each block, into its ring
-  static constexpr int TM = WM / 4;  // rows of C per thread
-  static constexpr int TN = WN / 8;  // columns of C per thread
+  static constexpr bool AHEAD = AHEAD_;   // A is transposed once, into the workspace; or by each block, into its ring
+
+  static constexpr int TM = WM / 4;            // rows of C per thread
+  static constexpr int TN = WN / 8;            // columns of C per thread
   static constexpr int K_STEPS = BK / SLICES;  // of a slice
+
   static constexpr int UNIT = 8;           // k steps per basic block: longer code does not fit the instruction cache
   static constexpr int GROUP_SIZE_M = 16;  // rows of tiles per group of the raster: 132 blocks are about 16 x 8
   static constexpr int PRODUCERS = 128;    // threads: a warp that asks for copies, and those that transpose A
@@ -57,13 +58,12 @@ struct Tile {
   static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
   static constexpr int PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216;
-  static constexpr int LANE_ROWS = WM / TM;         // lanes down a warp tile
-  static constexpr int LANE_COLS = WN / TN;         // lanes across it
-  static constexpr int BLOCKS_32 = BM * BK / 1024;  // blocks of 32 x 32 elements in a tile of A
-  static constexpr int PARTS =
-      SLICES < 4 ? SLICES : 4;                     // of four rows of a thread's results: each slice adds one of them
-  static constexpr int RM = TM / PARTS;            // rows of C per thread, once the slices are added
-  static constexpr int RN = SLICES == 8 ? 4 : TN;  // columns, likewise
+  static constexpr int LANE_ROWS = WM / TM;              // lanes down a warp tile
+  static constexpr int LANE_COLS = WN / TN;              // lanes across it
+  static constexpr int BLOCKS_32 = BM * BK / 1024;       // blocks of 32 x 32 elements in a tile of A
+  static constexpr int PARTS = SLICES < 4 ? SLICES : 4;  // of four rows of a thread: a slice adds one part
+  static constexpr int RM = TM / PARTS;                  // rows of C per thread, once the slices are added
+  static constexpr int RN = SLICES == 8 ? 4 : TN;        // columns, likewise
   static constexpr int A_BYTES = STAGES * BK * BM * 4, B_BYTES = STAGES * BK * BN * 4;
   static constexpr int SUMS_BYTES = SLICES > 1 ? CONSUMERS * 4 * TN * 4 : 0;  // four rows of each thread's results
   static constexpr int SMEM_BYTES = A_BYTES + B_BYTES + SUMS_BYTES + 2 * STAGES * 8;
@@ -264,8 +264,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
   const auto [row, col] = first_of(warp, lane);
-  uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4,
-           b_addr = sB + (slice * K_STEPS * BN + col) * 4;  // in the first k step of a unit
+  uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first k step of a unit
+  uint32_t b_addr = sB + (slice * K_STEPS * BN + col) * 4;  // likewise
 
   // [fragments]
   float rA[2][TM], rB[2][TN];  // [k % 2][row or column]: fragments of this k step and of the next
@@ -293,13 +293,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       const int this_stage = stage;
       if (k_tiles_left > 1 || !last)
         if (++stage == STAGES) stage = 0, parity ^= 1;
-      constexpr int LESS = BM < BN ? BM : BN;  // of sA and sB, the one with shorter rows
-      const int next_tile =
-          ((stage - this_stage) * BK - (K_STEPS - UNIT)) * LESS * 4;  // its bytes from the last unit on
+      // Bytes from the last unit to the next tile, in the array with the shorter rows.
+      constexpr int LESS = BM < BN ? BM : BN;
+      const int next_tile = ((stage - this_stage) * BK - (K_STEPS - UNIT)) * LESS * 4;
       mbarrier_wait_parity(full + stage * 8, parity);
 #pragma unroll 1
       for (int k_left = K_STEPS; k_left > 0; k_left -= UNIT) {
-        const int step = k_left > UNIT ? UNIT * LESS * 4 : next_tile;  // its bytes to the next unit
+        const int step = k_left > UNIT ? UNIT * LESS * 4 : next_tile;  // likewise, to the next unit
 #pragma unroll
         for (int k = 0; k < UNIT; ++k) {
           if (k == UNIT - 1) a_addr += step * (BM / LESS), b_addr += step * (BN / LESS);
@@ -320,12 +320,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [/main-loop]
 
     // [slices]
-    // The slices add their results through shared memory, four rows of each thread at a time; each slice adds a part of them and goes on
-    // with that: acc[RM][RN].
+    // The slices add their results through shared memory, four rows of each thread at a time. Each slice adds a part of them and goes
+    // on with that: acc[RM][RN].
     const int consumer = threadIdx.x - Tile::PRODUCERS;
     uint32_t thread = threadIdx.x;
-    if constexpr (SLICES > 1)
-      keep_in_register(thread);  // computed before the main loop, what follows would take registers there
+    if constexpr (SLICES > 1) keep_in_register(thread);  // what follows is not to be computed before the main loop
     const int warp = thread / 32, lane = thread % 32;
     constexpr int PART_ROWS = 4 / Tile::PARTS;
     const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
@@ -336,9 +335,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 #pragma unroll
       for (int i = 0; i < TM; i += 4) {
         const auto sums = [&](int slice, int r, int j) {  // sSums[slice][warp][r][j / 4][lane], of four floats
-          return sSums +
-                 ((((slice * WARPS + (warp - Tile::PRODUCERS / 32) % WARPS) * 4 + r) * (TN / 4) + j / 4) * 32 + lane) *
-                     16;
+          const int row = (slice * WARPS + (warp - Tile::PRODUCERS / 32) % WARPS) * 4 + r;
+          return sSums + ((row * (TN / 4) + j / 4) * 32 + lane) * 16;
         };
 #pragma unroll
         for (int r = 0; r < 4; ++r)
@@ -404,9 +402,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [epilogue]
     // 4. epilogue
     const auto [tile_row, tile_col] = raster(done.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-    float* const c =
-        C + static_cast<size_t>(tile_row * BM + my_row) * ldc + tile_col * BN + my_col;  // my first element
-    const int rows = M - tile_row * BM - my_row, columns = N - tile_col * BN - my_col;   // from there on
+    // My first element, and how many rows and columns C has from there on.
+    float* const c = C + static_cast<size_t>(tile_row * BM + my_row) * ldc + tile_col * BN + my_col;
+    const int rows = M - tile_row * BM - my_row, columns = N - tile_col * BN - my_col;
     const auto row_of = [&](int i) { return spread(0, i / PART_ROWS * 4 + i % PART_ROWS, LANE_ROWS); };
     const auto scaled = [&](int i, int j) {
       return float4{alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
