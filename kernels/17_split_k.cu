@@ -244,7 +244,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-// [costs]
 /// Clocks of an H200, fitted to a run of bench/sweep_17.py before the recorded one.
 template <class Tile>
 constexpr SliceCosts costs = {.start = 14400,
@@ -253,7 +252,6 @@ constexpr SliceCosts costs = {.start = 14400,
                               .add = 3600,
                               .add_slice = 140,
                               .add_byte = 1 / 14.0};
-// [/costs]
 
 template <class Tile, Type type>
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES};
