@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -272,6 +273,7 @@ def test_without_a_number_they_are_listed():
         assert f"{one.number}  {one.title}, from {one.rung.stem}" in done.stdout
 
 
+@pytest.mark.skipif(not shutil.which("patch"), reason="no patch here, which applies a diff")
 def test_the_solution_is_a_diff_that_makes_the_answer(tmp_path):
     done = run_all("exercise", "5", "--solution", "--with", str(tmp_path))
     assert done.returncode == 0, done.stderr
