@@ -51,7 +51,7 @@ def test_clocks_of_the_main_loop_and_of_the_epilogues():
 def test_bf16_results():
     predicted, measured = said("25", r"25 / 24, BF16 results \| ([\d.]+) \| ([\d.]+) \|")
     assert agrees(measured, with_bf16_results("25", "0") / with_bf16_results("24", "0")) and float(measured) < float(predicted)
-    assert said("25", r"beta makes 24 and 25 about a (quarter) slower")
+    assert said("25", r"beta costs 24 and 25 about a (quarter) more clocks")
     assert all(with_bf16_results(n, "0") / with_bf16_results(n, "0.5") == pytest.approx(1.25, abs=0.03) for n in ("24", "25"))
 
 
