@@ -34,7 +34,7 @@ std::string lanes_of(Mask mask) {
   return text;
 }
 
-Block::Block(Cluster& cluster, uint32_t rank)
+Block::Block(Cluster& cluster, uint32_t number)
     : cluster_(cluster),
       program_(cluster.program),
       launch_(cluster.launch),
@@ -44,7 +44,8 @@ Block::Block(Cluster& cluster, uint32_t rank)
       patterns_(cluster.patterns_),
       ranges_(cluster.ranges_),
       contents_(cluster.contents_),
-      rank_(rank),
+      number_(number),
+      rank_(uint32_t(number % cluster.launch.cluster.count())),
       threads_(cluster.threads()),
       shared_(
           [&] {
@@ -53,7 +54,7 @@ Block::Block(Cluster& cluster, uint32_t rank)
                 launch_.dynamic_smem ? (program_.shared_bytes + align - 1) / align * align : program_.shared_bytes;
             return fixed + launch_.dynamic_smem;
           }(),
-          clocks_, rank * cluster.actors_per_block(), program_.reserved_smem) {
+          clocks_, number * cluster.actors_per_block(), program_.reserved_smem) {
   warps_.resize(cluster.warps_per_block());
   const size_t file = (program_.register_bytes + 63) / 64 * 64;
   registers_ = std::make_unique<std::byte[]>(file * warps_.size() + 64);
@@ -63,7 +64,7 @@ Block::Block(Cluster& cluster, uint32_t rank)
     Warp& warp = warps_[w];
     warp.block = this;
     warp.index = w;
-    warp.actor = rank * cluster.actors_per_block() + w;
+    warp.actor = number * cluster.actors_per_block() + w;
     warp.registers = reinterpret_cast<std::byte*>(base) + file * w;
     warp.frames = frames_.data() + size_t{program_.frame_bytes} * warp_size * w;
     const uint32_t left = threads_ - w * warp_size;
@@ -179,7 +180,7 @@ void Block::preset(Warp& warp, const Preset& p) {
         case Preset::cluster_nctaid_z:
           return in_cluster.z;
         case Preset::cluster_ctarank:
-          return launch_.cooperative ? 0 : rank_;
+          return rank_;
         case Preset::cluster_nctarank:
           return in_cluster.count();
         case Preset::clusterid_x:

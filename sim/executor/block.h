@@ -330,7 +330,8 @@ class Block {
   std::vector<std::pair<uint64_t, uint64_t>>& ranges_;  ///< the allocation it hit last, first byte and end
   std::vector<KnownContents>& contents_;                ///< the same, for what has been written there
 
-  uint32_t rank_;
+  uint32_t number_;  ///< among the blocks that run interleaved
+  uint32_t rank_;    ///< in its cluster
   uint32_t threads_ = 0;
   Extent block_index_;
   std::vector<Warp> warps_;

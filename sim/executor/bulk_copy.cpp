@@ -32,7 +32,7 @@ BulkCopy::End Block::shared_end(const Warp& warp, int lane, const Op& op, uint64
   return {&owner, cluster ? shared_offset(address) : address};
 }
 
-uint32_t Block::copy_actor() const { return rank_ * cluster_.actors_per_block() + cluster_.warps_per_block(); }
+uint32_t Block::copy_actor() const { return number_ * cluster_.actors_per_block() + cluster_.warps_per_block(); }
 
 /// st.async and red.async (PTX ISA 9.7.9.12 and 9.7.9.13).
 void Block::async_store(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
@@ -130,7 +130,7 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
                ladder::formatted("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
                Fault::illegal_address);
       BulkCopy one = copy;
-      one.to.block = one.mbarrier.block = &cluster_.block(rank);
+      one.to.block = one.mbarrier.block = &cluster_.block(number_ - rank_ + rank);
       issue(std::move(one));
     }
   }

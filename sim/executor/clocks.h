@@ -2,8 +2,8 @@
 // or the asynchronous copies into one block. Row a of the table says how much of each actor's past actor a knows of; barriers and
 // mbarriers hand on what the arriving ones knew to those who wait (PTX ISA 8, "Memory Consistency Model": happens before).
 //
-// The blocks of a cooperative launch run as one cluster, too. There are thousands of actors then, and each is interested in
-// those of its own block only: they are a group, and a row has no more than the actors of one group.
+// All clusters of a cooperative launch run interleaved. There are thousands of actors then, and each is interested in those of its
+// own cluster only: they are a group, and a row has no more than the actors of one group.
 //
 // Next to it stands how much of that past the asynchronous proxy may see: a write through the generic proxy is visible to
 // bulk copies and wgmma only after a proxy fence (PTX ISA 8.4, "Proxies"; 9.7.13.4, fence.proxy.async).
@@ -81,8 +81,6 @@ class Clocks {
     known = std::max(known, time);
   }
 
-  uint32_t groups() const { return uint32_t(first_.size()) / group_; }
-  uint32_t group_of(uint32_t actor) const { return first_[actor] / group_; }
 
  private:
   uint32_t* row(uint32_t actor) { return rows_.data() + size_t{2} * group_ * actor; }

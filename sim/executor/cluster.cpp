@@ -20,8 +20,8 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
       module(module),
       launch(launch),
       memory(memory),
-      clocks(launch.cooperative && launch.cluster.count() == 1 && !races
-                 ? Clocks(actors_per_block(), uint32_t(launch.grid.count()))
+      clocks(launch.cooperative && !races
+                 ? Clocks(blocks_of_cluster() * actors_per_block(), uint32_t(launch.grid.count()) / blocks_of_cluster())
                  : Clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * actors_per_block())),
       counts_(program.ops.size()),
       patterns_(program.ops.size()),
@@ -35,9 +35,10 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
   param_ = param_bytes_.data() + (param_alignment - begin % param_alignment) % param_alignment;
   std::copy(launch.params.begin(), launch.params.end(), param_);
   const uint64_t count = (launch.cooperative ? launch.grid : launch.cluster).count();
-  for (uint32_t rank = 0; rank < count; ++rank) blocks_.push_back(std::make_unique<Block>(*this, rank));
+  for (uint32_t number = 0; number < count; ++number) blocks_.push_back(std::make_unique<Block>(*this, number));
   for (const auto& block : blocks_)
     for (Warp& warp : block->warps()) warps_.push_back(&warp);
+  barriers_.resize(count / blocks_of_cluster());
 }
 
 Cluster::~Cluster() {
@@ -52,15 +53,16 @@ void Cluster::start(uint64_t index) {
   progress_ = 0;
   pending_.clear();
   arrivals_.clear();
-  phase_ = 0;
-  arriving_.assign(clocks.groups(), {});
-  arrived_.assign(clocks.groups(), {});
-  const Extent& size = launch.cooperative ? launch.grid : launch.cluster;
+  for (Barrier& barrier : barriers_) barrier = {};
+  const Extent& size = launch.cluster;
   const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
-  const Extent first{uint32_t(index % nx) * size.x, uint32_t(index / nx % ny) * size.y,
-                     uint32_t(index / nx / ny) * size.z};
-  for (uint32_t rank = 0; rank < blocks_.size(); ++rank)
-    blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y, first.z + rank / size.x / size.y});
+  for (uint32_t number = 0; number < blocks_.size(); ++number) {
+    const uint64_t cluster = index * barriers_.size() + number / blocks_of_cluster();
+    const uint32_t rank = number % blocks_of_cluster();
+    blocks_[number]->start({uint32_t(cluster % nx) * size.x + rank % size.x,
+                            uint32_t(cluster / nx % ny) * size.y + rank / size.x % size.y,
+                            uint32_t(cluster / nx / ny) * size.z + rank / size.x / size.y});
+  }
 }
 
 void Cluster::run(uint64_t index) {
@@ -69,10 +71,9 @@ void Cluster::run(uint64_t index) {
     warp->block->run_warp(*warp);
     look_at(*warp);
     if (warp->state != Warp::done) continue;
-    clocks.arrive(warp->actor,
-                  arriving_[clocks.group_of(warp->actor)]);  // to the barrier of the cluster, an exit is an arrival
+    clocks.arrive(warp->actor, barrier_of(*warp).arriving);  // to the barrier of the cluster, an exit is an arrival
     warp->block->warp_ended(*warp);
-    check_barrier();
+    check_barrier(*warp);
   }
   finish();
 }
@@ -169,36 +170,39 @@ void Cluster::arrive(Warp& warp, const Op& op) {
     warp.block->report(warp, 0, op, "the warp arrives at the cluster's barrier a second time without waiting there",
                        Fault::launch_failure);
   warp.cluster_arrived = true;
-  warp.cluster_phase = phase_;
-  if (op.strong) clocks.arrive(warp.actor, arriving_[clocks.group_of(warp.actor)]);
-  check_barrier();
+  warp.cluster_phase = barrier_of(warp).phase;
+  if (op.strong) clocks.arrive(warp.actor, barrier_of(warp).arriving);
+  check_barrier(warp);
 }
 
 bool Cluster::wait(Warp& warp, const Op& op) {
   if (!warp.cluster_arrived)
     warp.block->report(warp, 0, op, "the warp waits at the cluster's barrier without having arrived there",
                        Fault::launch_failure);
-  if (warp.cluster_phase == phase_) return false;
+  const Barrier& barrier = barrier_of(warp);
+  if (warp.cluster_phase == barrier.phase) return false;
   warp.cluster_arrived = false;
-  warp.cluster_waited = phase_;
-  clocks.leave(warp.actor, arrived_[clocks.group_of(warp.actor)]);
+  warp.cluster_waited = barrier.phase;
+  clocks.leave(warp.actor, barrier.arrived);
   return true;
 }
 
-/// Complete when all warps that have not ended have arrived. A warp that has not yet waited for the last phase cannot have
+/// That of the warp's cluster. Complete when all of its warps that have not ended have arrived. A warp that has not yet waited for the last phase cannot have
 /// arrived in this one, so one phase's knowledge is enough.
-void Cluster::check_barrier() {
+void Cluster::check_barrier(const Warp& one) {
+  Barrier& barrier = barrier_of(one);
+  const size_t of_cluster = size_t{blocks_of_cluster()} * warps_per_block();
+  const std::span warps(warps_.data() + size_t(&barrier - barriers_.data()) * of_cluster, of_cluster);
   bool any = false;
-  for (const Warp* const warp : warps_) {
+  for (const Warp* const warp : warps) {
     if (warp->state == Warp::done) continue;
-    if (!warp->cluster_arrived || warp->cluster_phase != phase_) return;
+    if (!warp->cluster_arrived || warp->cluster_phase != barrier.phase) return;
     any = true;
   }
   if (!any) return;
-  ++phase_;
-  std::swap(arrived_, arriving_);
-  arriving_.assign(clocks.groups(), {});
-  for (Warp* const warp : warps_)
+  ++barrier.phase;
+  barrier.arrived = std::exchange(barrier.arriving, {});
+  for (Warp* const warp : warps)
     if (warp->state == Warp::waiting && program.ops[warp->waits_at].kind == Kind::cluster_wait)
       warp->state = Warp::ready;
 }

@@ -1,11 +1,13 @@
 // The blocks that run interleaved on one CPU thread: a thread block cluster, of one block where the launch has none, or all
-// blocks of a cooperative launch. Their warps take turns in one seeded random order.
+// clusters of a cooperative launch. Their warps take turns in one seeded random order.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/executor/block.h"
@@ -43,6 +45,7 @@ class Cluster {
   Clocks clocks;
   uint32_t blocks() const { return uint32_t(blocks_.size()); }
   Block& block(uint32_t rank) { return *blocks_[rank]; }
+  uint32_t blocks_of_cluster() const { return uint32_t(launch.cluster.count()); }
   uint32_t threads() const { return uint32_t(launch.block.count()); }
   uint32_t warps_per_block() const { return (threads() + warp_size - 1) / warp_size; }
   uint32_t actors_per_block() const {
@@ -77,7 +80,7 @@ class Cluster {
   template <class Which>
   bool land_one(const Which& which);
   void finish();
-  void check_barrier();
+  void check_barrier(const Warp& one);
   void look_at(Warp& warp);
   bool has_patience(const Warp& warp) const;
   [[noreturn]] void deadlock();
@@ -103,10 +106,13 @@ class Cluster {
   size_t worker_;
   std::mt19937_64 random_;
 
-  // barrier.cluster
-  uint64_t phase_ = 0;
-  std::vector<Knowledge> arriving_,
-      arrived_;  ///< by group of the clocks: of the current phase, of the last complete one
+  /// barrier.cluster of one cluster.
+  struct Barrier {
+    uint64_t phase = 0;
+    Knowledge arriving, arrived;  ///< of the current phase, of the last complete one
+  };
+  Barrier& barrier_of(const Warp& warp) { return barriers_[warp.actor / actors_per_block() / blocks_of_cluster()]; }
+  std::vector<Barrier> barriers_;  ///< more than one in a cooperative launch
 };
 
 }  // namespace sim

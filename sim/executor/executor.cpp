@@ -63,8 +63,6 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
     throw Error(ladder::formatted("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel,
                                   grid.x, grid.y, grid.z, cluster.x, cluster.y, cluster.z),
                 Fault::launch_failure);
-  if (launch.cooperative && cluster.count() > 1)
-    throw Error(ladder::formatted("kernel {}: a cooperative launch in clusters is not supported", program.kernel));
 
   const uint64_t units = launch.cooperative ? 1 : blocks / cluster.count();
   std::atomic<uint64_t> next = 0;

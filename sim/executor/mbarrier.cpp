@@ -58,11 +58,11 @@ void Block::map_address(Warp& warp, const Op& op, Mask mask) {
 /// fence.mbarrier_init: the objects that the warp has initialised are known to the asynchronous proxy, and to the warps that
 /// wait for a phase of the cluster's barrier in which this warp arrives afterwards (PTX ISA 9.7.13.4, membar/fence).
 void Block::fence_mbarriers(const Warp& warp) {
-  const bool has_arrived = warp.cluster_arrived && warp.cluster_phase == cluster_.phase_;
+  const bool has_arrived = warp.cluster_arrived && warp.cluster_phase == cluster_.barrier_of(warp).phase;
   for (auto& [address, m] : mbarriers_) {
     if (m.made_by != warp.actor || m.fenced) continue;
     m.fenced = true;
-    m.fenced_in = cluster_.phase_ + (has_arrived ? 1 : 0);
+    m.fenced_in = cluster_.barrier_of(warp).phase + (has_arrived ? 1 : 0);
   }
 }
 

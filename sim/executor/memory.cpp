@@ -283,7 +283,7 @@ Block& Block::owner_of(const Warp& warp, int lane, const Op& op, uint64_t addres
   if (rank > launch_.cluster.count())
     report(warp, lane, op, ladder::formatted("{:#x} is no address of the cluster's shared memory", address),
            Fault::illegal_address);
-  return cluster_.block(uint32_t(rank - 1));
+  return cluster_.block(number_ - rank_ + uint32_t(rank - 1));
 }
 
 /// Another block's shared memory exists from its start to its end, of which a cluster barrier tells (CUDA C++ Programming

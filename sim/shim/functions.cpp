@@ -30,8 +30,14 @@ int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
 
 }  // namespace
 
-int resident_blocks(const Kernel& kernel, int threads, size_t dynamic_smem) {
-  return blocks_per_sm(kernel, threads, dynamic_smem) * described_gpu().sms;
+/// Each cluster lies within one GPC.
+int resident_clusters(const Kernel& kernel, const Extent& cluster, int threads, size_t dynamic_smem) {
+  const int blocks = blocks_per_sm(kernel, threads, dynamic_smem), size = static_cast<int>(cluster.count());
+  const Gpu& gpu = described_gpu();
+  if (size == 1) return blocks * gpu.sms;
+  int clusters = 0;
+  for (const int sms : gpu.gpcs) clusters += sms * blocks / size;
+  return clusters;
 }
 
 }  // namespace sim
@@ -139,8 +145,8 @@ CUDA_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, co
   });
 }
 
-/// Clusters that fit on the device at the same time: each lies within one GPC. What a real device answers depends on which
-/// of its multiprocessors are switched off.
+/// Clusters that fit on the device at the same time. What a real device answers depends on which of its multiprocessors are switched
+/// off.
 CUDA_API cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                                     const cudaLaunchConfig_t* configuration) {
   return call([&] {
@@ -148,12 +154,9 @@ CUDA_API cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* f
     Kernel& kernel = find_kernel(function);
     const Extent cluster = cluster_of(kernel, *configuration);
     const dim3 block = configuration->blockDim;
-    const int blocks =
-        blocks_per_sm(kernel, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
-    const Gpu& gpu = described_gpu();
-    require(gpu.has_clusters(), cudaErrorNotSupported);
-    *clusters = 0;
-    for (const int sms : gpu.gpcs) *clusters += sms * blocks / static_cast<int>(cluster.count());
+    require(described_gpu().has_clusters(), cudaErrorNotSupported);
+    const int threads = static_cast<int>(block.x * block.y * block.z);
+    *clusters = resident_clusters(kernel, cluster, threads, configuration->dynamicSmemBytes);
   });
 }
 

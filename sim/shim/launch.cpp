@@ -71,10 +71,10 @@ struct Warned {
 };
 
 /// All blocks of a cooperative launch run at the same time, so that they may wait for one another.
-void check_residency(const Kernel& kernel, const Configuration& launch) {
-  const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+void check_residency(const Kernel& kernel, const Configuration& launch, const Extent& cluster) {
+  const uint64_t clusters = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z / cluster.count();
   const int threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
-  require(blocks <= uint64_t(resident_blocks(kernel, threads, launch.dynamic_smem)),
+  require(clusters <= uint64_t(resident_clusters(kernel, cluster, threads, launch.dynamic_smem)),
           cudaErrorCooperativeLaunchTooLarge);
 }
 
@@ -99,9 +99,9 @@ struct Launch {
 Launch prepared(Kernel& kernel, const cudaLaunchConfig_t& launched, void** arguments, bool cooperative) {
   const Configuration configuration{launched.gridDim, launched.blockDim, launched.dynamicSmemBytes, launched.stream};
   check_configuration(kernel, configuration);
-  if (cooperative) check_residency(kernel, configuration);
   LaunchParams params;
   params.cluster = cluster_of(kernel, launched);
+  if (cooperative) check_residency(kernel, configuration, params.cluster);
   params.explicit_cluster = kernel.function->reqnctapercluster[0] || params.cluster.count() > 1;
   params.cooperative = cooperative;
   params.grid = {configuration.grid.x, configuration.grid.y, configuration.grid.z};

@@ -57,7 +57,7 @@ Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration)
 /// By the host's shadow of the variable; loaded. Otherwise cudaErrorInvalidSymbol.
 Variable& find_variable(const void* symbol);
 
-/// How many blocks of `threads` threads the described GPU runs at the same time (functions.cpp).
-int resident_blocks(const Kernel& kernel, int threads, size_t dynamic_smem);
+/// How many clusters of blocks of `threads` threads the described GPU runs at the same time (functions.cpp).
+int resident_clusters(const Kernel& kernel, const Extent& cluster, int threads, size_t dynamic_smem);
 
 }  // namespace sim
