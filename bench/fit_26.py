@@ -44,6 +44,19 @@ def plans(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "m", "n", "k", "full_waves", "filled"])
 
 
+def least_squares(terms: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The x for which terms @ x is nearest to values, none below 0: a constant that would be is left out."""
+    free = list(range(terms.shape[1]))
+    while True:
+        found, *_ = np.linalg.lstsq(terms[:, free], values, rcond=None)
+        if (found >= 0).all():
+            break
+        free.pop(int(np.argmin(found)))
+    constants = np.zeros(terms.shape[1])
+    constants[free] = found
+    return constants
+
+
 def fitted(times: pd.DataFrame, slices: int, halves: bool) -> tuple[np.ndarray, float]:
     """fixed, k_tile and tile of one configuration, none below 0; the root mean square of the relative errors."""
     k_tiles = np.ceil(np.ceil(times.k / 64) / slices)
@@ -52,14 +65,7 @@ def fitted(times: pd.DataFrame, slices: int, halves: bool) -> tuple[np.ndarray, 
     terms = np.stack([np.ones(len(times)), k_tiles * (times.full_waves + last), times.full_waves], axis=1)
     clocks = (times.median_ms * 1e3 - constant("LAUNCH_US")) * constant("CLOCKS_PER_US")
     weights = 1 / (times.median_ms * 1e3 * constant("CLOCKS_PER_US"))
-    free = [0, 1, 2]
-    while True:
-        found, *_ = np.linalg.lstsq(terms[:, free] * weights.to_numpy()[:, None], clocks * weights, rcond=None)
-        if (found >= 0).all():
-            break
-        free.pop(int(np.argmin(found)))
-    constants = np.zeros(3)
-    constants[free] = found
+    constants = least_squares(terms * weights.to_numpy()[:, None], clocks * weights)
     return constants, float(np.sqrt(np.mean(((terms @ constants - clocks) * weights) ** 2)))
 
 

@@ -27,8 +27,8 @@ class Variant(NamedTuple):
 SERPENTINE = "i % 2 ? j : TN - 1 - j;"
 ROWS = "for (int i = TM - 1; i >= 0; --i) {\n#pragma unroll\n            for (int j = 0; j < TN; ++j) {"
 COLUMNS = "for (int j = 0; j < TN; ++j) {\n#pragma unroll\n            for (int row = TM - 1; row >= 0; --row) {"
-PLAN = "  if (c.ahead) {  // an SM transposes"
-NO_SHARES = "  plan = {Schedule(min(t.c_tiles, sms), t.c_tiles, t.k_tiles, 1, t.c_tiles), 1};\n" + PLAN
+PLAN = "best_schedule(costs, {c.clocks.k_tile, c.clocks.fix_up, c.clocks.other}, t)"
+NO_SHARES = "{Schedule(min(t.c_tiles, sms), t.c_tiles, t.k_tiles, 1, t.c_tiles), 1}"
 LOAD_A = """#pragma unroll
     for (int i = TM - 4; i >= 0; i -= 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
 """
@@ -37,15 +37,7 @@ LOAD_B = """#pragma unroll
 """
 
 
-FIRST = "if (warp > 0 && first_32 < blocks_32) transpose(first_32);"
 CONFIGURATIONS = re.findall(r"    configuration<Tile<.*\n", (ROOT / "kernels/27_sgemm_hopper.cu").read_text(encoding="utf-8"))
-ALL_WARPS = "first_32 + (Tile::THREADS / 32 - 1) * gridDim.x"
-COPY_A = "while (ld_acquire_gpu(ready + group * schedule.k_tiles + k_tile) != group_rows) {"
-WAIT_FOR_ALL = """if (i_segment == 0 && k_tile == segment.first)
-            for (int i = 0; i < ceil_div(rows_32, GROUP_ROWS) * schedule.k_tiles; ++i)
-              while (ld_acquire_gpu(ready + i) != min(GROUP_ROWS, rows_32 - i / schedule.k_tiles * GROUP_ROWS)) {
-              }
-          """
 
 
 def only(configuration: str) -> list[Change]:
@@ -60,10 +52,18 @@ def tile_of(configuration: str) -> str:
 VARIANTS = {
     "as_written": Variant("nothing", []),
     "no_shares": Variant("no shares: the last wave by whole tiles", [(PLAN, NO_SHARES)]),
-    "transposed_before": Variant("the first copy waits until all of A is transposed", [(COPY_A, WAIT_FOR_ALL + COPY_A)]),
-    "three_warps_begin": Variant(
-        "consumers do not help at the start",
-        [(FIRST, ""), (ALL_WARPS, "first_32")],
+    "one_tile_of_rows": Variant(
+        "room for one tile of A as it lies in memory, not two",
+        [("ROWS_STAGES = MOST_ROWS_STAGES < 4 ? MOST_ROWS_STAGES : 4", "ROWS_STAGES = 1")],
+    ),
+    "one_lane_arrives": Variant(
+        "one lane of a transposing warp arrives, not all",
+        [
+            ("mbarrier_arrive(rows_empty +", "__syncwarp();\n      if (lane == 0) mbarrier_arrive(rows_empty +"),
+            ("32 * Tile::TRANSPOSERS);\n    }", "Tile::TRANSPOSERS);\n    }"),
+            ("      mbarrier_arrive(full +", "      if (lane == 0) mbarrier_arrive(full +"),
+            ("1 + 32 * Tile::TRANSPOSERS", "1 + Tile::TRANSPOSERS"),
+        ],
     ),
     "guarded_epilogue": Variant("all tiles are stored the guarded way", [("if (beta == 0.0F && (tile", "if (M < 0 && (tile")]),
     "lanes_of_08": Variant(
@@ -99,10 +99,7 @@ VARIANTS = {
     ),
     "unit_16": Variant("basic blocks of 16 k steps", [("UNIT = 8;", "UNIT = 16;")]),
     "group_8": Variant("groups of 8 rows of tiles", [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 8;")]),
-    **{
-        f"tile_{tile_of(line)}": Variant(f"tiles of {tile_of(line)}, for which each block transposes A", only(line))
-        for line in CONFIGURATIONS[1:]
-    },
+    **{f"tile_{tile_of(line)}": Variant(f"tiles of {tile_of(line)}", only(line)) for line in CONFIGURATIONS},
     "again": Variant("nothing: as written, timed again as the last", []),
 }
 SWEEP = Sweep(

@@ -69,28 +69,33 @@ struct Configuration {
 // Names: rows x columns of a block's tile; c: the warpgroups share it, p: they take turns, k: slices; q: two by two, s: no cluster,
 // t: transposed, h: halves.
 constexpr Configuration CONFIGURATIONS[] = {
-    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {3908, 1668, 5206}},
-    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {6422, 1149, 2746}},
-    {"c128x192", 64, 192, SHARE, 2, 1, 1, 4, 4, false, false, {5430, 885, 2342}},
-    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {7031, 859, 2073}},
-    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {7386, 813, 1935}},
-    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {7315, 780, 2802}},
-    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {6648, 730, 2117}},
-    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5388, 550, 1695}},
-    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {3873, 649, 1371}},
-    {"p128x64ts", 128, 64, TAKE_TURNS, 1, 1, 1, 8, 2, true, false, {1610, 492, 902}},
-    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {2182, 437, 878}},
-    {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {3700, 526, 1154}},
-    {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {3789, 402, 924}},
-    {"p64x32s", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, false, false, {1171, 322, 0}},
-    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {1185, 331, 0}},
-    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {463, 356, 0}},
-    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {10064, 803, 7515}},
-    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7867, 712, 7236}},
-    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {5451, 411, 14291}},
-    {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {8164, 650, 18796}},
-    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3686, 434, 16420}},
-    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {0, 643, 4932}},
+    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {6034, 1628, 4953}},
+    {"c256x160q", 128, 160, SHARE, 2, 2, 1, 4, 1, false, false, {7025, 1350, 4470}},
+    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {7689, 1113, 2888}},
+    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {7331, 830, 1863}},
+    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {8301, 789, 1773}},
+    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {7483, 743, 2442}},
+    {"p128x176t", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {10553, 753, 2112}},
+    {"p128x176q", 128, 176, TAKE_TURNS, 2, 2, 1, 5, 2, false, false, {7595, 710, 2311}},
+    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {6858, 707, 1974}},
+    {"p128x144", 128, 144, TAKE_TURNS, 2, 1, 1, 6, 1, false, false, {6000, 628, 2178}},
+    {"p128x128", 128, 128, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {5148, 584, 1399}},
+    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {2870, 660, 728}},
+    {"p128x112", 128, 112, TAKE_TURNS, 2, 1, 1, 7, 1, false, false, {4893, 529, 1741}},
+    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5657, 541, 1465}},
+    {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {4206, 530, 875}},
+    {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {3145, 401, 659}},
+    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {1773, 440, 546}},
+    {"p64x64s", 64, 64, TAKE_TURNS, 1, 1, 1, 12, 2, false, false, {1296, 327, 490}},
+    {"p64x32s", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, false, false, {740, 302, 785}},
+    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {824, 306, 234}},
+    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {448, 321, 0}},
+    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {7928, 773, 8274}},
+    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7905, 652, 8887}},
+    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {3754, 470, 5469}},
+    {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {7902, 681, 10240}},
+    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3656, 464, 6296}},
+    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {3768, 489, 6981}},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -113,6 +118,9 @@ struct Tile {
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int GROUP_SIZE_M = ceil_div(2048, CLUSTER_M* BM);  // clusters per group of rows
   static constexpr int CONSUMERS = 256, THREADS = 128 + CONSUMERS;
+  // Registers of a thread that multiplies, and of one that copies: 176 sums or more need the most that there are.
+  static constexpr int CONSUMER_REGISTERS = WM * BN >= 128 * 176 ? 240 : 232,
+                       PRODUCER_REGISTERS = WM * BN >= 128 * 176 ? 24 : 40;
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int BOX_M = BM / (HALVES ? 2 : CLUSTER_N), BOX_N = BN / CLUSTER_M;  // rows of A and B per copy
   static constexpr int C_BYTES = 64 * 128;                                             // a buffer for results
@@ -226,16 +234,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t full = buffers + 2 * BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
-  // A product of fewer rows or columns than a tile is copied without the rest, which is zeroed here, once.
-  const int box_m = min(Tile::BOX_M, M), box_n = min(Tile::BOX_N, N);
-  if (box_m < Tile::BOX_M || box_n < Tile::BOX_N) {
-    for (int i = threadIdx.x; i < STAGES * (BM + BN) * (BK_BYTES / 16); i += Tile::THREADS) {
-      const int row = i / (BK_BYTES / 16) % (BM + BN);
-      if (row < BM ? row % Tile::BOX_M >= box_m : (row - BM) % Tile::BOX_N >= box_n)
-        store4_shared(shared_address(smem) + i * 16, {0.0F, 0.0F, 0.0F, 0.0F});
-    }
-    fence_proxy_async_shared();
-  }
+  const int box_m = min(Tile::BOX_M, M), box_n = min(Tile::BOX_N, N);  // rows to copy
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
@@ -257,7 +256,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
 
   // [producer]
   if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
-    setmaxnreg_dec<40>();
+    setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
     if (threadIdx.x == 0) {
       bool backwards = false;  // along k, every other tile: it begins with what the L2 cache still has
       for (int unit = cluster; unit < units; unit += clusters) {
@@ -298,7 +297,20 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     return;
   }
   // [/producer]
-  setmaxnreg_inc<232>();
+  setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
+  // A product of fewer rows or columns than a tile is copied without the rest, which is zeroed here, once.
+  if (box_m < Tile::BOX_M || box_n < Tile::BOX_N) {
+    const auto zero = [&](uint32_t box, int rows, int first) {
+      for (int i = first * (BK_BYTES / 16) + threadIdx.x - 128; i < rows * (BK_BYTES / 16); i += Tile::CONSUMERS)
+        store4_shared(box + i * 16, {0.0F, 0.0F, 0.0F, 0.0F});
+    };
+    for (uint32_t tile = shared_address(smem), end = buffers; tile < end; tile += Tile::STAGE_BYTES) {
+      for (int row = 0; row < BM; row += Tile::BOX_M) zero(tile + row * BK_BYTES, Tile::BOX_M, box_m);
+      for (int row = BM; row < BM + BN; row += Tile::BOX_N) zero(tile + row * BK_BYTES, Tile::BOX_N, box_n);
+    }
+    fence_proxy_async_shared();
+    bar_sync(5, Tile::CONSUMERS);
+  }
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
   float acc[WM / 64][BN / 8][4];  // [64 rows][8 columns][results of this lane: mma_c]
@@ -346,8 +358,10 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
 
   int part_number = 0;
   for (int i = 0, unit = cluster; unit < units; ++i, unit += clusters) {
+    const bool last = unit + clusters >= units;  // of this block
     if (TAKE_TURNS && i % 2 != warpgroup) {
       skip_tile();
+      if (last) bar_arrive(5, Tile::CONSUMERS);
       continue;
     }
     const auto [first_row, tile_col, half] = unit_at(unit);
@@ -358,7 +372,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
       multiply_tile(std::integral_constant < int, Tile::HALVES ? WM / 2 : WM > ());
     else
       multiply_tile(std::integral_constant<int, WM>());
-    if (TAKE_TURNS && unit + clusters < units) bar_arrive(4 - warpgroup, 256);
+    if (TAKE_TURNS && !last) bar_arrive(4 - warpgroup, 256);
     wgmma_wait_group<0>();
     give_back();
     multiplied = -1;
@@ -405,6 +419,10 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     // 4. epilogue: acc -> smem -TMA-> gmem, 64 rows of D at a time, of as many columns as a buffer has room for
     using Box = CBox<Tile, TC>;
     constexpr int PARTS = ceil_div(BN, Box::BUFFERED);  // of 64 rows
+    // The last tile's results have room where the k tiles were, once both warpgroups have multiplied.
+    constexpr int ROOM =
+        STAGES * Tile::STAGE_BYTES / (TAKE_TURNS ? 1 : 2) / Tile::C_BYTES;  // for a warpgroup, in buffers
+    if (last) bar_sync(5, Tile::CONSUMERS);
 #pragma unroll
     for (int part = 0; part < WM / 64 * PARTS; ++part) {
       if (Tile::HALVES && half && part >= WM / 128 * PARTS) break;
@@ -434,10 +452,14 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
         ++part_number;
         continue;
       }
-      const uint32_t buffer = buffers + (warpgroup * BUFFERS + part_number % BUFFERS) * Tile::C_BYTES;
+      const uint32_t buffer =
+          last ? shared_address(smem) + ((TAKE_TURNS ? 0 : warpgroup * ROOM) + part % ROOM) * Tile::C_BYTES
+               : buffers + (warpgroup * BUFFERS + part_number % BUFFERS) * Tile::C_BYTES;
       ++part_number;
-      if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<BUFFERS - 1>();  // what was in it is read
-      bar_sync(1 + warpgroup, 128);
+      if (!last || part >= ROOM) {  // what was in it is read
+        if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<BUFFERS - 1>();
+        bar_sync(1 + warpgroup, 128);
+      }
       // Where in the buffer 16 bytes of C lie that begin in row r of 64 and column c of `columns` of D.
       const auto place = [&](int r, int c) {
         if constexpr (TRANSPOSED)
@@ -524,7 +546,7 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int bo
                                  box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                                  : box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                    : CU_TENSOR_MAP_SWIZZLE_32B,
-                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                                 CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
   return map;
 }

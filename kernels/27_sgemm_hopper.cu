@@ -2,16 +2,16 @@
 //
 // Idea              The FMA units are bound by issue slots and by the register file's ports, so a warp that multiplies should execute
 //                   FFMAs and shared loads only. The copy engine brings the tiles, and barriers are rare: one wait per 4096 FMAs of a
-//                   thread. A thread needs a column of A, the engine copies rows: idle warps transpose A into the workspace,
-//                   ahead of the copies. What is left of the last wave is shared out by k tiles (18f). Small products have smaller
-//                   tiles, chosen by predicted clocks (26).
+//                   thread. A thread needs a column of A, the engine copies rows: idle warps transpose each tile in shared memory.
+//                   What is left of the last wave is shared out by k tiles (18f). Small products have smaller tiles, chosen by
+//                   predicted clocks (26).
 // Changed from 08   A and B by the copy engine (21) into a ring; a warp that asks for the copies, three that transpose A; eight
 //                   consumer warps with 08's tiles; persistent blocks, which take whole tiles first and then shares (18f);
 //                   a lane map by which no shared load merges
 // Expect            between 1.11 and 1.20 of cuBLAS at 4096 x 4096 x 4096: 94 % of the consumers' instructions are FMAs, and the last
 //                   wave costs 0.1 %
 // Limiter now       issue slots, and the register file's two banks
-// New instructions  red.release, atom.acq_rel and fence.proxy.async.global
+// New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 27 4096 4096 4096
 // Read              docs/27_sgemm_hopper.md
@@ -36,7 +36,7 @@ using namespace ladder;
 namespace {
 
 /// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they divide the k tile, too.
-template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int STAGES_, bool AHEAD_>
+template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int STAGES_>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
   static constexpr int BN = BN_;          // columns of C per block
@@ -45,7 +45,6 @@ struct Tile {
   static constexpr int WN = 64;           // columns of C per consumer warp
   static constexpr int SLICES = SLICES_;  // of a k tile: each has warps of its own
   static constexpr int STAGES = STAGES_;  // k tiles in shared memory
-  static constexpr bool AHEAD = AHEAD_;   // A is transposed once, into the workspace; or by each block, into its ring
 
   static constexpr int TM = WM / 4;            // rows of C per thread
   static constexpr int TN = WN / 8;            // columns of C per thread
@@ -60,18 +59,19 @@ struct Tile {
   static constexpr int PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216;
   static constexpr int LANE_ROWS = WM / TM;              // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;              // lanes across it
-  static constexpr int BLOCKS_32 = BM * BK / 1024;       // blocks of 32 x 32 elements in a tile of A
+  static constexpr int PIECES = BM * BK / 1024;          // of a tile of A: what a warp transposes at a time
   static constexpr int PARTS = SLICES < 4 ? SLICES : 4;  // of four rows of a thread: a slice adds one part
   static constexpr int RM = TM / PARTS;                  // rows of C per thread, once the slices are added
   static constexpr int RN = SLICES == 8 ? 4 : TN;        // columns, likewise
   static constexpr int A_BYTES = STAGES * BK * BM * 4, B_BYTES = STAGES * BK * BN * 4;
   static constexpr int SUMS_BYTES = SLICES > 1 ? CONSUMERS * 4 * TN * 4 : 0;  // four rows of each thread's results
-  static constexpr int SMEM_BYTES = A_BYTES + B_BYTES + SUMS_BYTES + 2 * STAGES * 8;
+  static constexpr int PART_BYTES = A_BYTES + B_BYTES + SUMS_BYTES + 2 * STAGES * 8;  // of shared memory
+  static constexpr int ROWS_BYTES = BM * BK * 4;  // a tile of A as it lies in memory
+  static constexpr int MOST_ROWS_STAGES = (232448 - PART_BYTES) / (ROWS_BYTES + 16);
+  static constexpr int ROWS_STAGES = MOST_ROWS_STAGES < 4 ? MOST_ROWS_STAGES : 4;
+  static constexpr int SMEM_BYTES = PART_BYTES + ROWS_STAGES * (ROWS_BYTES + 16);
   static_assert(CONSUMERS == 256 && SMEM_BYTES <= 232448);
   static_assert(BK % 32 == 0 && K_STEPS % UNIT == 0, "blocks of 32 x 32 elements are transposed; whole units");
-  static_assert(TRANSPOSERS <= STAGES * BLOCKS_32,
-                "no warp waits for a phase after the next: its parity would be that of the last");
-  static_assert(!AHEAD || (BK == 32 && SLICES == 1), "AT is counted by 32 x 32 elements");
   static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
                 "no more registers than the block starts with");
 };
@@ -97,15 +97,12 @@ __device__ __forceinline__ void store4_shared(uint32_t smem, float4 x) {
                : "memory");
 }
 
-/// Where Tile::AHEAD, AT[K][at_ld] becomes A transposed; ready[group of the raster's rows][k tile] counts the blocks of 32 x 32
-/// elements that AT has got, `leaving` the blocks that no longer wait for it. partial_sums and flags: of the blocks that leave a part
-/// of a tile.
+/// partial_sums and flags: of the blocks that leave a part of a tile.
 template <class Tile>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
-    sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, float* AT, int at_ld,
-          const __grid_constant__ CUtensorMap map_at, const __grid_constant__ CUtensorMap map_b, float beta,
-          float* __restrict__ C, int ldc, const __grid_constant__ Schedule schedule, float* partial_sums,
-          unsigned* flags, unsigned* ready, unsigned* leaving) {
+    sgemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+          const __grid_constant__ CUtensorMap map_b, float beta, float* __restrict__ C, int ldc,
+          const __grid_constant__ Schedule schedule, float* partial_sums, unsigned* flags) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNIT = Tile::UNIT;
   constexpr int SLICES = Tile::SLICES, K_STEPS = Tile::K_STEPS, RM = Tile::RM, RN = Tile::RN;
@@ -117,15 +114,21 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k
   const uint32_t sA = shared_address(smem), sB = sA + Tile::A_BYTES;
-  const uint32_t sSums = sB + Tile::B_BYTES, full = sSums + Tile::SUMS_BYTES,
+  const uint32_t sRows = sB + Tile::B_BYTES, sSums = sRows + Tile::ROWS_STAGES * Tile::ROWS_BYTES;
+  const uint32_t full = sSums + Tile::SUMS_BYTES,
                  empty = full + STAGES * 8;  // mbarriers: a stage is there; it has been read
+  const uint32_t rows_full = empty + STAGES * 8, rows_empty = rows_full + Tile::ROWS_STAGES * 8;  // likewise, of sRows
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
-      mbarrier_init(full + stage * 8, Tile::AHEAD ? 1 : 1 + 32 * Tile::BLOCKS_32);
+      mbarrier_init(full + stage * 8, 1 + 32 * Tile::TRANSPOSERS);
       mbarrier_init(empty + stage * 8, Tile::CONSUMERS);
     }
+    for (int stage = 0; stage < Tile::ROWS_STAGES; ++stage) {
+      mbarrier_init(rows_full + stage * 8, 1);
+      mbarrier_init(rows_empty + stage * 8, 32 * Tile::TRANSPOSERS);
+    }
     fence_mbarrier_init();
-    if constexpr (Tile::AHEAD) prefetch_tensormap(map_at);
+    prefetch_tensormap(map_a);
     prefetch_tensormap(map_b);
   }
   __syncthreads();
@@ -133,125 +136,80 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   int stage = 0;        // of the next k tile
   uint32_t parity = 0;  // of its phase
 
-  // [transpose]
-  // All SMs together take the blocks of 32 x 32 elements of A in the order in which the copies need them.
-  constexpr int GROUP_ROWS = Tile::GROUP_SIZE_M * BM / 32;  // of such blocks in a group of the raster's rows
-  const int rows_32 = ceil_div(M, 32), blocks_32 = rows_32 * schedule.k_tiles;
-  const auto transpose = [&](int block_32) {
-    const auto [row_32, k_tile] = raster(block_32, rows_32, schedule.k_tiles, GROUP_ROWS);
-    const int m = row_32 * 32 + lane / 8 * 4, k = k_tile * BK + lane % 8 * 4;  // my first elements: two times 4 x 4
-    float4 a[2][4] = {};                                                       // [half of the rows][row]
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (const int row = m + half * 16 + i; row < M && k < K)
-          a[half][i] = *reinterpret_cast<const float4*>(A + static_cast<size_t>(row) * lda + k);
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      if (m + half * 16 < M) {
-        const float4(&r)[4] = a[half];
-        float* const to = AT + static_cast<size_t>(k) * at_ld + m + half * 16;
-        if (k < K) *reinterpret_cast<float4*>(to) = {r[0].x, r[1].x, r[2].x, r[3].x};
-        if (k + 1 < K) *reinterpret_cast<float4*>(to + at_ld) = {r[0].y, r[1].y, r[2].y, r[3].y};
-        if (k + 2 < K) *reinterpret_cast<float4*>(to + 2 * at_ld) = {r[0].z, r[1].z, r[2].z, r[3].z};
-        if (k + 3 < K) *reinterpret_cast<float4*>(to + 3 * at_ld) = {r[0].w, r[1].w, r[2].w, r[3].w};
-      }
-    __syncwarp();  // all lanes have written
-    if (lane == 0) red_add_release_gpu(ready + row_32 / GROUP_ROWS * schedule.k_tiles + k_tile, 1);
-  };
-  // [/transpose]
   // [own-tiles]
-  // Or a block transposes its own tiles: block number block_32 of the block's 32 x 32 elements, in the order of the ring. The loads
-  // are on their way while this warp waits for the stage. Lanes next to each other store elements next to each other.
-  const auto transpose_tiles = [&](int block_32) {
-    int stage = 0;
-    uint32_t parity = 0;
-    Segment segment;
+  // Or the engine copies the rows of A as they lie in memory, and a block transposes its own tiles, by pieces of 1024 elements in the
+  // order of the ring. A lane moves two times 4 x 4 of them. The engine has swizzled each row's chunks of 16 bytes: lanes next to each
+  // other take other chunks of other rows, so that neither their loads nor their stores meet in a bank.
+  const auto transpose_tiles = [&](int piece) {
+    constexpr int ROWS = BM < 32 ? BM : 32, GROUPS = BM / ROWS;  // rows of a piece; such groups in a tile
+    const int j = lane % (ROWS / 4), q = lane / (ROWS / 4);
+    const int chunk =
+        (j / 2 * (32 / ROWS)) ^ q % 4;  // of 8 in a box of 32 columns: my first one; the second is 4 further or before
+    int k_tiles = 0;
+    for (int i = 0, some; (some = segment_of(schedule, blockIdx.x, i).k_tiles) > 0; ++i) k_tiles += some;
+    int stage = 0, rows_stage = 0;
+    uint32_t parity = 0, rows_parity = 0;
 #pragma unroll 1
-    for (int i_segment = 0; (segment = segment_of(schedule, blockIdx.x, i_segment)).k_tiles > 0; ++i_segment) {
-      const int tile_m = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M).row * BM;
+    for (; k_tiles > 0;
+         --k_tiles) {  // of which this warp may have no piece; it waits for each, lest it take a parity for another's
+      mbarrier_sleep_parity(rows_full + rows_stage * 8, rows_parity);
+      mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
 #pragma unroll 1
-      for (int k_tile = segment.first; k_tile < segment.first + segment.k_tiles; ++k_tile) {
-#pragma unroll 1
-        for (; block_32 < Tile::BLOCKS_32; block_32 += Tile::TRANSPOSERS) {
-          const auto [k_32, row_32] = row_major(block_32, BM / 32);
-          const int m = row_32 * 32 + lane % 8 * 4,
-                    k = k_32 * 32 + lane / 8 * 4;                          // in the tile: my first, two times 4 x 4
-          const int rows = M - tile_m - m, columns = K - k_tile * BK - k;  // from there on
-          const float* from = A + static_cast<size_t>(tile_m + m) * lda + k_tile * BK + k;
-          float4 a[2][4] = {};  // [half of the columns][row]
+      for (; piece < Tile::PIECES; piece += Tile::TRANSPOSERS) {
+        const int row = piece % GROUPS * ROWS + j * 4, box = piece / GROUPS * (32 / ROWS) + q / 4;
+        const uint32_t from = sRows + rows_stage * Tile::ROWS_BYTES + (box * BM + row) * 128;
+        const uint32_t to = sA + ((stage * BK + box * 32) * BM + row) * 4;
+        float a[2][4][4];  // [chunk][row][column]
 #pragma unroll
-          for (int i = 0; i < 4; ++i, from += lda)
+        for (int second = 0; second < 2; ++second)
 #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              if (i < rows && half * 16 < columns) a[half][i] = *reinterpret_cast<const float4*>(from + half * 16);
-          mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+          for (int i = 0; i < 4; ++i)
+            load4_shared(a[second][i], from + i * 128 + (chunk ^ second * 4 ^ (j % 2 * 4 + i)) * 16);
 #pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const float4(&r)[4] = a[half], zeros = {};
-            const uint32_t to = sA + ((stage * BK + k + half * 16) * BM + m) * 4;
-            const int left = columns - half * 16;  // past K there may be anything: NaN, too
-            store4_shared(to, left > 0 ? float4{r[0].x, r[1].x, r[2].x, r[3].x} : zeros);
-            store4_shared(to + BM * 4, left > 1 ? float4{r[0].y, r[1].y, r[2].y, r[3].y} : zeros);
-            store4_shared(to + 2 * BM * 4, left > 2 ? float4{r[0].z, r[1].z, r[2].z, r[3].z} : zeros);
-            store4_shared(to + 3 * BM * 4, left > 3 ? float4{r[0].w, r[1].w, r[2].w, r[3].w} : zeros);
+        for (int second = 0; second < 2; ++second)
+#pragma unroll
+          for (int k = 0; k < 4; ++k) {
+            const float(&r)[4][4] = a[second];
+            store4_shared(to + ((chunk ^ second * 4) * 4 + k) * BM * 4, {r[0][k], r[1][k], r[2][k], r[3][k]});
           }
-          mbarrier_arrive(full + stage * 8);
-        }
-        block_32 -= Tile::BLOCKS_32;
-        if (++stage == STAGES) stage = 0, parity ^= 1;
       }
+      mbarrier_arrive(rows_empty + rows_stage * 8);
+      mbarrier_arrive(full + stage * 8);
+      piece -= Tile::PIECES;
+      if (++stage == STAGES) stage = 0, parity ^= 1;
+      if (++rows_stage == Tile::ROWS_STAGES) rows_stage = 0, rows_parity ^= 1;
     }
   };
   // [/own-tiles]
-  if constexpr (Tile::AHEAD) {
-    const int first_32 = (warp - 1) * gridDim.x + blockIdx.x;  // of those that multiply, too: they could only wait
-    if (warp > 0 && first_32 < blocks_32) transpose(first_32);
-    if (warp > 0 && warp <= Tile::TRANSPOSERS) {
-      setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-#pragma unroll 1
-      for (int i = first_32 + (Tile::THREADS / 32 - 1) * gridDim.x; i < blocks_32; i += Tile::TRANSPOSERS * gridDim.x)
-        transpose(i);
-      return;
-    }
-  } else {
-    if (warp > 0 && warp <= Tile::TRANSPOSERS) {
-      setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-      transpose_tiles(warp - 1);
-      return;
-    }
+  if (warp > 0 && warp <= Tile::TRANSPOSERS) {
+    setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
+    transpose_tiles(warp - 1);
+    return;
   }
   // [producer]
   if (warp == 0) {
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
     if (lane == 0) {
+      int rows_stage = 0;
+      uint32_t rows_parity = 0;
       Segment segment;
 #pragma unroll 1
       for (int i_segment = 0; (segment = segment_of(schedule, blockIdx.x, i_segment)).k_tiles > 0; ++i_segment) {
         const auto [tile_row, tile_col] = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-        const int group = tile_row / Tile::GROUP_SIZE_M;
-        const unsigned group_rows = min(GROUP_ROWS, rows_32 - group * GROUP_ROWS);
 #pragma unroll 1
         for (int k_tile = segment.first; k_tile < segment.first + segment.k_tiles; ++k_tile) {
+          mbarrier_sleep_parity(rows_empty + rows_stage * 8, rows_parity ^ 1);
+          mbarrier_arrive_expect_tx(rows_full + rows_stage * 8, Tile::ROWS_BYTES);
+          for (int box = 0; box < BK / 32; ++box)
+            cp_async_bulk_tensor_2d(sRows + rows_stage * Tile::ROWS_BYTES + box * BM * 128, map_a,
+                                    k_tile * BK + box * 32, tile_row * BM, rows_full + rows_stage * 8);
+          if (++rows_stage == Tile::ROWS_STAGES) rows_stage = 0, rows_parity ^= 1;
           mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
-          mbarrier_arrive_expect_tx(full + stage * 8, (Tile::AHEAD ? BK * (BM + BN) : BK * BN) * 4);
+          mbarrier_arrive_expect_tx(full + stage * 8, BK * BN * 4);
           cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
-          if constexpr (Tile::AHEAD) {
-            while (ld_acquire_gpu(ready + group * schedule.k_tiles + k_tile) != group_rows) {
-            }
-            fence_proxy_async_global();  // other threads wrote AT, the engine reads it
-            cp_async_bulk_tensor_2d(sA + stage * BK * BM * 4, map_at, tile_row * BM, k_tile * BK, full + stage * 8);
-          }
           if (++stage == STAGES) stage = 0, parity ^= 1;
         }
       }
-      // The last block clears the counters for the next launch.
-      if constexpr (Tile::AHEAD)
-        if (atom_add_acq_rel_gpu(leaving, 1) == gridDim.x - 1) {
-          for (int i = 0; i < ceil_div(rows_32, GROUP_ROWS) * schedule.k_tiles; ++i) ready[i] = 0;
-          *leaving = 0;
-        }
     }
     return;
   }
@@ -286,7 +244,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const bool last = segment_of(schedule, blockIdx.x, i_segment + 1).k_tiles == 0;
 
     // [main-loop]
-    // 3. main loop: A -transposers-> AT -TMA-> sA     B -TMA-> sB     sA, sB -loads-> rA, rB -> acc
+    // 3. main loop: A -TMA-> sRows -transposers-> sA     B -TMA-> sB     sA, sB -loads-> rA, rB -> acc
 #pragma unroll 1
     for (int k_tiles_left = segment.k_tiles; k_tiles_left > 0; --k_tiles_left) {
       // The last k step of this tile loads fragments of the next. After the last one, it loads its own first ones again.
@@ -446,7 +404,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 }
 
 /// Describes `rows` rows of `columns` floats, `ld` apart, to the copy engine, in boxes of `box_rows` x `box_columns`.
-CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_columns) {
+CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_columns,
+                       CUtensorMapSwizzle swizzle) {
   static const auto encode = [] {  // of the driver, which programs of the runtime do not link
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
@@ -459,8 +418,8 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int bo
   const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
   CUtensorMap map;
   const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<void*>(matrix), size, row_bytes,
-                                 box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                                 box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
   return map;
 }
@@ -474,8 +433,7 @@ struct Clocks {
 struct Configuration {
   TileShape shape;
   const void* kernel;
-  int threads, smem_bytes, group_rows;
-  bool ahead;
+  int threads, smem_bytes;
   Clocks clocks;
   void (*launch)(const Problem&, const Schedule&);
 };
@@ -489,20 +447,18 @@ Configuration configuration(const Clocks& clocks) {
           (const void*)sgemm<Tile>,
           Tile::THREADS,
           Tile::SMEM_BYTES,
-          Tile::BM * Tile::GROUP_SIZE_M,
-          Tile::AHEAD,
           clocks,
           launch_tile<Tile>};
 }
 
 // [configurations]
 const Configuration configurations[] = {
-    configuration<Tile<128, 256, 32, 64, 1, 4, true>>({21900, 9140, 4100, 4400, 2300}),
-    configuration<Tile<128, 256, 32, 64, 1, 4, false>>({5700, 9570, 6800, 15700, 2400}),
-    configuration<Tile<64, 256, 32, 64, 2, 4, false>>({0, 5210, 4100, 24200, 500}),
-    configuration<Tile<32, 256, 32, 32, 2, 5, false>>({12600, 2800, 1500, 7700, 200}),
-    configuration<Tile<32, 128, 64, 32, 4, 4, false>>({12500, 3060, 2100, 5400, 0}),
-    configuration<Tile<32, 64, 64, 32, 8, 8, false>>({12000, 1730, 2700, 6200, 0}),
+    configuration<Tile<128, 256, 32, 64, 1, 4>>({25010, 9230, 2950, 4070, 2330}),
+    configuration<Tile<64, 256, 32, 64, 2, 4>>({11840, 5090, 5700, 12500, 1110}),
+    configuration<Tile<128, 64, 32, 64, 4, 6>>({10810, 2830, 3400, 12680, 120}),
+    configuration<Tile<32, 128, 64, 32, 4, 4>>({10080, 2660, 2750, 10340, 120}),
+    configuration<Tile<32, 64, 64, 32, 8, 7>>({11570, 1450, 2320, 7920, 0}),
+    configuration<Tile<16, 64, 64, 16, 8, 9>>({11300, 960, 1840, 8060, 110}),
 };
 // [/configurations]
 
@@ -519,13 +475,7 @@ Choice choice(const Configuration& c, const Problem& p) {
   const SliceCosts costs = {c.clocks.start, c.clocks.k_tile, c.clocks.unit, 1e30, 0, 0};
   TiledProduct t = tiled(p, c.shape, sms);
   t.sms = min(sms, t.c_tiles * t.k_tiles);  // a share is a k tile at least
-  SchedulePlan plan = best_schedule(costs, {c.clocks.k_tile, c.clocks.fix_up, c.clocks.other}, t);
-  if (c.ahead) {  // an SM transposes 0.75 bytes of A per clock, but for a first block of 32 x 32 of each of 11 warps
-    const double bytes = 4.0 * p.m * p.k / sms, clocks = max(bytes - 11 * 4096, 0.0) / 0.75;
-    const bool last_k_tile_first = plan.schedule.shared_tiles > 0 && plan.schedule.whole_waves == 0;
-    plan.clocks = last_k_tile_first ? plan.clocks + clocks : max(plan.clocks, clocks);
-  }
-  return {&c, plan};
+  return {&c, best_schedule(costs, {c.clocks.k_tile, c.clocks.fix_up, c.clocks.other}, t)};
 }
 // [/choice]
 
@@ -543,36 +493,27 @@ std::string explain(const Problem& p) {
   for (const Configuration& c : configurations) {
     const Choice candidate = choice(c, p);
     text += std::string(&c == chosen ? "* " : "  ") + std::to_string(c.shape.m) + " x " + std::to_string(c.shape.n) +
-            (c.ahead ? ", A ahead, " : ", ") + explain_schedule(candidate.plan);
+            ", " + explain_schedule(candidate.plan);
   }
   return text;
 }
 
-/// Floats from row to row of A transposed: rows begin at multiples of 16 bytes.
-int at_ld(const Problem& p) { return ceil_div(p.m, 4) * 4; }
-
-/// Floats of A transposed. They are the workspace's first ones.
-size_t at_size(const Problem& p, bool ahead) { return ahead ? static_cast<size_t>(p.k) * at_ld(p) : 0; }
-
-/// Flags by which blocks wait for sums that others leave, one per consumer warp. Those for parts of A transposed come after them.
+/// Flags by which blocks wait for sums that others leave, one per consumer warp.
 int share_flags(const Schedule& s) { return s.shared_tiles > 0 ? s.blocks * 8 : 0; }
 
 template <class Tile>
 void launch_tile(const Problem& p, const Schedule& schedule) {
-  float* const at = static_cast<float*>(p.workspace);
-  unsigned* const leaving = p.flags + share_flags(schedule);
   cuda_check(cudaFuncSetAttribute(sgemm<Tile>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
   cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
   resident.id = cudaLaunchAttributeCooperative;
-  resident.val.cooperative = Tile::AHEAD || schedule.shared_tiles > 0;
+  resident.val.cooperative = schedule.shared_tiles > 0;
   cudaLaunchConfig_t config{};
   config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.dynamicSmemBytes = Tile::SMEM_BYTES;
   config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
-  CUtensorMap map_at{};
-  if constexpr (Tile::AHEAD) map_at = tensor_map(at, p.k, p.m, at_ld(p), Tile::BK, Tile::BM);
-  cuda_check(cudaLaunchKernelEx(&config, sgemm<Tile>, p.m, p.n, p.k, p.alpha, p.A<float>(), p.lda, at, at_ld(p), map_at,
-                                tensor_map(p.b, p.k, p.n, p.ldb, Tile::BK, Tile::BN), p.beta, p.C<float>(), p.ldc,
-                                schedule, at + at_size(p, Tile::AHEAD), p.flags, leaving + 1, leaving));
+  cuda_check(cudaLaunchKernelEx(&config, sgemm<Tile>, p.m, p.n, p.k, p.alpha,
+                                tensor_map(p.a, p.m, p.k, p.lda, Tile::BM, 32, CU_TENSOR_MAP_SWIZZLE_128B),
+                                tensor_map(p.b, p.k, p.n, p.ldb, Tile::BK, Tile::BN, CU_TENSOR_MAP_SWIZZLE_NONE),
+                                p.beta, p.C<float>(), p.ldc, schedule, static_cast<float*>(p.workspace), p.flags));
 }
 
 const Registration registration{{
@@ -594,8 +535,8 @@ const Registration registration{{
                            c->threads,
                            c->smem_bytes,
                            c->shape,
-                           4 * (at_size(p, c->ahead) + static_cast<size_t>(leave) * c->shape.m * c->shape.n),
-                           share_flags(s) + (c->ahead ? 1 + ceil_div(p.m, c->group_rows) * s.k_tiles : 0)};
+                           4 * static_cast<size_t>(leave) * c->shape.m * c->shape.n,
+                           share_flags(s)};
         },
     .launch =
         [](const Problem& p) {

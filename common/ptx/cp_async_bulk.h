@@ -71,10 +71,6 @@ __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// fence.proxy.async.global;
-/// Makes writes to global memory that this thread knows of visible to the copy engine's reads that it asks for.
-__device__ __forceinline__ void fence_proxy_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
-
 /// prefetch.tensormap [map];
 /// One thread: brings the map to where the copy engine reads it. For a map that is a kernel's __grid_constant__ parameter.
 __device__ __forceinline__ void prefetch_tensormap(const CUtensorMap& map) {

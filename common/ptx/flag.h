@@ -16,16 +16,4 @@ __device__ __forceinline__ void st_release_gpu(unsigned* flag, unsigned value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
 
-/// red.release.gpu.global.add.u32: adds to a counter; whoever acquires the sum sees what this thread has written or seen before.
-__device__ __forceinline__ void red_add_release_gpu(unsigned* counter, unsigned value) {
-  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
-}
-
-/// atom.acq_rel.gpu.global.add.u32: adds to a counter and returns what it was; releases and acquires as the others here.
-__device__ __forceinline__ unsigned atom_add_acq_rel_gpu(unsigned* counter, unsigned value) {
-  unsigned before;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(value) : "memory");
-  return before;
-}
-
 }  // namespace ladder

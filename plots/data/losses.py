@@ -16,33 +16,32 @@ from plots.data.units import Shape
 TIMELINE, TIMED = "timeline.csv", "25_persistent"  # the rung whose start it tells
 CALLED = {"f32": "FP32", "bf16": "BF16"}
 PEAKS = {"f32": (67_000, 256), "bf16": (989_000, 4096)}  # NVIDIA's data sheet, dense: GFLOP/s; FLOP per clock and SM
-EPILOGUE, ITS_TILE = 5800, (128, 256)  # clocks in which the tensor cores of an SM rest: chapter 25, FP32 results
+EPILOGUE, ITS_RESULTS = 5800, 64 * 256  # chapter 25, FP32 results: clocks in which a warpgroup stores so many
 LANES = 32
 
 PEAK, CLOCK, CEILING, WAVES = "peak by the data sheet", "at the clock held", "the pipe's measured ceiling", "waves"
 INSTRUCTIONS, ENDS, REST = "other instructions", "start and epilogues", "left over"
 CAUSES = [CLOCK, CEILING, WAVES, INSTRUCTIONS, ENDS, REST]  # in the order in which they are taken off
-TILES, HALVES, SHARES = "tiles", "halves", "shares"  # what the SMs get of a last wave that is not full
+TILES, SHARES = "tiles", "shares"  # what the SMs get of a last wave that is not full
+EVERY, LAST = "every", "last"  # the waves whose epilogue nothing hides: two warpgroups share a tile, or they take turns
 
 
 @dataclass(frozen=True)
 class Case:
-    """A rung at M = N = K = size, what its last wave is cut into, and whether an epilogue ends each wave and nothing hides it."""
+    """A rung at M = N = K = size, what its last wave is cut into, and in which waves nothing hides the epilogue."""
 
     rung: str
     type: str
     size: int
     last_wave: str = TILES
-    epilogues: bool = False  # or they were not measured
+    epilogues: str = ""  # they were not measured
 
 
 CASES = (
     Case("08", "f32", 4096),
     Case("27", "f32", 4096, SHARES),
-    Case("26", "bf16", 4096, epilogues=True),  # the tile of 25
-    # c256x192h: the warpgroups share a tile, so no epilogue is hidden. The last wave is less than half full. Its tiles are cut in
-    # two, and so are their epilogues: it is counted as half a wave, that is, as if half a tile took half the time.
-    Case("26", "bf16", 8192, HALVES, epilogues=True),
+    Case("26", "bf16", 4096, epilogues=EVERY),  # the tile of 25
+    Case("26", "bf16", 8192, epilogues=LAST),  # p128x176: the warpgroups take turns
 )
 
 
@@ -74,8 +73,7 @@ def waves_needed(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: str =
     if last_wave == SHARES:  # of equally many k tiles, give or take one
         k_tiles = math.ceil(shape.k / tile[2])
         return math.ceil(tiles * k_tiles / sms) / k_tiles
-    whole, rest = divmod(tiles, sms)
-    return whole + (0.5 if last_wave == HALVES and 2 * rest <= sms else 1) * (rest > 0)
+    return math.ceil(tiles / sms)
 
 
 def wave_efficiency(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: str = TILES) -> float:
@@ -107,8 +105,8 @@ def _losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metric
     start = first_wgmma(results)
     if case.epilogues and start > 0:
         clocks = shape.flop / (left[WAVES] / per_clock * sms)
-        epilogues = waves_needed(shape, tile, sms, case.last_wave) * epilogue(tile)
-        left[ENDS] = left[WAVES] * clocks / (clocks + start + epilogues)
+        ends = start + epilogues(case.epilogues, waves_needed(shape, tile, sms, case.last_wave), tile)
+        left[ENDS] = left[WAVES] * clocks / (clocks + ends)
     left[REST] = row["gflops"]
     left = {cause: float(rate) for cause, rate in left.items()}
     return Losses(rung.stem, case.type, shape, float(row["clock_mhz"]), float(row["power_w"]), peak, left)
@@ -120,9 +118,10 @@ def _row(rows: pd.DataFrame, stem: str, case: Case) -> pd.Series | None:
     return found.iloc[-1] if len(found) else None
 
 
-def epilogue(tile: tuple[int, ...]) -> float:
-    """Clocks of an epilogue: a warpgroup stores 64 x 32 results after the other, in the tile that was measured 8 times."""
-    return EPILOGUE * tile[0] * tile[1] / math.prod(ITS_TILE)
+def epilogues(which: str, waves: float, tile: tuple[int, ...]) -> float:
+    """Clocks of the epilogues that nothing hides. A warpgroup stores 64 x 32 results after the other, of half a tile or all."""
+    of_tile = EPILOGUE * tile[0] * tile[1] / ITS_RESULTS
+    return waves * of_tile / 2 if which == EVERY else of_tile
 
 
 def first_wgmma(results: Results) -> float:

@@ -17,12 +17,13 @@ from plots.data.losses import (
     CLOCK,
     ENDS,
     EPILOGUE,
-    HALVES,
+    EVERY,
     INSTRUCTIONS,
+    LAST,
     REST,
     SHARES,
     WAVES,
-    epilogue,
+    epilogues,
     wave_efficiency,
     waves_needed,
 )
@@ -74,16 +75,24 @@ def test_each_cause_takes_its_part(folder):
     assert of_26.left[WAVES] / of_26.left[ENDS] == pytest.approx((pipe + FIRST + 4 * EPILOGUE) / pipe)
 
 
-def test_a_last_wave_in_halves_or_in_shares():
-    shape, tile = Shape(8192, 8192, 8192), (256, 192, 64)
-    assert waves_needed(shape, tile, 132) == 11 and waves_needed(shape, tile, 132, HALVES) == 10.5, (
-        "32 · 43 tiles, 56 in the last"
-    )
-    assert waves_needed(shape, (128, 192, 64), 132, HALVES) == 21, "112 tiles in the last wave are too many to cut them"
-    assert waves_needed(Shape(132, 64, 64), (1, 64, 64), 132, HALVES) == 1, "no wave is left"
-    assert waves_needed(Shape(4096, 4096, 4096), (128, 256, 32), 132, SHARES) == 497 / 128
-    assert wave_efficiency(shape, tile, 132, HALVES) == pytest.approx(8192 * 8192 / (10.5 * 132 * 256 * 192))
-    assert epilogue((128, 256, 64)) == EPILOGUE and epilogue(tile) == 1.5 * EPILOGUE
+def test_a_last_wave_of_tiles_or_of_shares():
+    shape, tile = Shape(4096, 4096, 4096), (128, 256, 32)
+    assert waves_needed(shape, tile, 132) == 4 and waves_needed(shape, tile, 132, SHARES) == 497 / 128, "32 · 16 tiles"
+    assert waves_needed(Shape(132, 64, 64), (1, 64, 64), 132) == 1, "no wave is left"
+    assert wave_efficiency(shape, tile, 132, SHARES) == pytest.approx(512 * 128 / 497 / 132)
+
+
+def test_epilogues_of_tiles_that_are_shared_and_of_turns():
+    assert epilogues(EVERY, 4, (128, 256, 64)) == 4 * EPILOGUE and epilogues(EVERY, 11, (256, 192, 64)) == 16.5 * EPILOGUE
+    assert epilogues(LAST, 23, (128, 176, 64)) == EPILOGUE * 11 / 8
+
+
+def test_the_last_epilogue_alone_where_the_others_are_hidden(folder):
+    path = folder / "steady.csv"
+    path.write_text(path.read_text().replace("4096", "8192"))
+    (of_26,) = (of for of in losses.read(load(folder)) if of.kernel == "26_fast")
+    pipe = Shape(8192, 8192, 8192).flop / (of_26.left[WAVES] * 1e9) * MHZ * 1e6  # clocks
+    assert of_26.left[WAVES] / of_26.left[ENDS] == pytest.approx((pipe + FIRST + 2 * EPILOGUE) / pipe)
 
 
 def test_instructions_that_are_no_fmas_take_issue_slots(folder, tmp_path):
