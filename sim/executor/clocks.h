@@ -81,7 +81,6 @@ class Clocks {
     known = std::max(known, time);
   }
 
-
  private:
   uint32_t* row(uint32_t actor) { return rows_.data() + size_t{2} * group_ * actor; }
   const uint32_t* row(uint32_t actor) const { return rows_.data() + size_t{2} * group_ * actor; }

@@ -26,15 +26,15 @@ __global__ void __cluster_dims__(2, 1, 1) meet_in_clusters(unsigned* sums) {
   __shared__ unsigned number;
   unsigned rank;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  const auto sync = [] {
-    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
-  };
+  const auto sync = [] { asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory"); };
   if (threadIdx.x == 0) number = blockIdx.x + 1 - rank;
   sync();
   if (blockIdx.x / 2 % 2) sync();
   if (threadIdx.x == 0) {
     unsigned address, of_left, seen;
-    asm("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(address) : "r"(static_cast<unsigned>(__cvta_generic_to_shared(&number))));
+    asm("mapa.shared::cluster.u32 %0, %1, 0;"
+        : "=r"(address)
+        : "r"(static_cast<unsigned>(__cvta_generic_to_shared(&number))));
     asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(of_left) : "r"(address) : "memory");
     left[blockIdx.x] = of_left + rank;
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&arrived) : "memory");
