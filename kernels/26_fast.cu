@@ -4,12 +4,12 @@
 //                   under another tile's main loop, several blocks for each tile where tiles are few. One text is compiled for
 //                   all of them; what each would take is predicted from its clocks, and the least wins.
 // Changed from 25   a table of configurations; two warpgroups share a tile or take turns with tiles of their own; clusters of two
-//                   by two; slices of K in a cluster; tiles transposed; halves of tiles in the last wave; every other tile
-//                   backwards along k; stmatrix
+//                   by two; slices of K in a cluster or over the grid; tiles transposed; halves of tiles in the last wave; every
+//                   other tile backwards along k; stmatrix
 // Expect            1.06 times 25 at 8192 cubed, where epilogues hide; 1.4 times 25 at 3072 cubed, where 25's last wave is nearly
 //                   empty
 // Limiter now       wgmma where tiles are many; else the launch, the L2 cache and the fill of shared memory
-// New instructions  stmatrix; wgmma of other widths; ld.shared::cluster
+// New instructions  stmatrix; wgmma of other widths; ld.shared::cluster; atom.acq_rel
 // Limits            as 21
 // Run               ./run_all.sh run 26 4096 4096 4096 --type bf16 --out same
 // Read              docs/26_fast.md
@@ -73,35 +73,34 @@ struct Configuration {
 // Names: rows x columns of a block's tile; c: the warpgroups share it, p: they take turns, k: slices in a cluster, g: slices over
 // the grid; q: two by two, s: no cluster, t: transposed, h: halves.
 constexpr Configuration CONFIGURATIONS[] = {
-    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {5227, 1649, 5101}},
-    {"c256x160q", 128, 160, SHARE, 2, 2, 1, 4, 1, false, false, {7202, 1368, 4372}},
-    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {6433, 1135, 2987}},
-    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {8317, 844, 1807}},
-    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {6959, 807, 1807}},
-    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {7774, 770, 2358}},
-    {"p128x176t", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {8271, 781, 2163}},
-    {"p128x176q", 128, 176, TAKE_TURNS, 2, 2, 1, 5, 2, false, false, {7068, 734, 2295}},
-    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {6580, 727, 1905}},
-    {"p128x144", 128, 144, TAKE_TURNS, 2, 1, 1, 6, 1, false, false, {6452, 643, 2175}},
-    {"p128x128", 128, 128, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {4967, 594, 1400}},
-    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {3416, 668, 712}},
-    {"p128x112", 128, 112, TAKE_TURNS, 2, 1, 1, 7, 1, false, false, {5056, 531, 1762}},
-    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {6463, 546, 1440}},
-    {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {4055, 534, 877}},
-    {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {3981, 401, 647}},
-    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {1663, 447, 560}},
-    {"p64x64s", 64, 64, TAKE_TURNS, 1, 1, 1, 12, 2, false, false, {1900, 332, 491}},
-    {"p64x32s", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, false, false, {1335, 303, 169}},
-    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {1455, 311, 0}},
-    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {1313, 313, 0}},
-    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {8647, 767, 8947}},
-    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7649, 666, 8570}},
-    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {4192, 478, 5140}},
-    {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {7632, 686, 10826}},
-    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3979, 463, 6249}},
-    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {3431, 502, 7172}},
+    {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {6034, 1628, 4953}},
+    {"c256x160q", 128, 160, SHARE, 2, 2, 1, 4, 1, false, false, {7025, 1350, 4470}},
+    {"c128x256", 64, 256, SHARE, 2, 1, 1, 4, 2, false, false, {7689, 1113, 2888}},
+    {"p128x192", 128, 192, TAKE_TURNS, 2, 1, 1, 4, 4, false, false, {7331, 830, 1863}},
+    {"p128x192q", 128, 192, TAKE_TURNS, 2, 2, 1, 4, 4, false, false, {8301, 789, 1773}},
+    {"p128x176", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, false, false, {7483, 743, 2442}},
+    {"p128x176t", 128, 176, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {10553, 753, 2112}},
+    {"p128x176q", 128, 176, TAKE_TURNS, 2, 2, 1, 5, 2, false, false, {7595, 710, 2311}},
+    {"p128x160t", 128, 160, TAKE_TURNS, 2, 1, 1, 5, 2, true, false, {6858, 707, 1974}},
+    {"p128x144", 128, 144, TAKE_TURNS, 2, 1, 1, 6, 1, false, false, {6000, 628, 2178}},
+    {"p128x128", 128, 128, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {5148, 584, 1399}},
+    {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {2870, 660, 728}},
+    {"p128x112", 128, 112, TAKE_TURNS, 2, 1, 1, 7, 1, false, false, {4910, 528, 1750}},
+    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5669, 540, 1472}},
+    {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {4206, 530, 875}},
+    {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {3145, 401, 659}},
+    {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {1773, 440, 546}},
+    {"p64x64s", 64, 64, TAKE_TURNS, 1, 1, 1, 12, 2, false, false, {1296, 327, 490}},
+    {"p64x32s", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, false, false, {740, 302, 785}},
+    {"p64x32ts", 64, 32, TAKE_TURNS, 1, 1, 1, 16, 2, true, false, {824, 306, 234}},
+    {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {448, 321, 0}},
+    {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {7928, 773, 8274}},
+    {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7905, 652, 8887}},
+    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {3711, 475, 5270}},
+    {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {7902, 681, 10240}},
+    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3827, 454, 6347}},
+    {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {3768, 489, 6981}},
     {"g128x128", 64, 128, SHARE, 2, 1, OVER_GRID, 6, 1, false, false, {17023, 601, 0}},
-    {"g128x128s", 64, 128, SHARE, 1, 1, OVER_GRID, 6, 1, false, false, {15568, 793, 0}},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
