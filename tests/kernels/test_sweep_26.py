@@ -15,7 +15,7 @@ from bench.sweep_26 import CONFIGURATIONS, SWEEP, TABLE
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "bench/recorded/nvidia-h200"
-KINDS = "c256x192h p128x192q p128x160t p64x16ts p64x32s k2_128x160t k4_128x64 k8_128x64 g128x128".split()
+KINDS = ["c256x192h", "p128x192q", "p128x160t", "p64x16ts", "p64x32s", "k2_128x160t", "k4_128x64", "k8_128x64", "g128x128"]
 SIMULATED = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
 
 
