@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 SOURCE = (Path(__file__).resolve().parents[1] / "kernels/26_fast.cu").read_text(encoding="utf-8")
+PLAN = re.compile(r" +(\w+) +[\d.]+ us: \d+ tiles?(?: in (\d+) slices)?, (\d+) waves? of (\d+) clusters?, (\d+) in the last")
 MOST = 1.6  # times the fastest configuration's time: what is slower is no choice
 
 
@@ -25,23 +26,23 @@ def constant(name: str) -> float:
     return float(re.search(rf"constexpr double {name} = ([\d.e]+);", SOURCE)[1])
 
 
-def configurations() -> dict[str, tuple[int, bool]]:
-    """Name -> slices of K, halved tiles in the last wave."""
+def configurations() -> dict[str, bool]:
+    """Name -> halved tiles in the last wave."""
     table = SOURCE[SOURCE.index("// [configurations]") : SOURCE.index("// [/configurations]")]
     rows = re.findall(r'^ *\{"(\w+)",(.*?)\{', table, re.MULTILINE)
-    return {name: (int(fields.split(",")[5]), "true" in fields.split(",")[9]) for name, fields in rows}
+    return {name: "true" in fields.split(",")[9] for name, fields in rows}
 
 
 def plans(path: Path) -> pd.DataFrame:
-    """A row per shape and configuration: waves before the last, and the part of the last that is filled."""
+    """A row per shape and configuration: slices of K, waves before the last, and the part of the last that is filled."""
     rows, shape = [], ()
     for line in path.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"26_fast \w+ (\d+)x(\d+)x(\d+):", line):
             shape = tuple(map(int, found.groups()))
-        elif found := re.match(r" +(\w+) +[\d.]+ us: \d+ tiles?, (\d+) waves? of (\d+) clusters?, (\d+) in the last", line):
-            waves, resident, last = map(int, found.groups()[1:])
-            rows.append((found[1], *shape, waves - 1, last / resident))
-    return pd.DataFrame(rows, columns=["name", "m", "n", "k", "full_waves", "filled"])
+        elif found := PLAN.match(line):
+            slices, waves, resident, last = (int(number or 1) for number in found.groups()[1:])
+            rows.append((found[1], *shape, slices, waves - 1, last / resident))
+    return pd.DataFrame(rows, columns=["name", "m", "n", "k", "slices", "full_waves", "filled"])
 
 
 def least_squares(terms: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -57,9 +58,9 @@ def least_squares(terms: np.ndarray, values: np.ndarray) -> np.ndarray:
     return constants
 
 
-def fitted(times: pd.DataFrame, slices: int, halves: bool) -> tuple[np.ndarray, float]:
+def fitted(times: pd.DataFrame, halves: bool) -> tuple[np.ndarray, float]:
     """fixed, k_tile and tile of one configuration, none below 0; the root mean square of the relative errors."""
-    k_tiles = np.ceil(np.ceil(times.k / 64) / slices)
+    k_tiles = np.ceil(np.ceil(times.k / 64) / times.slices)
     alone = constant("ALONE")
     last = np.where(halves & (times.filled <= 0.5), constant("HALF"), alone + (1 - alone) * times.filled)
     terms = np.stack([np.ones(len(times)), k_tiles * (times.full_waves + last), times.full_waves], axis=1)
@@ -81,9 +82,9 @@ def main() -> int:
     dram_us = 2 * (times.m * times.k + times.n * times.k + times.m * times.n) / constant("DRAM_BYTES_PER_US")
     limited = dram_us > 0.8 * (times.median_ms * 1e3 - constant("LAUNCH_US"))
     times = times[(times.k % 64 == 0) & ~limited & (times.median_ms < MOST * fastest)]
-    for name, (slices, halves) in configurations().items():
+    for name, halves in configurations().items():
         mine = times[times.name == name]
-        constants, error = fitted(mine, slices, halves)
+        constants, error = fitted(mine, halves)
         print(f"{name:12} {{{', '.join(f'{round(x)}' for x in constants)}}}  {error:.3f} over {len(mine)} shapes")
     return 0
 

@@ -4,12 +4,12 @@
 //                   under another tile's main loop, several blocks for each tile where tiles are few. One text is compiled for
 //                   all of them; what each would take is predicted from its clocks, and the least wins.
 // Changed from 25   a table of configurations; two warpgroups share a tile or take turns with tiles of their own; clusters of two
-//                   by two; slices of K in a cluster; tiles transposed; halves of tiles in the last wave; every other tile
-//                   backwards along k; stmatrix
+//                   by two; slices of K in a cluster or over the grid; tiles transposed; halves of tiles in the last wave; every
+//                   other tile backwards along k; stmatrix
 // Expect            1.06 times 25 at 8192 cubed, where epilogues hide; 1.4 times 25 at 3072 cubed, where 25's last wave is nearly
 //                   empty
 // Limiter now       wgmma where tiles are many; else the launch, the L2 cache and the fill of shared memory
-// New instructions  stmatrix; wgmma of other widths; ld.shared::cluster
+// New instructions  stmatrix; wgmma of other widths; ld.shared::cluster; atom.acq_rel
 // Limits            as 21
 // Run               ./run_all.sh run 26 4096 4096 4096 --type bf16 --out same
 // Read              docs/26_fast.md
@@ -26,6 +26,7 @@
 #include "common/ptx/barrier.h"
 #include "common/ptx/cluster.h"
 #include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/flag.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/prefetch.h"
 #include "common/ptx/setmaxnreg.h"
@@ -45,6 +46,9 @@ enum Warpgroups {
   TAKE_TURNS,  ///< ping-pong: one multiplies while the other stores its own tile
 };
 
+/// In place of a number of slices: as many as the GPU has room for at a time, wherever their blocks are.
+constexpr int OVER_GRID = 0;
+
 /// What a configuration takes, in clocks of a full machine: fitted to a sweep by bench/fit_26.py.
 struct Clocks {
   int fixed;   ///< from the first instruction to the last, for one tile, less its k tiles
@@ -58,7 +62,7 @@ struct Configuration {
   Warpgroups warpgroups;  // whether a block's tile has as many rows or twice as many
   int cluster_m,
       cluster_n;        // blocks of a cluster, one above the other and side by side: they share tiles of B and of A
-  int slices;           // or blocks of a cluster that share a tile, each with a slice of K
+  int slices;           // or blocks of a cluster that share a tile, each with a slice of K; or OVER_GRID
   int stages, buffers;  // k tiles in shared memory; there, too, room for 64 x 128 bytes of results, per warpgroup
   bool transposed;      // C^T = B^T A^T is computed: wm is of C's columns, and bn of its rows
   bool halves;          // tiles of a last wave that is at most half full are cut in two
@@ -66,8 +70,8 @@ struct Configuration {
 };
 
 // [configurations]
-// Names: rows x columns of a block's tile; c: the warpgroups share it, p: they take turns, k: slices; q: two by two, s: no cluster,
-// t: transposed, h: halves.
+// Names: rows x columns of a block's tile; c: the warpgroups share it, p: they take turns, k: slices in a cluster, g: slices over
+// the grid; q: two by two, s: no cluster, t: transposed, h: halves.
 constexpr Configuration CONFIGURATIONS[] = {
     {"c256x192h", 128, 192, SHARE, 2, 1, 1, 3, 3, false, true, {6034, 1628, 4953}},
     {"c256x160q", 128, 160, SHARE, 2, 2, 1, 4, 1, false, false, {7025, 1350, 4470}},
@@ -81,8 +85,8 @@ constexpr Configuration CONFIGURATIONS[] = {
     {"p128x144", 128, 144, TAKE_TURNS, 2, 1, 1, 6, 1, false, false, {6000, 628, 2178}},
     {"p128x128", 128, 128, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {5148, 584, 1399}},
     {"p128x128s", 128, 128, TAKE_TURNS, 1, 1, 1, 5, 4, false, false, {2870, 660, 728}},
-    {"p128x112", 128, 112, TAKE_TURNS, 2, 1, 1, 7, 1, false, false, {4893, 529, 1741}},
-    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5657, 541, 1465}},
+    {"p128x112", 128, 112, TAKE_TURNS, 2, 1, 1, 7, 1, false, false, {4910, 528, 1750}},
+    {"p128x112t", 128, 112, TAKE_TURNS, 2, 1, 1, 6, 2, true, false, {5669, 540, 1472}},
     {"p64x192", 64, 192, TAKE_TURNS, 2, 1, 1, 6, 2, false, false, {4206, 530, 875}},
     {"p64x128", 64, 128, TAKE_TURNS, 2, 1, 1, 8, 2, false, false, {3145, 401, 659}},
     {"p64x128s", 64, 128, TAKE_TURNS, 1, 1, 1, 8, 2, false, false, {1773, 440, 546}},
@@ -92,10 +96,11 @@ constexpr Configuration CONFIGURATIONS[] = {
     {"p64x16ts", 64, 16, TAKE_TURNS, 1, 1, 1, 18, 2, true, false, {448, 321, 0}},
     {"k2_128x160t", 64, 160, SHARE, 1, 1, 2, 5, 1, true, false, {7928, 773, 8274}},
     {"k2_128x128", 64, 128, SHARE, 1, 1, 2, 6, 1, false, false, {7905, 652, 8887}},
-    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {3754, 470, 5469}},
+    {"k2_128x64", 64, 64, SHARE, 1, 1, 2, 8, 1, false, false, {3711, 475, 5270}},
     {"k4_128x128", 64, 128, SHARE, 1, 1, 4, 6, 1, false, false, {7902, 681, 10240}},
-    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3656, 464, 6296}},
+    {"k4_128x64", 64, 64, SHARE, 1, 1, 4, 8, 1, false, false, {3827, 454, 6347}},
     {"k8_128x64", 64, 64, SHARE, 1, 1, 8, 8, 1, false, false, {3768, 489, 6981}},
+    {"g128x128", 64, 128, SHARE, 2, 1, OVER_GRID, 6, 1, false, false, {17023, 601, 0}},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -109,8 +114,9 @@ struct Tile {
   static constexpr bool TAKE_TURNS = CONFIGURATION.warpgroups == ::TAKE_TURNS;
   static constexpr int BM = TAKE_TURNS ? WM : 2 * WM;  // rows of a block's tile
   static constexpr int CLUSTER_M = CONFIGURATION.cluster_m, CLUSTER_N = CONFIGURATION.cluster_n;
-  static constexpr int SLICES = CONFIGURATION.slices;
-  static constexpr int CLUSTER = CLUSTER_M * CLUSTER_N * SLICES;  // blocks
+  static constexpr bool OVER_GRID = CONFIGURATION.slices == ::OVER_GRID;
+  static constexpr int SLICES = OVER_GRID ? 1 : CONFIGURATION.slices;  // of a cluster
+  static constexpr int CLUSTER = CLUSTER_M * CLUSTER_N * SLICES;       // blocks
   static constexpr bool TRANSPOSED = CONFIGURATION.transposed, HALVES = CONFIGURATION.halves;
   static constexpr int STAGES = CONFIGURATION.stages, BUFFERS = CONFIGURATION.buffers;
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
@@ -132,6 +138,7 @@ struct Tile {
   static_assert(SLICES == 1 || (CLUSTER == SLICES && !TAKE_TURNS && WM == 64 && BN / 8 % SLICES == 0 &&
                                 STAGES * STAGE_BYTES >= BM * BN * 4),
                 "slices: one tile per block, whose sums take the place of its k tiles");
+  static_assert(!OVER_GRID || (!TAKE_TURNS && WM == 64), "slices: one tile per block");
   static_assert(!HALVES || (WM == 128 && !TAKE_TURNS && CLUSTER_N == 1), "each warpgroup has 64 rows of half a tile");
 };
 
@@ -195,19 +202,21 @@ template <class Tile, Type type, class TC>
 __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
          const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_c, float beta,
-         TC* __restrict__ C, int ldc) {
+         TC* __restrict__ C, int ldc, float4* partial_sums, unsigned* counters) {
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, BK_BYTES = Tile::BK_BYTES;
   constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, BUFFERS = Tile::BUFFERS;
   constexpr int CLUSTER = Tile::CLUSTER, CLUSTER_M = Tile::CLUSTER_M, CLUSTER_N = Tile::CLUSTER_N;
   constexpr int SLICES = Tile::SLICES;
-  constexpr bool TAKE_TURNS = Tile::TAKE_TURNS, TRANSPOSED = Tile::TRANSPOSED;
+  constexpr bool TAKE_TURNS = Tile::TAKE_TURNS, TRANSPOSED = Tile::TRANSPOSED, OVER_GRID = Tile::OVER_GRID;
   constexpr int BK = BK_BYTES / Operand<type>::BYTES;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
   const int tiles_m = ceil_div(M, CLUSTER_M * BM), tiles_n = ceil_div(N, CLUSTER_N * BN);
-  const int c_tiles = tiles_m * tiles_n, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
-  const int rank = CLUSTER == 1 ? 0 : cluster_ctarank(), slice = SLICES == 1 ? 0 : rank;
+  const int c_tiles = tiles_m * tiles_n, slices = OVER_GRID ? gridDim.x / CLUSTER / c_tiles : SLICES;
+  const int clusters = gridDim.x / CLUSTER / (OVER_GRID ? slices : 1);  // at work on slice `slice`, or on all of K
+  const int cluster = blockIdx.x / CLUSTER % clusters, rank = CLUSTER == 1 ? 0 : cluster_ctarank();
+  const int slice = OVER_GRID ? blockIdx.x / CLUSTER / clusters : SLICES == 1 ? 0 : rank;
   const int rank_m = SLICES == 1 ? rank % CLUSTER_M : 0, rank_n = SLICES == 1 ? rank / CLUSTER_M : 0;
   // The tiles of the last wave, if at most half of the clusters have one, in halves: two units of work each, others one.
   const int whole = Tile::HALVES && c_tiles % clusters * 2 <= clusters ? c_tiles / clusters * clusters : c_tiles;
@@ -230,7 +239,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
 
   // 2. set up
-  const auto [first_k_tile, k_tiles] = slice_of(slice, SLICES, ceil_div(K, BK));
+  const auto [first_k_tile, k_tiles] = slice_of(slice, slices, ceil_div(K, BK));
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t full = buffers + 2 * BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
@@ -378,32 +387,16 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     multiplied = -1;
 
     // [slices]
-    constexpr int J = BN / 8 / SLICES;  // columns / 8 that a block of the cluster adds and stores
-    if constexpr (SLICES > 1) {
-      const uint32_t mine = shared_address(smem) + (threadIdx.x - 128) * 16;  // sums of this thread, 4 at a time
-      constexpr int PITCH = 256 * 16;                                         // from 8 columns to the next 8
-      bar_sync(3, 256);  // both warpgroups have multiplied their last k tile
-#pragma unroll
-      for (int j = 0; j < BN / 8; ++j) store4_shared(mine + j * PITCH, acc[0][j]);
-      cluster_arrive(), cluster_wait();
-      float parts[SLICES][J][4];  // all at once: the other blocks' memory is far away
-#pragma unroll
-      for (int other = 0; other < SLICES; ++other)
-#pragma unroll
-        for (int j = 0; j < J; ++j) load4_cluster(parts[other][j], mapa(mine + (slice * J + j) * PITCH, other));
-#pragma unroll
-      for (int j = 0; j < J; ++j)
+    if constexpr (SLICES > 1 || OVER_GRID) {
+      // Four sums of this thread, of each 8 columns: into C, once the slices' are added up.
+      const auto store_sums = [&](int j, const float(&sums)[4]) {
 #pragma unroll
         for (int e = 0; e < 4; e += 2) {
           const auto [c_row, c_col] = mma_c(lane, e);
-          const int m = tile_row + warp % 4 * 16 + c_row, n = tile_col + (slice * J + j) * 8 + c_col;
-          float d[2] = {0.0F, 0.0F};
-          for (int other = 0; other < SLICES; ++other)
-            for (int i = 0; i < 2; ++i) d[i] += parts[other][j][e + i];
-          for (int i = 0; i < 2; ++i) {
-            d[i] *= alpha;
+          const int m = tile_row + warp % 4 * 16 + c_row, n = tile_col + j * 8 + c_col;
+          float d[2] = {alpha * sums[e], alpha * sums[e + 1]};
+          for (int i = 0; i < 2; ++i)
             if (beta != 0.0F && m < M && n + i < N) d[i] += beta * to_float(C[at(m, n + i)]);
-          }
           if (!TRANSPOSED && m < M && n + 1 < N && ldc % 2 == 0) {
             store2_global(&C[at(m, n)], d);
           } else {
@@ -411,6 +404,56 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
               if (m < M && n + i < N) C[at(m, n + i)] = from_float<TC>(d[i]);
           }
         }
+      };
+      const int consumer = threadIdx.x - 128;
+      if constexpr (OVER_GRID) {  // the sums go through the workspace: [slice][tile][8 columns][thread]
+        const int tile = unit * CLUSTER + rank;
+        unsigned* const counter = counters + tile;
+        const auto sums_of = [&](int other, int j) {
+          return partial_sums +
+                 ((static_cast<size_t>(other) * c_tiles * CLUSTER + tile) * (BN / 8) + j) * Tile::CONSUMERS + consumer;
+        };
+#pragma unroll
+        for (int j = 0; j < BN / 8; ++j) *sums_of(slice, j) = {acc[0][j][0], acc[0][j][1], acc[0][j][2], acc[0][j][3]};
+        bar_sync(3, Tile::CONSUMERS);  // all of this block have written
+        if (consumer == 0) {
+          atom_add_acq_rel_gpu(counter, 1);
+          while (ld_acquire_gpu(counter) < slices) {
+          }
+        }
+        bar_sync(3, Tile::CONSUMERS);  // all slices are there
+        for (int j = slice; j < BN / 8; j += slices) {
+          float sums[4] = {};
+#pragma unroll 8
+          for (int other = 0; other < slices; ++other) {
+            const float4 part = *sums_of(other, j);
+            sums[0] += part.x, sums[1] += part.y, sums[2] += part.z, sums[3] += part.w;
+          }
+          store_sums(j, sums);
+        }
+        // The last block that has seen all slices sets the counter back, for the next launch.
+        if (consumer == 0 && atom_add_acq_rel_gpu(counter, 1) == 2 * slices - 1) *counter = 0;
+      } else {
+        const uint32_t mine = shared_address(smem) + consumer * 16;  // sums of this thread, 4 at a time
+        constexpr int PITCH = Tile::CONSUMERS * 16;                  // from 8 columns to the next 8
+        constexpr int J = BN / 8 / SLICES;  // columns / 8 that a block of the cluster adds and stores
+        bar_sync(3, Tile::CONSUMERS);       // both warpgroups have multiplied their last k tile
+#pragma unroll
+        for (int j = 0; j < BN / 8; ++j) store4_shared(mine + j * PITCH, acc[0][j]);
+        cluster_arrive(), cluster_wait();
+        float parts[SLICES][J][4];  // all at once: the other blocks' memory is far away
+#pragma unroll
+        for (int other = 0; other < SLICES; ++other)
+#pragma unroll
+          for (int j = 0; j < J; ++j) load4_cluster(parts[other][j], mapa(mine + (slice * J + j) * PITCH, other));
+#pragma unroll
+        for (int j = 0; j < J; ++j) {
+          float sums[4] = {};
+          for (int other = 0; other < SLICES; ++other)
+            for (int e = 0; e < 4; ++e) sums[e] += parts[other][j][e];
+          store_sums(slice * J + j, sums);
+        }
+      }
       continue;  // there is no other tile
     }
     // [/slices]
@@ -578,8 +621,9 @@ int resident_clusters() {
 
 /// What a configuration would do for a product, and the time that it would take.
 struct Plan {
-  int index;  // of the configuration
-  int tiles;  // of clusters
+  int index;   // of the configuration
+  int tiles;   // of clusters
+  int slices;  // of each
   int waves, in_last_wave, resident;
   double microseconds;
 };
@@ -593,6 +637,7 @@ constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 32;  // into an SM, of rows that do
 constexpr double EPILOGUE_CLOCKS = 0.14;  // of a result of 16 bits, where another warpgroup multiplies meanwhile
 constexpr double ALONE = 0.7;             // of the clocks of a k tile, where few clusters are at work
 constexpr double HALF = 0.64;             // of them, where its tile is halved
+constexpr int LEAST_K_TILES = 4;          // of a slice over the grid
 
 template <class Tile, Type type, class TC>
 Plan plan(const Problem& p, int index) {
@@ -601,11 +646,16 @@ Plan plan(const Problem& p, int index) {
   const int rows = c.transposed ? p.n : p.m, columns = c.transposed ? p.m : p.n;
   const int tiles = ceil_div(rows, Tile::CLUSTER_M * Tile::BM) * ceil_div(columns, Tile::CLUSTER_N * Tile::BN);
   const int resident = resident_clusters<Tile, type, TC>();
-  const int full_waves = (tiles - 1) / resident, in_last_wave = tiles - full_waves * resident;
+  const int all_k_tiles = ceil_div(p.k, Tile::BK_BYTES / Operand<type>::BYTES);
+  const int slices = Tile::OVER_GRID ? min(resident / tiles, all_k_tiles / LEAST_K_TILES) : Tile::SLICES;
+  // Each slice has a k tile; over the grid there are two or more, all at once.
+  const bool possible = Tile::OVER_GRID ? slices > 1 : slices <= all_k_tiles;
+  const int k_tiles = ceil_div(all_k_tiles, max(slices, 1));
+  const int units = Tile::OVER_GRID ? tiles * slices : tiles;
+  const int full_waves = (units - 1) / resident, in_last_wave = units - full_waves * resident;
   const double filled = static_cast<double>(in_last_wave) / resident;  // of the last wave
 
   const size_t k_bytes = static_cast<size_t>(p.k) * Operand<type>::BYTES;
-  const int k_tiles = ceil_div(ceil_div(p.k, Tile::BK_BYTES / Operand<type>::BYTES), Tile::SLICES);
   const bool split = p.lda % (128 / Operand<type>::BYTES) != 0 || p.ldb % (128 / Operand<type>::BYTES) != 0;
   const double copied =
       (min(Tile::BM, rows) / Tile::CLUSTER_N + min(Tile::BN, columns) / Tile::CLUSTER_M) * Tile::BK_BYTES;
@@ -616,12 +666,11 @@ Plan plan(const Problem& p, int index) {
 
   const double busy = (c.clocks.fixed + full_waves * full + last) / CLOCKS_PER_US;
   const double bytes = (static_cast<double>(p.m) + p.n) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC);
-  const double sms = static_cast<double>(tiles) / (full_waves + 1) * Tile::CLUSTER;  // at work, on average
+  const double sms = static_cast<double>(units) / (full_waves + 1) * Tile::CLUSTER;  // at work, on average
   const double copy = bytes / (sms * DRAM_BYTES_PER_CLOCK * CLOCKS_PER_US), dram = bytes / DRAM_BYTES_PER_US;
   const double us =
       LAUNCH_US + std::pow(std::pow(busy, 4) + std::pow(copy, 4) + std::pow(dram, 4), 0.25);  // about the largest
-  const bool possible = k_bytes > static_cast<size_t>(Tile::SLICES - 1) * Tile::BK_BYTES;     // each slice has a k tile
-  return {index, tiles, full_waves + 1, in_last_wave, resident, possible ? us : INFINITY};
+  return {index, tiles, slices, full_waves + 1, in_last_wave, resident, possible ? us : INFINITY};
 }
 // [/cost]
 
@@ -648,7 +697,9 @@ std::string refuses(const Problem& p) {
   const std::string why = refuses_mma_sync(p);
   if (!why.empty()) return why;
   return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) -> std::string {
-    return plan.microseconds < INFINITY ? "" : "fewer tiles along k than slices";  // of ONLY one configuration
+    return plan.microseconds < INFINITY ? ""
+           : Tile::OVER_GRID            ? "no room for slices"
+                                        : "fewer tiles along k than slices";  // of ONLY one configuration
   });
 }
 
@@ -663,14 +714,24 @@ void launch(const Problem& p) {
     } a = {p.a, p.m, p.lda}, b = {p.b, p.n, p.ldb};
     if (Tile::TRANSPOSED) std::swap(a, b);
     int clusters = plan.tiles;
-    if (Tile::SLICES == 1) clusters = min(Tile::HALVES ? 2 * clusters : clusters, plan.resident);
+    if (Tile::OVER_GRID)
+      clusters *= plan.slices;
+    else if (Tile::SLICES == 1)
+      clusters = min(Tile::HALVES ? 2 * clusters : clusters, plan.resident);
     const auto kernel = gemm<Tile, type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-    kernel<<<clusters * Tile::CLUSTER, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        a.rows, b.rows, p.k, p.alpha, tensor_map<T>(a.data, a.rows, p.k, a.ld, min(Tile::BOX_M, a.rows)),
-        tensor_map<T>(b.data, b.rows, p.k, b.ld, min(Tile::BOX_N, b.rows)),
-        tensor_map<TC>(p.c, p.m, p.n, p.ldc, Box::ROWS, Box::BYTES), p.beta, p.C<TC>(), p.ldc);
-    cuda_check(cudaGetLastError());
+    cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
+    resident.id = cudaLaunchAttributeCooperative;
+    resident.val.cooperative = Tile::OVER_GRID;
+    cudaLaunchConfig_t config{};
+    config.gridDim = clusters * Tile::CLUSTER, config.blockDim = Tile::THREADS;
+    config.dynamicSmemBytes = Tile::SMEM_BYTES;
+    config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
+    cuda_check(cudaLaunchKernelEx(&config, kernel, a.rows, b.rows, p.k, p.alpha,
+                                  tensor_map<T>(a.data, a.rows, p.k, a.ld, min(Tile::BOX_M, a.rows)),
+                                  tensor_map<T>(b.data, b.rows, p.k, b.ld, min(Tile::BOX_N, b.rows)),
+                                  tensor_map<TC>(p.c, p.m, p.n, p.ldc, Box::ROWS, Box::BYTES), p.beta, p.C<TC>(), p.ldc,
+                                  static_cast<float4*>(p.workspace), p.flags));
   });
 }
 
@@ -680,9 +741,10 @@ std::string explain(const Problem& p) {
     for (const Plan& plan : plans<type, TC>(p)) {
       if (plan.microseconds == INFINITY) continue;
       const Configuration& c = CONFIGURATIONS[plan.index];
+      const std::string slices = plan.slices == 1 ? "" : " in " + std::to_string(plan.slices) + " slices";
       char line[160];
-      std::snprintf(line, sizeof line, "  %-12s %9.1f us: %d tile%s, %d wave%s of %d cluster%s, %d in the last\n",
-                    c.name, plan.microseconds, plan.tiles, plan.tiles == 1 ? "" : "s", plan.waves,
+      std::snprintf(line, sizeof line, "  %-12s %9.1f us: %d tile%s%s, %d wave%s of %d cluster%s, %d in the last\n",
+                    c.name, plan.microseconds, plan.tiles, plan.tiles == 1 ? "" : "s", slices.c_str(), plan.waves,
                     plan.waves == 1 ? "" : "s", plan.resident, plan.resident == 1 ? "" : "s", plan.in_last_wave);
       text += line;
     }
@@ -703,11 +765,14 @@ const Registration registration{{
     .refuses = refuses,
     .resources =
         [](const Problem& p) {
-          return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan&) {
+          return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
+            const int tiles = Tile::OVER_GRID ? plan.tiles * Tile::CLUSTER : 0;  // whose slices meet in the workspace
             return Resources{(const void*)gemm<Tile, type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+                             {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES},
+                             sizeof(float) * tiles * plan.slices * Tile::BM * Tile::BN,
+                             tiles};
           });
         },
     .launch = launch,

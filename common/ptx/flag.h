@@ -16,4 +16,11 @@ __device__ __forceinline__ void st_release_gpu(unsigned* flag, unsigned value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
 
+/// atom.add.acq_rel.gpu.global.u32: adds, and returns what was there before. Releases and acquires as the two above.
+__device__ __forceinline__ unsigned atom_add_acq_rel_gpu(unsigned* counter, unsigned value) {
+  unsigned before;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(value) : "memory");
+  return before;
+}
+
 }  // namespace ladder

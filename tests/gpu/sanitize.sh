@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 ladder=${1:-build/bin/ladder}
 shapes=1x1x1,64x64x64,129x131x17,127x255x7,130x259x33,257x260x9,34000x8x72,130x259x1050  # the last one is cut along K
-waiting=900x1016x712,1152x1408x136,1024x2176x1160  # for each rung that plans, blocks wait for one another in one of them
+waiting=900x1016x712,1152x1408x136,1024x2176x1160,130x259x32776  # for each rung that plans, blocks wait for one another in one of them
 if ! command -v compute-sanitizer >/dev/null; then
   echo "sanitize.sh: compute-sanitizer is not on the PATH; it comes with the CUDA Toolkit" >&2
   exit 77
