@@ -16,6 +16,7 @@ from pathlib import Path
 
 SECONDS = 0.2  # between two looks at the files
 USAGE, INTERRUPTED = 2, 130
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the watch, and with it what runs
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -60,8 +61,14 @@ def watch(source: Path, command: list[str]) -> int:
     while True:
         files = files_of(source)
         before = now = saved_at(files)
+        came: list[int] = []  # signals, which wait until the process is known that they must stop
+        kept = {end: signal.signal(end, lambda number, _, came=came: came.append(number)) for end in ENDS}
         process = subprocess.Popen(command, start_new_session=True)
         try:
+            for end, handler in kept.items():
+                signal.signal(end, handler)
+            for number in came:
+                signal.raise_signal(number)
             while process.poll() is None and now == before:
                 time.sleep(SECONDS)
                 now = saved_at(files)
