@@ -150,9 +150,10 @@ def test_setup_without_a_network_names_what_is_missing(tmp_path):
     done = setup_sh(script, tmp_path, os.environ["PATH"])
     assert done.returncode == 1
     assert "a-package-that-nobody-has" in done.stderr
-    assert "is there a network?" in done.stderr
+    assert "Is there a network?" in done.stderr
     by_hand = ".venv/bin/pip install --requirement=requirements/report.txt"
-    assert (by_hand if importlib.util.find_spec("ensurepip") else "Needs Python's venv") in done.stderr  # Debian's may lack it
+    no_venv = "This Python has no venv"  # Debian's may lack it
+    assert (by_hand if importlib.util.find_spec("ensurepip") else no_venv) in done.stderr
 
 
 NVIDIA_SMI = "| NVIDIA-SMI 550.54   Driver Version: 550.54   CUDA Version: {} |"
