@@ -11,15 +11,15 @@ from plots.data.results import Results, load, read_rows
 from plots.data.rungs import Facts, is_variant, number, order
 from plots.data.selection import PUBLISHED, Table, tables
 from plots.data.units import Shape, digits, kib, ranged, tflops, whole
-from plots.documents import excerpt
+from plots.documents import excerpt, markers
 from plots.documents.blocks import update
+from plots.documents.numbers import GPU, Recording
 from plots.errors import InputError
 from plots.figures.ladder import gain_text
 from plots.tables import accuracy, compare, conditions, losses, machine_code, profiled, sweep, wins
 from plots.tables.grid import Grid
 from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, ceiling_grid, how, per_clock, ratios
 
-GPU = "nvidia-h200"  # whose recorded results README and the chapters show
 IMAGES = "docs/img/recorded"
 NOT_YET = "*No recorded results yet.*"
 
@@ -274,17 +274,21 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
 
 
 def update_readme(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """Fills README.md's blocks; the stale ones by name."""
-    return _update(root / "README.md", root, facts or rungs.of_ladder(root), "", check)
+    """Fills README.md's blocks and numbers; what was stale, and what does not hold."""
+    return _update([root / "README.md"], root, facts or rungs.of_ladder(root), "", check)
 
 
 def update_docs(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """Fills the blocks of docs/*.md; the stale ones by name."""
-    facts = facts or rungs.of_ladder(root)
-    return [name for path in sorted((root / "docs").glob("*.md")) for name in _update(path, root, facts, "../", check)]
+    """Fills the blocks and numbers of docs/*.md; what was stale, and what does not hold."""
+    return _update(sorted((root / "docs").glob("*.md")), root, facts or rungs.of_ladder(root), "../", check)
 
 
-def _update(path: Path, root: Path, facts: Facts, up: str, check: bool) -> list[str]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    return [f"{path.relative_to(root)}: {name}" for name in update(path, partial(render, root, facts, up), check)]
+def _update(paths: list[Path], root: Path, facts: Facts, up: str, check: bool) -> list[str]:
+    recording, stale = Recording(root), []
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path}: no such file")
+        name = path.relative_to(root)
+        stale += [f"{name}: {block}" for block in update(path, partial(render, root, facts, up), check)]
+        stale += [type(found)(f"{name}:{found}") for found in markers.update(path, recording, check)]
+    return stale

@@ -114,11 +114,11 @@ def test_the_recorded_ceilings_are_told(root):
     assert "*No recorded results yet.*" in page.read_text()
 
 
-def test_code_is_cut_out_dedented_with_a_link_to_its_line(root):
+def test_code_is_cut_out_dedented_with_a_link_that_names_its_region(root):
     run("docs", root)
     text = (root / "docs/06_bank_conflict_free.md").read_text()
     code = "```cuda\nfor (int k = 0; k < BK; ++k) {\n  work(k);\n}\n```"
-    assert f"[`kernels/06_bank_conflict_free.cu`, line 4](../kernels/06_bank_conflict_free.cu#L4)\n\n{code}" in text
+    assert f"[`kernels/06_bank_conflict_free.cu`, region inner](../kernels/06_bank_conflict_free.cu)\n\n{code}" in text
 
 
 @pytest.mark.parametrize("command", ["readme", "docs"])
