@@ -7,7 +7,6 @@ No attributes, no assignments, nothing that is not in the namespace.
 import ast
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 from plots.errors import InputError
@@ -19,6 +18,7 @@ ALLOWED = (
     *(ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Subscript, ast.Slice),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension),
 )
+FUNCTION = (ast.Lambda, ast.arguments, ast.arg)  # of a definition alone
 BASIC: dict[str, Any] = {
     **{f.__name__: f for f in (abs, all, any, dict, int, len, list, max, min, range, round, set, sorted, str, sum, tuple, zip)},
     **{f.__name__: f for f in (math.ceil, math.exp, math.floor, math.log, math.prod, math.sqrt)},
@@ -33,13 +33,14 @@ def evaluate(text: str, names: Names) -> Any:
 
 def define(text: str, names: Names) -> None:
     """Adds `name = expression` or `name(a, b) = expression` to the names."""
-    parts = re.fullmatch(r"([a-z]\w*)(?:\(([\w, ]*)\))?\s*=(?!=)\s*(.+)", text)
+    parts = re.fullmatch(r"([a-z]\w*)(?:\(([\w,*=' ]*)\))?\s*=(?!=)\s*(.+)", text)
     if not parts:
         raise InputError(f"'{text}' is no definition: expected name = expression, or name(a, b) = expression")
     name, parameters, expression = parts.groups()
     if name in names:
         raise InputError(f"'{name}' is defined already")
-    names[name] = evaluate(expression, names) if parameters is None else _function(name, parameters, expression, names)
+    function = expression if parameters is None else f"lambda {parameters}: {expression}"
+    names[name] = _value(_parsed(function, names, (*ALLOWED, *FUNCTION)), text, names)
 
 
 def untrue(text: str, names: Names) -> str:
@@ -65,28 +66,16 @@ def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _function(name: str, parameters: str, expression: str, names: Names) -> Callable[..., Any]:
-    of = [word.strip() for word in parameters.split(",") if word.strip()]
-    tree = _parsed(expression, names, of)
-
-    def call(*values: Any) -> Any:
-        if len(values) != len(of):
-            raise InputError(f"{name} takes {len(of)} values, got {len(values)}")
-        return _value(tree, expression, names | dict(zip(of, values, strict=True)))
-
-    return call
-
-
-def _parsed(text: str, names: Names, parameters: list[str] | None = None) -> ast.Expression:
+def _parsed(text: str, names: Names, allowed: tuple[type[ast.AST], ...] = ALLOWED) -> ast.Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
         raise InputError(f"'{text}' is no expression: {error.msg}") from None
     for node in ast.walk(tree):
-        if not isinstance(node, ALLOWED):
+        if not isinstance(node, allowed):
             raise InputError(f"'{text}': {type(node).__name__} has no place in a marker")
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    known = {*names, *BASIC, *bound, *(parameters or ())}
+    known = {*names, *BASIC, *bound, *(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in known:
             raise InputError(f"'{text}': there is no '{node.id}'; the nearest is {nearest(node.id, known)}")

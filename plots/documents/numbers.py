@@ -154,9 +154,19 @@ class Numbers:
         return self.recorded(f"sweep_{rung}.csv", column, kernel=f"{rung}_{name}", m=m, n=n, k=k)
 
     @asked
+    def variants(self, rung: str) -> list[str]:
+        """The names in sweep_NN.csv."""
+        return [kernel.removeprefix(f"{rung}_") for kernel in dict.fromkeys(self.words(f"sweep_{rung}.csv", "kernel"))]
+
+    @asked
     def recorded(self, file: str, column: str, **where: Any) -> float:
         """The median of a column of any recorded CSV over the rows in which the named columns have these values."""
-        return median(self.every(file, column, **where))
+        known = [value for value in self.every(file, column, **where) if value == value]
+        if not known:
+            raise InputError(
+                f"{file}: {column} is empty in the rows with {', '.join(f'{name}={value}' for name, value in where.items())}"
+            )
+        return median(known)
 
     @asked
     def every(self, file: str, column: str, **where: Any) -> list[float]:
@@ -218,14 +228,15 @@ class Numbers:
     # ---- what the document shows ----
 
     @asked
-    def shown(self, row: str, column: str) -> float:
-        """A number of the document's tables, by the first cell of its row and the head of its column; the first that has both."""
+    def shown(self, row: str, column: str | int) -> float:
+        """A number of the document's tables, by the first cell of its row and the head or the place of its column; the first."""
         head: list[str] = []
         for line in self.document.splitlines():
             cells = [_plain(cell) for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
             head = (head or cells) if cells else []
-            if cells[:1] == [row] and column in head[1:]:
-                return float(cells[head.index(column)].replace(",", ""))
+            place = column if isinstance(column, int) else head.index(column) if column in head else 0
+            if cells[:1] == [row] and 0 < place < len(cells):
+                return float(cells[place].replace(",", ""))
         raise InputError(f"no table has a row '{row}' and a column '{column}'")
 
     def rows(self, file: str, **where: Any) -> list[dict[str, str]]:
