@@ -170,10 +170,10 @@ def _told(stale: list[str], check: bool) -> int:
 
 
 def _number(options: argparse.Namespace) -> int:
-    if not options.expression:
-        print(listed())
-        return 0
     recording = Recording(options.root)
+    if not options.expression:
+        print(listed(recording))
+        return 0
     numbers = defining(options.of, recording) if options.of else Numbers(recording)
     numbers.set(options.type, options.size)
     print(numbers.evaluate(options.expression))

@@ -15,6 +15,7 @@ from pygments.lexers import CudaLexer
 ROOT = Path(__file__).resolve().parents[2]
 START = ["index.md", "your_own_kernel.md", "exercises.md", "00_gpu.md", "00_map.md"]
 REFERENCE = ["sim.md", "methodology.md", "glossary.md"]
+MARKER = re.compile(r"<!--[=?:].*?-->")  # plots fills numbers and tests claims by it
 LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#L(\d+))?\)")
 
 
@@ -51,7 +52,7 @@ def anchor(file: str) -> str:
 
 
 def on_page_markdown(markdown: str, page, **_: object) -> str:
-    """A link to a source file leads to that file beside the page; where it is not there, its text stays."""
+    """A link to a source file leads to that file beside the page; where it is not there, its text stays. No markers."""
     shown = sources(markdown, page.file.src_uri)
 
     def target(link: re.Match) -> str:
@@ -62,7 +63,7 @@ def on_page_markdown(markdown: str, page, **_: object) -> str:
         to = f"{name}-{line}" if line else name
         return f'[{text}](#{to}){{ .source data-file="{name}" data-line="{line or 1}" }}'
 
-    return LINK.sub(target, markdown)
+    return LINK.sub(target, MARKER.sub("", markdown))
 
 
 def on_page_content(content: str, page, **_: object) -> str:

@@ -74,6 +74,8 @@ def _line(line: str, numbers: Numbers) -> tuple[str, list[str]]:
     for marker in MARKER.finditer(line):
         filled += line[end : marker.start()]
         kind, expression = marker[1], marker[2].strip()
+        if "--" in expression or "|" in expression:
+            raise InputError(f"'{expression}': GitHub would show a marker with -- or |")
         if kind == "=":
             number = NUMBER.search(filled)
             if not number:

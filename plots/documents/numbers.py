@@ -16,6 +16,7 @@ from typing import Any
 from plots.data.results import Results, load
 from plots.data.selection import Table, tables
 from plots.data.units import Shape
+from plots.documents.derivations import functions
 from plots.documents.expressions import BASIC, evaluate
 from plots.errors import InputError
 from plots.tables import profiled
@@ -43,6 +44,11 @@ class Recording:
     def tables(self) -> dict[str, Table]:
         """The published results by type: in rounds, cold, with FP32 results."""
         return {table.type: table for table in tables(self.results)}
+
+    @cached_property
+    def derivations(self) -> dict[str, Callable[..., Any]]:
+        """What takes more than an expression."""
+        return functions(self.root, self.results)
 
     def table(self, type: str) -> Table:
         """The published results of a type."""
@@ -83,6 +89,7 @@ class Numbers:
         self.recording, self.document, self.type, self.size = recording, document, type, size
         own = (getattr(self, name) for name in dir(Numbers) if hasattr(getattr(Numbers, name), "asked"))
         self.names: dict[str, Any] = {function.__name__: function for function in own}
+        self.names |= recording.derivations
         self.names["sms"] = recording.results.environment.get("sm_count")
 
     def set(self, type: str = "", size: str = "") -> None:
@@ -296,10 +303,11 @@ def _plain(cell: str) -> str:
     return re.sub(r"<!--.*?-->|[*`]", "", cell).strip()
 
 
-def listed() -> str:
+def listed(recording: Recording) -> str:
     """What expressions can call, a line each."""
-    functions = [getattr(Numbers, name) for name in vars(Numbers) if hasattr(getattr(Numbers, name), "asked")]
-    lines = [f"{function.__name__}({_parameters(function)}): {inspect.getdoc(function)}" for function in functions]
+    own = [getattr(Numbers, name) for name in vars(Numbers) if hasattr(getattr(Numbers, name), "asked")]
+    callable_ = [*own, *recording.derivations.values()]
+    lines = [f"{function.__name__}({_parameters(function)}): {inspect.getdoc(function)}" for function in callable_]
     return "\n".join([*lines, f"sms: the SMs of the recorded GPU\nand {', '.join(BASIC)}"])
 
 

@@ -97,6 +97,7 @@ def test_a_claim_that_does_not_hold_says_what_was_compared(numbers):
         ("1<!--= 'a'.upper() -->", "Attribute has no place in a marker"),
         ("1<!--= __import__('os') -->", "there is no '__import__'"),
         ("1<!--= 1", "a marker without its end"),
+        ("1<!--= 1 --1 -->", "GitHub would show"),
         ("a<!--? 1 + 1 -->", "neither true nor false"),
         ("<!--: ratio = 1 -->", "'ratio' is defined already"),
         ("<!--: type=f31 -->", "there is no type 'f31'"),
