@@ -94,7 +94,7 @@ def test_at_8192_fewer_clocks_and_more_time(type):
     assert gain(type, "11", "10", 8192) > 1
     assert cell(type, "11", 8192, "gflops") < cell(type, "10", 8192, "gflops")
     assert cell("tf32", "11", 8192, "gflops") > cell("tf32", "10", 8192, "gflops")
-    said("11", r"(cuBLAS runs in turns with 11, so its clock is lower, too\.)")
+    said("11", r"(cuBLAS runs alternately with 11, so its clock is lower, too\.)")
     said("11", r"(the \[ratio\]\(glossary\.md#ratio\) to cuBLAS is still better for 11 than for 10\.)")
     of = {"type": type, "out": "f32", "m": 8192, "n": 8192, "k": 8192, "protocol": "rounds", "l2": "cold"}
     beside = {number: chosen("ladder.csv", "cublas_clock_mhz", kernel=stem(number), **of) for number in ("10", "11")}

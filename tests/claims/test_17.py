@@ -35,7 +35,7 @@ def kernel(number: str) -> str:
 
 LIMITS = re.findall(rf"\| {PRODUCT} \| (16|08), \w+ \| (\d+) · (\d+) = (\d+) \| (\d+) \| ([\d.]+) \| ([\d.]+) \|", prose("17"))
 MEASURED = re.findall(
-    rf"\| {PRODUCT} \| (17[bf]?), \w+ \| (\d+(?:, in turn)?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|",
+    rf"\| {PRODUCT} \| (17[bf]?), \w+ \| (\d+(?:, serial)?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|",
     prose("17"),
 )
 
@@ -192,14 +192,14 @@ def test_ways_of_adding():
         ("128×4096×4096", (128, 4096, 4096), 4),
         ("512×512×16384", (512, 512, 16384), 8),
     ):
-        one, second, turn = said("17", rf"\| {name}, {slices} slices \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+        one, second, turn = said("17", rf"\| {name}, {slices} splits \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
         assert agrees(one, swept("17", tile, shape, 1, "none"), 1e-3)
         assert agrees(second, swept("17", tile, shape, slices, "second_kernel"), 1e-3)
         assert agrees(turn, swept("17", tile, shape, slices, "in_turn"), 1e-3)
 
 
 def test_what_failed_in_the_sweep():
-    large, deep = said("17", r"`Large` in place of `Deep`, four slices \| ([\d.]+) \| ([\d.]+) \|")
+    large, deep = said("17", r"`Large` in place of `Deep`, four splits \| ([\d.]+) \| ([\d.]+) \|")
     assert agrees(large, swept("17", "256x128x64", (128, 4096, 4096), 4, "second_kernel"), 1e-3)
     assert agrees(deep, swept("17", "128x128x64", (128, 4096, 4096), 4, "second_kernel"), 1e-3)
 

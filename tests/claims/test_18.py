@@ -44,7 +44,7 @@ def tiles_of_16(product: Product) -> int:
 LIMITS = re.findall(rf"\| {PRODUCT} \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", prose("18"))
 MEASURED = re.findall(rf"\| {PRODUCT} \| (BF16|FP32)" + r" \| ([\d.]+)" * 6 + r" \|", prose("18"))
 BELOW = re.findall(
-    rf"\| {PRODUCT} \| (16|17f?|08) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| (\d+ slices?|shares) \|", prose("18")
+    rf"\| {PRODUCT} \| (16|17f?|08) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| (\d+ splits?|stream-K) \|", prose("18")
 )
 
 
@@ -108,7 +108,7 @@ def test_the_predictions_have_the_kernels_constants():
     assert said("18", r"\*\*together\*\* \| \*\*(2,329,872)\*\* \| \*\*(2,144,890)\*\*") == [f"{slices:,.0f}", f"{shares[0]:,}"]
     of_two_waves = 6300 + (384 * 2700 + 6700) + 454 * 2700 + 16000
     found = said(
-        "18", r"expects (2,291,600) clocks for the better plan with shares\..*? 2 % below the (2,329,872) of five slices"
+        "18", r"expects (2,291,600) clocks for the better plan with stream-K\..*? 2 % below the (2,329,872) of five splits"
     )
     assert found == [f"{of_two_waves:,}", f"{slices:,.0f}"] and 0.98 * slices < of_two_waves < shares[1]
 
@@ -116,9 +116,9 @@ def test_the_predictions_have_the_kernels_constants():
 def test_the_terms_of_the_model():
     for row in (
         "| `k_tile` | per k tile; in 18 of `Large`, the tile of 16 | 1745 | 2505 |",
-        "| `k_tile` | the same, in a plan with shares | 1745 | 2700 |",
-        "| `fix_up` | leaving the sums of one part and adding them in another block | 20,000 | 16,000 |",
-        "| `other` | each further block whose sums are added | 2000 | 2000 |",
+        "| `k_tile` | the same, in a plan with stream-K | 1745 | 2700 |",
+        "| `fix_up` | storing the partials of one part and adding them in another block | 20,000 | 16,000 |",
+        "| `other` | each further block whose partials are added | 2000 | 2000 |",
     ):  # the kernels have these constants: the test before
         assert row in prose("18")
     (percent,) = said("18", r"2700 is (\d) % above 17f's 2505")
@@ -154,7 +154,7 @@ def plan_of_18f(product: Product) -> tuple[bool, float]:
 
 
 def test_the_model_of_18f_with_shares():
-    count, least, most = said("18", r"18f takes shares at (\d+) products, for which its model is (\d+) to (\d+) % too low")
+    count, least, most = said("18", r"18f takes stream-K at (\d+) products, for which its model is (\d+) to (\d+) % too low")
     too_low = []
     for product in products("FP32"):
         shared, expected = plan_of_18f(product)
@@ -168,14 +168,14 @@ def test_the_model_of_18f_with_shares():
 def test_plans_of_those_under_0_95():
     for *sizes, better, _, _, _, _, plan in BELOW:
         if better in RUNGS["FP32"]:
-            assert plan_of_18f(tuple(map(int, sizes)))[0] == (plan == "shares")
+            assert plan_of_18f(tuple(map(int, sizes)))[0] == (plan == "stream-K")
 
 
 def test_clocks_predicted_and_measured():
     found = {}
     for kind, (_, *numbers) in RUNGS.items():
         for number in numbers:
-            slices = " as it is, with five slices" if number == "18f" else ""
+            slices = " as it is, with five splits" if number == "18f" else ""
             (text,) = said("18", rf"\| {number}{slices} \| [\d,]{{7,}}(?:; with `Deep` [\d,]+)? \| ([\d,]+) \|")
             ms, mhz = (cell(NAMES[kind], number, SQUARE, column) for column in ("median_ms", "clock_mhz"))
             found[number] = ms * mhz * 1e3
@@ -188,7 +188,7 @@ def test_clocks_predicted_and_measured():
     assert agrees(more, (found["17"] / (14400 + 5 * (48 * 1040 + 1500)) - 1) * 100)
     (in_time,) = said("18", r"In time the quotient is ([\d.]+)")
     assert agrees(in_time, cell("bf16", "17", SQUARE, "median_ms") / cell("bf16", "18", SQUARE, "median_ms"))
-    (slower,) = said("18", r"At 4096³, without shares, 18f is ([\d.]+) % slower than 17f")
+    (slower,) = said("18", r"At 4096³, without stream-K, 18f is ([\d.]+) % slower than 17f")
     assert agrees(slower, (1 - gain("f32", "18f", "17f", 4096)) * 100)
 
 
@@ -197,7 +197,7 @@ def test_4096():
     assert agrees(ratio, cell("bf16", "18", 4096, "ratio_cublas"))
     whole, shares = 14400 + 4 * (64 * 1745 + 4400), 14400 + 2 * (64 * 1745 + 4400) + 121 * 1745 + 20000
     found = said(
-        "18", r"expects ([\d,]+) clocks for whole tiles and ([\d,]+) for shares of the last two waves, less than 2 % better"
+        "18", r"expects ([\d,]+) clocks for whole tiles and ([\d,]+) for stream-K of the last two waves, less than 2 % better"
     )
     assert found == [f"{whole:,}", f"{shares:,}"] and 0.98 * whole < shares < whole
     (full,) = said("18", r"The last wave is (\d+) % full")

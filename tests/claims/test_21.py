@@ -49,21 +49,21 @@ def test_clocks_at_the_barrier():
 
 
 def test_21b_against_cublas():
-    (ratio,) = said("21", r"In BF16 at 4096³, 21b reaches ([\d.]+) of cuBLAS\.")
+    (ratio,) = said("21b", r"In BF16 at 4096³, 21b reaches ([\d.]+) of cuBLAS,")
     assert agrees(ratio, cell("bf16", "21b", 4096, "ratio_cublas"))
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_gain_of_21b(name: str):
-    gains = said("21", rf"\| {name} \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+    gains = said("21b", rf"\| {name} \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
     assert all(agrees(text, gain(TYPES[name], "21b", "21", size)) for text, size in zip(gains, SIZES, strict=True))
 
 
 def test_profile_of_21b():
-    barrier, tensor = said("21", r"\*barrier\* is ([\d.]+) for 21b, and the tensor pipe is active for ([\d.]+) %")
+    barrier, tensor = said("21b", r"\*barrier\* is ([\d.]+) for 21b, and the tensor pipe is active for ([\d.]+) %")
     assert agrees(barrier, stalls("bf16", "21b", "barrier")) and agrees(tensor, metric("bf16", "21b", "issue", "tensor pipe"))
-    rate, producer = said("21", r"0\.25 warps per scheduler / ([\d.]+) instructions per clock \| ([\d.]+) \|")
-    rest, wait = said("21", r"\| consumers, about as in 21 \| ([\d.]+) \| \| \*\*together\*\* \| \*\*([\d.]+)\*\* \|")
+    rate, producer = said("21b", r"0\.25 warps per scheduler / ([\d.]+) instructions per clock \| ([\d.]+) \|")
+    rest, wait = said("21b", r"\| consumers, about as in 21 \| ([\d.]+) \| \| \*\*together\*\* \| \*\*([\d.]+)\*\* \|")
     assert agrees(wait, stalls("bf16", "21b", "long scoreboard"))
     assert agrees(rate, metric("bf16", "21b", "issue", "issue active") / 100) and agrees(producer, 0.25 / float(rate))
     assert agrees(rest, float(wait) - float(producer))
@@ -71,9 +71,9 @@ def test_profile_of_21b():
 
 
 def test_floor_of_21b():
-    floor, percent, clocks = said("21", r"4 · ([\d,]+) clocks, is (\d+) % of the profile's ([\d,]+) clocks")
+    floor, percent, clocks = said("21b", r"4 · ([\d,]+) clocks, is (\d+) % of the profile's ([\d,]+) clocks")
     assert number(clocks) == metric("bf16", "21b", "time", "clocks")
     assert agrees(percent, 400 * number(floor) / number(clocks))
-    total, per_tile = said("21", r"A tile of C takes ([\d,]+) / 4 = ([\d,]+) clocks, as many as were predicted for 21")
+    total, per_tile = said("21b", r"A tile of C takes ([\d,]+) / 4 = ([\d,]+) clocks\. As many were")
     assert total == clocks and abs(number(per_tile) - number(clocks) / 4) < 50
     assert said("21", r"\| \*\*21\*\* \| \*\*([\d,]+)\*\* \|") == [per_tile]

@@ -19,14 +19,16 @@ def first(number: str, kinds: tuple[str, ...], column: str) -> int:
 
 
 def test_fewer_bytes():
-    *values, before = said("24", r"DRAM sends ([\d.]+) GB less. All traffic of L2 falls by ([\d.]+) GB of ([\d.]+) GB")
-    for value, name in zip(values, ("DRAM read", "L2 bytes"), strict=True):
-        assert agrees(value, metric("bf16", "23", "memory", name) - metric("bf16", "24", "memory", name), 1e9)
-    assert agrees(before, metric("bf16", "23", "memory", "L2 bytes"), 1e9)
-    percent, more = said("24", r"single launches 24 takes ([\d.]+) % fewer clocks; the sittings above say ([\d.]+) % more")
+    (value,) = said("24", r"sends ([\d.]+) GB less. All traffic of L2")
+    assert agrees(value, metric("bf16", "23", "memory", "DRAM read") - metric("bf16", "24", "memory", "DRAM read"), 1e9)
+    for value, number in zip(said("24", r"profile\) falls from ([\d.]+) to ([\d.]+) GB"), ("23", "24"), strict=True):
+        assert agrees(value, metric("bf16", number, "memory", "L2 bytes"), 1e9)
+    percent, more = said(
+        "24", r"single launches 24 takes ([\d.]+) % fewer clocks; the \[sittings\]\([^)]*\) above say ([\d.]+) % more"
+    )
     assert agrees(percent, (1 - metric("bf16", "24", "time", "clocks") / metric("bf16", "23", "time", "clocks")) * 100)
     assert agrees(more, (1 / gain("bf16", "24", "23", 4096) - 1) * 100)
-    (read,) = said("24", r"with 8, DRAM sends ([\d.]+) GB")
+    (read,) = said("24", r"With groups of 8, DRAM sends ([\d.]+) GB")
     assert agrees(read, metric("bf16", "24", "memory", "DRAM read"), 1e9)
 
 
@@ -59,7 +61,7 @@ def test_clocks_of_a_launch(size: int):
 
 
 def test_noise_at_8192():
-    f16, tf32 = said("24", r"\(F16 takes (\d) more, TF32 (\d) fewer\)")
+    f16, tf32 = said("24", r"\(F16 takes (\d) thousand more, TF32 (\d) thousand fewer\)")
     assert agrees(f16, clocks("24", 8192, "f16") - clocks("23", 8192, "f16"))
     assert agrees(tf32, clocks("23", 8192, "tf32") - clocks("24", 8192, "tf32"))
 
@@ -76,7 +78,7 @@ def test_timeline():
 
 
 def test_warps_at_barriers():
-    values = said("24", r"warps that wait: ([\d.]+) per SM in 23, ([\d.]+) in 24")
+    values = said("24", r"wait there on average: ([\d.]+) in 23, ([\d.]+) in 24")
     for value, number in zip(values, ("23", "24"), strict=True):
         warps = metric("bf16", number, "stalls", "barrier") * metric("bf16", number, "issue", "instructions") / 132
         assert agrees(value, warps / metric("bf16", number, "time", "clocks"))

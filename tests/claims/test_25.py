@@ -83,7 +83,7 @@ def test_lessons_of_the_sweep():
     assert variant("stages_3_buffers_4") < variant("stages_3_buffers_2") + 0.003  # four buffers are no better
     for name, pattern in {
         "stages_3_buffers_2": r"The fourth stage\*\* is worth (\d) %",
-        "conflict_free": r"without bank conflicts\*\* lose (\d) %",
+        "conflict_free": r"Stores without \[bank conflicts\]\([^)]*\)\*\* lose (\d) %",
         "without_setmaxnreg": r"the kernel loses (\d) %, although",
     }.items():
         (percent,) = said("25", pattern)

@@ -70,7 +70,7 @@ def test_against_the_best_library(pattern, shape):
 
 
 def test_clocks_of_slices_and_of_clusters():
-    pattern = r"k2_128x128 takes ([\d,]+) clocks and g128x128 takes ([\d,]+). p128x128s has no slices and takes ([\d,]+)"
+    pattern = r"k2_128x128 takes ([\d,]+) clocks and g128x128 takes ([\d,]+). p128x128s has one split and takes ([\d,]+)"
     for clocks, name in zip(said("26", pattern), ["k2_128x128", "g128x128", "p128x128s"], strict=True):
         assert agrees(clocks.removesuffix("00").replace(",", ""), CLOCKS[name][0], 100)
     (more,) = said("26", r"([\d,]+) clocks in p64x128 against p64x128s")

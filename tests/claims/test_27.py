@@ -121,7 +121,7 @@ def test_the_map():
 @pytest.mark.parametrize(
     ("pattern", "variant"),
     [
-        (r"at 4096³: shares ([\d.]+) %", "no_shares"),
+        (r"at 4096³: stream-K ([\d.]+) %", "no_shares"),
         (r"room for a second tile of rows ([\d.]+) %", "one_tile_of_rows"),
         (r"the lane map ([\d.]+) % \(`lanes_of_08`\)", "lanes_of_08"),
         (r"differ by up to (\d+) %", "no_serpentine"),

@@ -224,7 +224,7 @@ def test_waves_are_counted():
     tile, shape = tile_of("26", 8192), Shape(8192, 8192, 8192)
     assert tile == (int(height), int(width)) and agrees(filled, waves(8192, tile)) and int(of) == math.ceil(waves(8192, tile))
     assert shape.n % tile[1] and agrees(useful, losses.wave_efficiency(shape, tile, SMS))
-    (shared,) = said("99", r"27 shares out the last wave: ([\d.]+)\.")
+    (shared,) = said("99", r"27 computes the last wave by \[stream-K\]\([^)]*\): ([\d.]+)\.")
     of_27 = tuple(map(int, steady_row("27", 4096, "f32")["tile"].split("x")))
     assert agrees(shared, losses.wave_efficiency(Shape(4096, 4096, 4096), of_27, SMS, losses.SHARES))
 
