@@ -10,7 +10,7 @@
 // New instructions  setmaxnreg, mbarrier.arrive
 // Limits            as 21
 // Run               ./run_all.sh run 21b 4096 4096 4096 --type bf16
-// Read              docs/21_tma.md
+// Read              docs/21b_tma_producer.md
 #include <cuda.h>
 
 #include "common/layout.h"

@@ -30,7 +30,7 @@ from plots.maps import (
     pictures,
     raster,
     rows,
-    slices,
+    splits,
     timelines,
     tma,
     warp_roles,
@@ -168,7 +168,7 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
     drawings = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(root))
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices, tma, wgmma, persistent):
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent):
         drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():

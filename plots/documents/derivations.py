@@ -49,7 +49,7 @@ def functions(root: Path, results: Results) -> dict[str, Callable[..., Any]]:
         """By how many per cent recording the timeline lengthened the launch."""
         return 100 * (_timeline(results, rung).cost or math.nan)
 
-    def left(rung: str, type: str, size: int) -> dict[str, float]:
+    def losses_of(rung: str, type: str, size: int) -> dict[str, float]:
         """Of a rung in chapter 99's table of losses: GFLOP/s at the peak, and what each cause leaves."""
         (case,) = (
             case for case in losses_table.read(results) if (case.kernel[:2], case.type, case.shape.m) == (rung, type, size)

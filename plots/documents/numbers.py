@@ -117,6 +117,12 @@ class Numbers:
         return self._table(type).numbers(self._stem(rung), self._shape(size), column)
 
     @asked
+    def throttles(self, rung: str, size: Size | None = None, type: str = "") -> list[str]:
+        """Why the card held its clock back, a text per sitting; 'none' where NVML names no reason."""
+        cell = self._table(type).cells.get((self._stem(rung), self._shape(size)))
+        return [sitting.throttle for sitting in cell.sittings] if cell else []
+
+    @asked
     def tflops(self, rung: str, size: Size | None = None, type: str = "") -> float:
         """TFLOP/s of a rung."""
         return self.cell(rung, "gflops", size, type) / 1e3

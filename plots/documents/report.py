@@ -21,9 +21,7 @@ from plots.tables.counters import counter_grid
 from plots.tables.grid import Grid
 
 # What a reader of a unit's counters must know.
-OF_UNIT = {
-    WGMMA: " What wgmma itself reads of shared memory and what the copy engine writes there are no wavefronts of the simulator's."
-}
+OF_UNIT = {WGMMA: " What wgmma itself reads of shared memory and what TMA writes there are no wavefronts of the simulator's."}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -321,9 +319,9 @@ def _overview(results: Results, folder: Path) -> Overview | None:
 
 
 REACH = (
-    "TFLOP/s of each rung, under the unit that multiplies in it, and the share of what that unit was measured to reach: "
-    "FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. cuBLAS chooses its own unit. "
-    "Hatched: variants and counter-examples."
+    "TFLOP/s of each rung, under the instruction that multiplies in it, and the share of what that instruction was measured "
+    "to reach: FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. cuBLAS chooses its "
+    "own instruction. Hatched: variants and counter-examples."
 )
 CLOCKS = (
     "The SMs' clock while a rung ran, in colours down to 60 % of the highest that any was seen at. A dot: a limit held the clock "

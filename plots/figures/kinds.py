@@ -94,13 +94,13 @@ def of_profile(results: Results, table: Table) -> dict[str, OfProfile]:
 
 TIME = "Where the time goes"
 TIME_CAPTION = (
-    "Green: the least time for the FLOPs, at the measured ceiling of the rung's unit and the clock that the rung ran at. The "
-    "next part: how much longer the busiest of the others needs at least, by the instructions or bytes that Nsight Compute "
+    "Green: the least time for the FLOPs, at the measured ceiling of the rung's instruction and the clock that the rung ran at. "
+    "The next part: how much longer the busiest of the others needs at least, by the instructions or bytes that Nsight Compute "
     "counted. Least times overlap, so only the longest counts. Grey: the rest of the measured time."
 )
 MEASURED = "Roofline by the bytes that each rung moved"
 MEASURED_CAPTION = (
     "The measured roofs, over FLOP per byte that Nsight Compute counted: read and written in DRAM; through L2; 128 bytes per "
-    "wavefront of shared memory, among them what wgmma reads, and without what the copy engine writes. A rung without wavefronts "
+    "wavefront of shared memory, among them what wgmma reads, and without what TMA writes. A rung without wavefronts "
     "has no mark there."
 )

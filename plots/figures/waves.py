@@ -1,4 +1,4 @@
-"""The saw-tooth of waves: throughput over M = N by whole tiles, slices and shares, and what the tiles alone would allow."""
+"""The saw-tooth of waves: throughput over M = N by whole tiles, split-K and stream-K, and what the tiles alone would allow."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from plots.errors import InputError
 from plots.figures import style
 
 FILE = "waves.csv"
-WAYS = ["whole tiles", "slices of K", "shares of k tiles"]  # of the rungs, in ladder order
+WAYS = ["whole tiles", "split-K", "stream-K"]  # of the rungs, in ladder order
 SMALLEST = 1024  # M = N of the saw-tooth; smaller ones are timed over K
 COLOURS = ["#0072B2", "#E69F00", "#009E73"]
 
@@ -36,7 +36,7 @@ class Sweep:
 
     @property
     def squares(self) -> list[Shape]:
-        """Those with M = N that share the K of most of them."""
+        """Those with M = N that have the K of most of them."""
         edges = [shape for shape in self.cublas if shape.m == shape.n >= SMALLEST]
         depths = [shape.k for shape in edges]
         common = max(sorted(set(depths)), key=depths.count)
@@ -58,7 +58,7 @@ class Sweep:
 
 
 def read(path: Path) -> list[Sweep]:
-    """The types of a recorded sweep, each with three rungs: whole tiles, slices, shares."""
+    """The types of a recorded sweep, each with three rungs: whole tiles, split-K, stream-K."""
     with path.open(encoding="utf-8") as lines:
         header = lines.readline().strip().split(",")
     if missing := {"tile", "waves"} - set(header):
@@ -150,7 +150,7 @@ KINDS = {  # by the first part of the figure's file name; the second is the type
     ),
     "waves_k": Kind(
         title="Time over K, for results that fill few SMs",
-        caption="Both axes are logarithmic. With few tiles of C, only slices or shares of K give each SM something to do.",
+        caption="Both axes are logarithmic. With few tiles of C, only split-K or stream-K gives each SM something to do.",
         draw=draw_small,
     ),
 }
