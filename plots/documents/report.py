@@ -239,6 +239,8 @@ def headline(table: Table) -> str:
         return f"{table.type}: no rung has a result at {shape}."
     rate, kernel = max(rated)
     parts = [f"{table.type}: {kernel} reaches {tflops(rate)} TFLOP/s at {shape}"]
+    if (beside := table.cublas(kernel, shape)) > 0:
+        parts[0] += f" beside {tflops(beside)} of cuBLAS"
     for column, against in (("ratio_cublas", "cuBLAS"), ("ratio_best", "the fastest library")):
         value = table.value(kernel, shape, column)
         if value > 0:
@@ -321,8 +323,8 @@ def _overview(results: Results, folder: Path) -> Overview | None:
 
 
 REACH = (
-    "TFLOP/s of each rung, under the unit that multiplies in it, and the share of what that unit was measured to reach: "
-    "FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. cuBLAS chooses its own unit. "
+    "TFLOP/s of each rung, under the unit that multiplies in it, beside cuBLAS's in the same rounds; and the share of what that "
+    "unit was measured to reach: FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. "
     "Hatched: variants and counter-examples."
 )
 CLOCKS = (
