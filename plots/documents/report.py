@@ -237,6 +237,8 @@ def headline(table: Table) -> str:
         return f"{table.type}: no rung has a result at {shape}."
     rate, kernel = max(rated)
     parts = [f"{table.type}: {kernel} reaches {tflops(rate)} TFLOP/s at {shape}"]
+    if (beside := table.cublas(kernel, shape)) > 0:
+        parts[0] += f" beside {tflops(beside)} of cuBLAS"
     for column, against in (("ratio_cublas", "cuBLAS"), ("ratio_best", "the fastest library")):
         value = table.value(kernel, shape, column)
         if value > 0:
@@ -319,9 +321,9 @@ def _overview(results: Results, folder: Path) -> Overview | None:
 
 
 REACH = (
-    "TFLOP/s of each rung, under the instruction that multiplies in it, and the share of what that instruction was measured "
-    "to reach: FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. cuBLAS chooses its "
-    "own instruction. Hatched: variants and counter-examples."
+    "TFLOP/s of each rung, under the instruction that multiplies in it, beside cuBLAS's in the same rounds; and the share of "
+    "what that instruction was measured to reach: FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar "
+    "is the share. Hatched: variants and counter-examples."
 )
 CLOCKS = (
     "The SMs' clock while a rung ran, in colours down to 60 % of the highest that any was seen at. A dot: a limit held the clock "
