@@ -100,6 +100,7 @@ def write_simulation(simulation: Simulation, recorded: Results | None, out: Path
         "date": simulation.counts["utc"].max()[:10] if len(simulation.counts) else "unknown date",
         "simulation": simulation,
         "verdict": verdict(simulation),
+        "simulated_untraced": untraced(simulation.counts),
         "counted": [[_counted_section(table, out / "plots") for table in sizes] for sizes in counted(simulation)],
         "simulated_checks": summaries.check_grid(simulation.counts, simulation.check),
         "simulated_refused": summaries.refused_grid(simulation.counts, simulation.check),
@@ -123,6 +124,7 @@ def _measured(results: Results, from_record: bool, plots: Path) -> dict:
     return {
         "results": results,
         "from_record": from_record,
+        "untraced": untraced(results.ladder),
         "facts": facts(results),
         "overview": _overview(results, plots),
         "sections": [_section(table, results, plots) for table in tables(results)],
@@ -216,6 +218,18 @@ def _commit(results: Results) -> str:
     """The one commit that all rows were measured at; empty where there are several or it was not a clean one."""
     commits = set(results.ladder["commit"])
     return commits.pop() if len(commits) == 1 and all(c.isalnum() and c != "unknown" for c in commits) else ""
+
+
+def untraced(rows: pd.DataFrame) -> str:
+    """What a reader must know of rows that name no commit (tools/build_info.sh); empty where all name one."""
+    commits = set(rows["commit"])
+    if "unknown" not in commits:
+        return ""
+    which = "The commit" if len(commits) == 1 else "The commit of some rows"
+    return (
+        f"{which} is unknown, so nobody can tell which sources were measured: the build found neither a git checkout nor "
+        "GEMM_LADDER_COMMIT in the environment."
+    )
 
 
 def _all(column: pd.Series) -> str:

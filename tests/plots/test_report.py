@@ -173,6 +173,21 @@ def test_recorded_results_are_labelled_with_gpu_and_date(folder, tmp_path):
     assert all(label in text for text in report(lying, tmp_path / "folder"))
 
 
+def test_results_without_a_commit_say_so_in_the_first_lines(tmp_path):
+    said = "commit is unknown"
+    rows = [row(kernel, SIZE, commit="unknown") for kernel in synthetic.RATIOS]
+    measured = report(write_folder(tmp_path / "measured", rows), tmp_path / "out")
+    counted = [synthetic.counted(kernel, Shape(256, 256, 256), commit="unknown") for kernel in synthetic.RATIOS]
+    simulated = report(synthetic.write_simulation(tmp_path / "simulated", counted), tmp_path / "out_simulated")
+    for text, headline in ((measured, "reaches"), (simulated, "products are right")):
+        for page in text:
+            assert page.index(said) < page.index(headline)
+            assert page.count(said) == 1
+    known = [*rows[1:], row("01_naive", SIZE)]
+    assert "The commit of some rows is unknown" in report(write_folder(tmp_path / "mixed", known), tmp_path / "out_mixed")[0]
+    assert not any(said in text for text in report(write_folder(tmp_path / "known"), tmp_path / "out_known"))
+
+
 def test_refusals_failures_and_wrong_results_are_listed(tmp_path):
     odd = Shape(1020, 1020, 1020)
     rows = [
