@@ -18,7 +18,7 @@ from typing import Any
 
 from plots.data.units import Shape
 from plots.errors import InputError
-from tools.nearest import nearest
+from tools.nearest import hint
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path("build/bin")
@@ -65,7 +65,7 @@ class Facts:
         for rung in self.rungs.values():
             if padded in (rung.number, rung.name, rung.stem):
                 return rung
-        raise InputError(f"there is no rung '{word}'; the nearest is {nearest(padded, self.rungs)}")
+        raise InputError(f"there is no rung '{word}'{hint(padded, self.rungs)}")
 
     def predecessor(self, stem: str) -> Rung | None:
         """The rung that `stem` states as the one it changed; None for the first of its kind, or where one is unknown here."""
@@ -79,7 +79,7 @@ class Facts:
     def computing(self, kind: str) -> list[Rung]:
         """The rungs that compute a type."""
         if kind not in self.types:
-            raise InputError(f"there is no type '{kind}'; the nearest is {nearest(kind, self.types)}")
+            raise InputError(f"there is no type '{kind}'{hint(kind, self.types)}")
         return [rung for rung in self.rungs.values() if kind in rung.types]
 
 

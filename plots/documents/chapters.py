@@ -1,16 +1,17 @@
 """What the generated blocks of README.md and docs/*.md say, from bench/recorded and the sources."""
 
 import re
+from collections.abc import Iterable
 from functools import partial
+from itertools import product
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from plots.data import rungs
 from plots.data.results import Results, load, read_rows
 from plots.data.rungs import Facts, is_variant, number, order
-from plots.data.selection import PUBLISHED, Table, tables
-from plots.data.units import Shape, digits, kib, ranged, tflops, whole
+from plots.data.selection import Table, tables
+from plots.data.units import Shape, digits, kib, ranged, whole
 from plots.documents import excerpt, markers
 from plots.documents.blocks import update
 from plots.documents.numbers import GPU, Recording
@@ -18,9 +19,10 @@ from plots.errors import InputError
 from plots.figures.ladder import gain_text
 from plots.tables import accuracy, compare, conditions, losses, machine_code, profiled, sweep, wins
 from plots.tables.grid import Grid
-from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, ceiling_grid, how, per_clock, ratios
+from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, beside, ceiling_grid, how, per_clock, ratios
 
 IMAGES = "docs/img/recorded"
+CELLS = "Each rung's TFLOP/s / those of cuBLAS in the same rounds, and the ratio with its range over the sittings."
 NOT_YET = "*No recorded results yet.*"
 
 
@@ -30,13 +32,22 @@ def recorded(root: Path, facts: Facts | None = None) -> Results | None:
     return load(folder, facts) if (folder / "ladder.csv").is_file() else None
 
 
-def source_line(rows: pd.DataFrame, file: str = "") -> str:
-    """Where recorded numbers come from, as one line of Markdown."""
-    row, commits = rows.iloc[-1], list(dict.fromkeys(rows.sort_values("utc")["commit"]))
+def source_line(rows: Iterable[Any], file: str = "") -> str:
+    """Where recorded numbers come from, as one line of Markdown: the card, the days, with what."""
+    rows = sorted(rows, key=lambda row: row.utc)
+    row, commits = rows[-1], list(dict.fromkeys(row.commit for row in rows))
+    *earlier, last = dict.fromkeys(row.utc[:10] for row in rows)
+    days = f"{', '.join(earlier)} and {last}" if earlier else last
     return (
-        f"*Measured on {row.gpu}, {rows['utc'].max()[:10]}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
+        f"*Measured on {row.gpu}, {days}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
         f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}; recorded in `bench/recorded/{GPU}/{file}`.*"
     )
+
+
+def sittings(table: Table, kernels: Iterable[str], shapes: Iterable[Shape]) -> list[Any]:
+    """The rows behind some cells."""
+    found = [table.cells[place] for place in product(kernels, shapes) if place in table.cells]
+    return [row for cell in found for row in cell.sittings]
 
 
 def ladder_table(root: Path, facts: Facts, types: list[str]) -> str:
@@ -49,41 +60,31 @@ def ladder_table(root: Path, facts: Facts, types: list[str]) -> str:
     parts = [
         part
         for table in found
-        for part in (_ladder_part(table, root), _pictures(table), source_line(_of_types(results.ladder, [table])))
+        for part in (
+            _ladder_part(table, root),
+            source_line(sittings(table, table.kernels, [table.headline])),
+            _pictures(table),
+        )
     ]
     return "\n\n".join(parts)
-
-
-def _of_types(rows: pd.DataFrame, found: list[Table]) -> pd.DataFrame:
-    """The rows of these tables' types, which may have been measured on another day than the others."""
-    return rows[rows["type"].isin([table.type for table in found])]
 
 
 def _ladder_part(table: Table, root: Path) -> str:
     shape = table.headline
     clocks = [PER_CLOCK] if table.knows("flop_clk_sm") else []
-    head = ["rung", "idea", "chapter", "TFLOP/s", "gain", *ratios(table).values(), *clocks]
+    head = ["rung", "idea", "chapter", "TFLOP/s / cuBLAS", *ratios(table).values(), "gain", *clocks]
     rows = [
         [
             f"[{kernel}]({table.facts.rungs[kernel].source})" if kernel in table.facts.rungs else kernel,
             table.facts.idea(kernel),
             _chapter_link(root, table.facts, kernel),
-            tflops(table.value(kernel, shape)),
-            gain_text(table, kernel, shape),
+            beside(table, kernel, shape),
             *(ranged(table.numbers(kernel, shape, column)) for column in ratios(table)),
+            gain_text(table, kernel, shape),
             *(per_clock(table, kernel, shape) for _ in clocks),
         ]
         for kernel in table.kernels
     ]
-    library = [
-        "cuBLAS",
-        "the vendor's library",
-        "",
-        tflops(table.baseline("cuBLAS", shape)),
-        "",
-        *("1.00" for _ in ratios(table)),
-    ]
-    rows.append([*library, *("" for _ in clocks)])
     title = f"{table.type} at M = N = K = {shape.m}" if shape.is_square else f"{table.type} at {shape}"
     return f"{title}; {how(table)}:\n\n" + Grid(head, rows, left=3).markdown()
 
@@ -107,13 +108,14 @@ def _chapter_link(root: Path, facts: Facts, kernel: str) -> str:
 
 
 def measured(root: Path, facts: Facts, rung: str) -> str:
-    """A chapter's table: the rung's predecessor, the rung, its variants and cuBLAS, at the published sizes."""
+    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes."""
     stem = facts.find(rung).stem
     results = recorded(root, facts)
     found = [table for table in tables(results) if stem in table.kernels] if results else []
     if not found:
         return NOT_YET
-    return "\n\n".join([*(_measured_part(table, stem) for table in found), source_line(_of_types(results.ladder, found))])
+    shown = [row for table in found for row in sittings(table, _compared(table, stem), table.front)]
+    return "\n\n".join([*(_measured_part(table, stem) for table in found), f"{CELLS} {source_line(shown)}"])
 
 
 def ceilings(root: Path, facts: Facts) -> str:
@@ -147,8 +149,10 @@ def under_conditions(root: Path, facts: Facts, words: list[str]) -> str:
     if not file.is_file():
         return NOT_YET
     rows = read_rows(file, [])
+    rows = rows[rows["kernel"].isin([facts.find(word).stem for word in words])]
     grids = conditions.grids(rows, [facts.find(word).stem for word in words])
-    return "\n\n".join([*(grid.markdown() for grid in grids), source_line(rows, conditions.FILE)]) if grids else NOT_YET
+    source = source_line(rows.itertuples(), conditions.FILE) if grids else ""
+    return "\n\n".join([*(grid.markdown() for grid in grids), source]) if grids else NOT_YET
 
 
 def won(root: Path, facts: Facts, up: str) -> str:
@@ -158,7 +162,8 @@ def won(root: Path, facts: Facts, up: str) -> str:
         return NOT_YET
     folder = IMAGES.removeprefix("docs/") if up else IMAGES
     picture = f"![Time of the best library over time of the rung, for every shape and type]({folder}/wins.svg)"
-    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source_line(read_rows(file, []), wins.FILE)])
+    source = source_line(read_rows(file, []).itertuples(), wins.FILE)
+    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source])
 
 
 def lost(root: Path, facts: Facts) -> str:
@@ -192,7 +197,7 @@ def compared(root: Path, facts: Facts) -> str:
     grid = Grid(
         [f"beside card {first.environment['gpu_id']}", *cards], [[limit, *(one[limit] for one in said)] for limit in said[0]]
     )
-    sources = [source_line(other.ladder).replace(f"{GPU}/", f"{other.folder.name}/") for other in others]
+    sources = [source_line(other.ladder.itertuples()).replace(f"{GPU}/", f"{other.folder.name}/") for other in others]
     return "\n\n".join([grid.markdown(), *sources])
 
 
@@ -201,15 +206,18 @@ def other_recordings(root: Path) -> list[Path]:
     return sorted(path.parent for path in (root / "bench" / "recorded").glob(f"{GPU}-*/ladder.csv"))
 
 
-def _measured_part(table: Table, stem: str) -> str:
+def _compared(table: Table, stem: str) -> list[str]:
+    """A chapter's rungs: the predecessor, the rung, its variants."""
     before = table.facts.predecessor(stem)
     variants = [k for k in table.kernels if order(k)[0] == order(stem)[0] and is_variant(k) and not is_variant(stem)]
-    kernels = list(dict.fromkeys([*([before.stem] if before and before.stem in table.kernels else []), stem, *variants]))
-    sizes = [shape for shape in PUBLISHED if shape in table.shapes] or [table.headline]
-    at = table.headline
+    return list(dict.fromkeys([*([before.stem] if before and before.stem in table.kernels else []), stem, *variants]))
+
+
+def _measured_part(table: Table, stem: str) -> str:
+    before, sizes, at = table.facts.predecessor(stem), table.front, table.headline
     clocks = [column for column in ("ratio_clk", "flop_clk_sm") if table.knows(column)]
     titles = {"ratio_clk": f"{at}, {OF_CUBLAS['ratio_clk']}", "flop_clk_sm": f"{at}, {PER_CLOCK}"}
-    head = [table.type, *(f"{shape}, TFLOP/s (of cuBLAS)" for shape in sizes)]
+    head = [table.type, *(f"{shape}, TFLOP/s / cuBLAS (ratio)" for shape in sizes)]
     head += [*(titles[column] for column in clocks), "registers", "smem KiB", "blocks/SM"]
     rows = [
         [
@@ -218,10 +226,8 @@ def _measured_part(table: Table, stem: str) -> str:
             *(per_clock(table, kernel, at) if c == "flop_clk_sm" else ranged(table.numbers(kernel, at, c)) for c in clocks),
             *_resources(table, kernel),
         ]
-        for kernel in kernels
+        for kernel in _compared(table, stem)
     ]
-    library = [f"{tflops(table.baseline('cuBLAS', shape))} (1.00)" for shape in sizes]
-    rows.append(["cuBLAS", *library, *[""] * (len(clocks) + 3)])
     gains = [(table.gain(stem, shape)[0], shape) for shape in sizes]
     gains = [f"× {digits(gain)} at {shape}" for gain, shape in gains if gain > 0]
     unit = "FLOP/clk/SM" if table.gain_column == "flop_clk_sm" else "TFLOP/s"
@@ -231,7 +237,7 @@ def _measured_part(table: Table, stem: str) -> str:
 
 def _rate(table: Table, kernel: str, shape: Shape) -> str:
     ratios = table.numbers(kernel, shape, "ratio_cublas")
-    return f"{tflops(table.value(kernel, shape))} ({ranged(ratios).replace(' (', ', ').rstrip(')')})"
+    return f"{beside(table, kernel, shape)} ({ranged(ratios).replace(' (', ', ').rstrip(')')})"
 
 
 def _resources(table: Table, kernel: str) -> list[str]:

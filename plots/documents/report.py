@@ -100,6 +100,7 @@ def write_simulation(simulation: Simulation, recorded: Results | None, out: Path
         "date": simulation.counts["utc"].max()[:10] if len(simulation.counts) else "unknown date",
         "simulation": simulation,
         "verdict": verdict(simulation),
+        "simulated_untraced": untraced(simulation.counts),
         "counted": [[_counted_section(table, out / "plots") for table in sizes] for sizes in counted(simulation)],
         "simulated_checks": summaries.check_grid(simulation.counts, simulation.check),
         "simulated_refused": summaries.refused_grid(simulation.counts, simulation.check),
@@ -123,6 +124,7 @@ def _measured(results: Results, from_record: bool, plots: Path) -> dict:
     return {
         "results": results,
         "from_record": from_record,
+        "untraced": untraced(results.ladder),
         "facts": facts(results),
         "overview": _overview(results, plots),
         "sections": [_section(table, results, plots) for table in tables(results)],
@@ -218,6 +220,18 @@ def _commit(results: Results) -> str:
     return commits.pop() if len(commits) == 1 and all(c.isalnum() and c != "unknown" for c in commits) else ""
 
 
+def untraced(rows: pd.DataFrame) -> str:
+    """What a reader must know of rows that name no commit (tools/build_info.sh); empty where all name one."""
+    commits = set(rows["commit"])
+    if "unknown" not in commits:
+        return ""
+    which = "The commit" if len(commits) == 1 else "The commit of some rows"
+    return (
+        f"{which} is unknown, so nobody can tell which sources were measured: the build found neither a git checkout nor "
+        "GEMM_LADDER_COMMIT in the environment."
+    )
+
+
 def _all(column: pd.Series) -> str:
     return ", ".join(sorted(set(column) - {""})) or "not recorded"
 
@@ -237,6 +251,8 @@ def headline(table: Table) -> str:
         return f"{table.type}: no rung has a result at {shape}."
     rate, kernel = max(rated)
     parts = [f"{table.type}: {kernel} reaches {tflops(rate)} TFLOP/s at {shape}"]
+    if (beside := table.cublas(kernel, shape)) > 0:
+        parts[0] += f" beside {tflops(beside)} of cuBLAS"
     for column, against in (("ratio_cublas", "cuBLAS"), ("ratio_best", "the fastest library")):
         value = table.value(kernel, shape, column)
         if value > 0:
@@ -319,9 +335,9 @@ def _overview(results: Results, folder: Path) -> Overview | None:
 
 
 REACH = (
-    "TFLOP/s of each rung, under the instruction that multiplies in it, and the share of what that instruction was measured "
-    "to reach: FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. cuBLAS chooses its "
-    "own instruction. Hatched: variants and counter-examples."
+    "TFLOP/s of each rung, under the instruction that multiplies in it, beside cuBLAS's in the same rounds; and the share of "
+    "what that instruction was measured to reach: FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar "
+    "is the share. Hatched: variants and counter-examples."
 )
 CLOCKS = (
     "The SMs' clock while a rung ran, in colours down to 60 % of the highest that any was seen at. A dot: a limit held the clock "

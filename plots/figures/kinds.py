@@ -28,8 +28,9 @@ KINDS = {
     "ladder": Kind(
         purpose="the ladder at one size with the gain of each step",
         title="The ladder at one size",
-        caption="Gain: FLOP/clk/SM over that of the rung named, or throughput where no clocks were counted. Of cuBLAS: "
-        "median of cuBLAS's time over the rung's own. Hatched: variants and counter-examples.",
+        caption="Black marks, and the second column: cuBLAS in the rounds of that rung. Of cuBLAS: median of cuBLAS's time over "
+        "the rung's own. Gain: FLOP/clk/SM over that of the rung named, or throughput where no clocks were counted. Hatched: "
+        "variants and counter-examples.",
         draw=lambda table: ladder.draw(table, table.headline),
         lacking=lambda table: "",
     ),
@@ -37,7 +38,8 @@ KINDS = {
         purpose="throughput against size, every rung and cuBLAS",
         title="Throughput against size",
         caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling of "
-        "each unit that a rung uses; cuBLAS may use another one.",
+        "each unit that a rung uses; cuBLAS may use another one. Each library was timed in the rounds of every rung: a black "
+        "line is the median of these rates, the grey band the range of those of cuBLAS.",
         draw=gflops.draw,
         lacking=lambda table: "" if table.squares else "no square size was measured",
     ),
@@ -52,7 +54,8 @@ KINDS = {
     "roofline": Kind(
         purpose="the rungs under the measured roofs",
         title="Roofline",
-        caption="Roofs as measured on this GPU, of each unit that a rung uses; cuBLAS may use another one. "
+        caption="Roofs as measured on this GPU, of each unit that a rung uses; cuBLAS may use another one. Its mark is the "
+        "median over the rounds of all rungs. "
         "Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
         "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size stand "
         "above one another.",

@@ -63,8 +63,9 @@ def draw(table: Table) -> Figure:
                 style.hover(told(table, kernel, size), point)
             labels.append(Label(*points[-1], kernel, hue[kernel]))
     for size in sizes:
-        rate = table.baseline("cuBLAS", size) / 1000
+        least, rate, most = (rate / 1000 for rate in table.span("cuBLAS", size))
         ax.plot(intensity(table, size), rate, "_", color="black", markersize=20, markeredgewidth=2.2)
+        ax.plot([intensity(table, size)] * 2, [least, most], color="black", linewidth=2.2)
     if math.isfinite(rate):
         labels.append(Label(intensity(table, sizes[-1]), rate, "cuBLAS", "black", "bold"))
     _roofs(ax, table, sizes)

@@ -243,7 +243,8 @@ def test_a_new_copy_is_the_rung_with_holes(one, tmp_path):
         (["9"], "there is no exercise '9'; there are 1 to 5"),
         (["swizzle"], "there is no exercise 'swizzle'"),
         (["1", "2"], "exercise takes one number"),
-        (["1", "--solve"], "there is no option '--solve'; the nearest is --solution"),
+        (["1", "--solutions"], "there is no option '--solutions'; the nearest is --solution"),
+        (["1", "--zzz"], "there is no option '--zzz'; ./run_all.sh exercise --help lists all"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

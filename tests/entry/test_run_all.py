@@ -15,8 +15,10 @@ ROOT = Path(__file__).parents[2]
 USAGE = 2
 
 
-def run_all(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run([folder / "run_all.sh", *arguments], env={**os.environ, **environment}, capture_output=True, text=True)
+def run_all(*arguments: str, folder: Path = ROOT, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess:
+    """That of the checkout in `folder`, called from there or from `cwd`."""
+    command, env = [folder / "run_all.sh", *arguments], {**os.environ, **environment}
+    return subprocess.run(command, cwd=cwd or folder, env=env, capture_output=True, text=True)
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -27,10 +29,17 @@ def run_all(*arguments: str, folder: Path = ROOT, **environment: str) -> subproc
     [
         (["tset"], "nearest is test"),
         (["profil"], "nearest is profile"),
+        (["zzz"], "there is no sub-command 'zzz'; ./run_all.sh help lists all"),
         (["--quik"], "nearest is --quick"),
+        (["-M"], "there is no option '-M'; ./run_all.sh --quick --help lists all"),
+        (["test", "entry"], "test takes no arguments, got 'entry'"),
+        (["docs", "serve"], "docs takes no arguments, got 'serve'"),
+        (["help", "run", "sim"], "help takes one sub-command"),
         (["--quick", "--result"], "nearest is --results"),
         (["run"], "run takes a rung"),
-        (["run", "99"], "there is no rung '99'"),
+        (["run", "99"], "there is no rung '99'; ./run_all.sh list lists all"),
+        (["run", "zzz"], "there is no rung 'zzz'; ./run_all.sh list lists all"),
+        (["run", "6z"], "nearest is 06"),
         (["run", "bank_conflict", "64", "64", "64"], "nearest is 06_bank_conflict_free"),
         (["diff"], "diff takes two rungs"),
         (["diff", "05", "o6"], "there is no rung 'o6'"),

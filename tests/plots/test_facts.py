@@ -39,6 +39,8 @@ def test_an_unknown_name_is_told_the_nearest(facts):
         facts.find("bank_conflict")
     with pytest.raises(InputError, match="no type 'bf61'; the nearest is bf16"):
         facts.computing("bf61")
+    with pytest.raises(InputError, match="no rung 'zzz'$"):
+        facts.find("zzz")
 
 
 def test_the_predecessor_is_the_stated_one(facts):

@@ -11,6 +11,7 @@ from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -81,7 +82,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 def address(page: str) -> str:
-    return "index.html" if page == "index" else f"{page}/index.html"
+    return f"{page}.html"
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +155,18 @@ def test_the_source_beside_a_chapter_is_whole(site):
 
 def source(stem: str) -> str:
     return (ROOT / f"kernels/{stem}.cu").read_text()
+
+
+def test_every_link_leads_to_a_file(site):
+    """As pages that are opened from the disk follow it: no folder stands for its index.html."""
+    targets = {}
+    for page in site.rglob("*.html"):
+        for link in re.findall(r"""(?:href|src)=["']?([^"'> ]+)""", page.read_text()):
+            parts = urlsplit(html.unescape(link))
+            if parts.path and not parts.scheme:
+                targets[page.parent / unquote(parts.path)] = f"{page.name}: {link}"
+    assert len(targets) > len(PAGES)
+    assert [link for file, link in targets.items() if not file.is_file()] == []
 
 
 def test_the_parts_are_those_of_the_map(site):
