@@ -192,7 +192,7 @@ def test_memories(number, type):
 
 
 def test_bytes_per_clock():
-    (asked,) = said("99", r"p128x192 asks for (\d+) bytes per clock")
+    (asked,) = said("99", r"p128x192 requests (\d+) bytes per clock")
     assert agrees(asked, copied(128, 192, 2)[0] * 4.096)
     at_highest, highest, at_held, held_clock = said(
         "99", r"L2 delivers (\d+) bytes per clock and SM at (\d+) MHz, and (\d+) at (\d+) MHz"

@@ -359,3 +359,13 @@ def test_the_mbarriers_of_21b():
             assert max(tiles[k_tile - warp_roles.STAGES].ended) <= tile.asked
     for phase in warp_roles.phases(0, False, tiles):
         assert len(phase.arrivals) == warp_roles.WARPS and phase.start <= phase.arrivals[0] and phase.arrivals[-1] == phase.end
+
+
+def test_the_mbarriers_of_24():
+    """A copy into both blocks waits for the consumers of both, and a consumer for the copies of both."""
+    tiles = warp_roles.in_cluster()
+    assert "mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32)" in kernel("24_cluster_multicast")
+    for k_tile, tile in enumerate(tiles):
+        assert max(tile.own) == tile.landed <= min(map(min, tile.begun))
+        if k_tile >= warp_roles.STAGES:
+            assert max(map(max, tiles[k_tile - warp_roles.STAGES].ended)) <= min(tile.asked)
