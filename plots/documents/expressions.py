@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from plots.errors import InputError
-from tools.nearest import nearest
+from tools.nearest import hint
 
 ALLOWED = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.keyword, ast.Starred),
@@ -78,7 +78,7 @@ def _parsed(text: str, names: Names, allowed: tuple[type[ast.AST], ...] = ALLOWE
     known = {*names, *BASIC, *bound, *(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in known:
-            raise InputError(f"'{text}': there is no '{node.id}'; the nearest is {nearest(node.id, known)}")
+            raise InputError(f"'{text}': there is no '{node.id}'{hint(node.id, known)}")
     return tree
 
 

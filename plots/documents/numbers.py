@@ -20,7 +20,7 @@ from plots.documents.derivations import functions
 from plots.documents.expressions import BASIC, evaluate
 from plots.errors import InputError
 from plots.tables import profiled
-from tools.nearest import nearest
+from tools.nearest import hint
 
 GPU = "nvidia-h200"  # whose recorded results README and the chapters show
 Size = int | tuple[int, int, int]
@@ -53,7 +53,7 @@ class Recording:
     def table(self, type: str) -> Table:
         """The published results of a type."""
         if type not in self.tables:
-            raise InputError(f"there is no type '{type}'; the nearest is {nearest(type, self.tables)}")
+            raise InputError(f"there is no type '{type}'{hint(type, self.tables)}")
         return self.tables[type]
 
     def rows(self, file: str) -> list[dict[str, str]]:
@@ -196,7 +196,7 @@ class Numbers:
         """A measured ceiling, in the unit of ceilings.csv: ceiling('l2') in GB/s, ceiling('mma_bf16_per_clk') in FLOP/clk/SM."""
         known = self.recording.results.ceilings
         if name not in known:
-            raise InputError(f"there is no ceiling '{name}'; the nearest is {nearest(name, known)}")
+            raise InputError(f"there is no ceiling '{name}'{hint(name, known)}")
         return known[name][0]
 
     @asked
@@ -204,7 +204,7 @@ class Numbers:
         """A value of environment.json, such as 'sm_count', 'max_sm_clock_mhz' or 'power_limit_w'."""
         known = self.recording.results.environment
         if key not in known:
-            raise InputError(f"there is no '{key}' in environment.json; the nearest is {nearest(key, known)}")
+            raise InputError(f"there is no '{key}' in environment.json{hint(key, known)}")
         return known[key]
 
     @asked
@@ -219,7 +219,7 @@ class Numbers:
         """A metric of the profile at 4096 cubed; the type may be 'bf16@8192' or 'sweep_16': metric('06', 'wavefronts')."""
         metrics = {metric: value for (_, metric), value in self._metrics(rung, type).items()}
         if name not in metrics:
-            raise InputError(f"there is no metric '{name}'; the nearest is {nearest(name, metrics)}")
+            raise InputError(f"there is no metric '{name}'{hint(name, metrics)}")
         return metrics[name]
 
     @asked
@@ -258,7 +258,7 @@ class Numbers:
         known = self.recording.rows(file)
         for name in wanted:
             if known and name not in known[0]:
-                raise InputError(f"{file} has no column '{name}'; the nearest is {nearest(name, known[0])}")
+                raise InputError(f"{file} has no column '{name}'{hint(name, known[0])}")
         found = [row for row in known if all(row[name] == value for name, value in wanted.items())]
         if not found:
             raise InputError(f"{file} has no row with {', '.join(f'{name}={value}' for name, value in wanted.items())}")
@@ -266,7 +266,7 @@ class Numbers:
 
     def _number(self, row: dict[str, str], file: str, column: str) -> float:
         if column not in row:
-            raise InputError(f"{file} has no column '{column}'; the nearest is {nearest(column, row)}")
+            raise InputError(f"{file} has no column '{column}'{hint(column, row)}")
         return float(row[column] or "nan")
 
     def _where(self, rung: str, size: Size | None, type: str) -> dict[str, Any]:
@@ -279,7 +279,7 @@ class Numbers:
         names = {kernel.rpartition("/")[2]: metrics for kernel, metrics in profile.items()}
         of = rung if rung in names else self._stem(rung)
         if of not in names:
-            raise InputError(f"there is no profile of '{rung}'; the nearest is {nearest(of, names)}")
+            raise InputError(f"there is no profile of '{rung}'{hint(of, names)}")
         return names[of]
 
     def _table(self, type: str) -> Table:

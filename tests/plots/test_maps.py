@@ -345,3 +345,27 @@ def test_the_schedule_of_25_keeps_its_order(direct):
         if number >= persistent.BUFFERS:
             assert of["stores"][number - persistent.BUFFERS].end <= of["epilogue"][number].start
     assert of["stores"][persistent.PARTS - 1].end > of["wgmma"][persistent.K_TILES].start, "under the next main loop"
+
+
+def test_the_mbarriers_of_21b():
+    """A stage is copied into only after all warps have released it, and a warp reads a k tile only after it has landed."""
+    tiles = warp_roles.schedule(warp_roles.WARPS, warp_roles.SLOW_21B)
+    text = kernel("21b_tma_producer")
+    assert int(re.search(r"STAGES = (\d+);", text)[1]) == warp_roles.STAGES
+    assert "mbarrier_init(full + stage * 8, 1)" in text and "mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32)" in text
+    for k_tile, tile in enumerate(tiles):
+        assert tile.landed <= min(tile.begun)
+        if k_tile >= warp_roles.STAGES:
+            assert max(tiles[k_tile - warp_roles.STAGES].ended) <= tile.asked
+    for phase in warp_roles.phases(0, False, tiles):
+        assert len(phase.arrivals) == warp_roles.WARPS and phase.start <= phase.arrivals[0] and phase.arrivals[-1] == phase.end
+
+
+def test_the_mbarriers_of_24():
+    """A copy into both blocks waits for the consumers of both, and a consumer for the copies of both."""
+    tiles = warp_roles.in_cluster()
+    assert "mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32)" in kernel("24_cluster_multicast")
+    for k_tile, tile in enumerate(tiles):
+        assert max(tile.own) == tile.landed <= min(map(min, tile.begun))
+        if k_tile >= warp_roles.STAGES:
+            assert max(map(max, tiles[k_tile - warp_roles.STAGES].ended)) <= min(tile.asked)
