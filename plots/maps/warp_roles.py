@@ -199,7 +199,10 @@ class Shared(NamedTuple):
     ended: list[list[float]]  # each consumer releases the stage, in both blocks
 
 
-LATE, SLOW_24 = 2.5, {(0, 1, 0): 1.0, (1, 0, 0): 2.0, (1, 1, 0): 3.5}  # block 1 starts later; (block, consumer, k tile) that takes longer
+LATE, SLOW_24 = (
+    2.5,
+    {(0, 1, 0): 1.0, (1, 0, 0): 2.0, (1, 1, 0): 3.5},
+)  # block 1 starts later; (block, consumer, k tile) that takes longer
 
 
 def in_cluster() -> list[Shared]:
