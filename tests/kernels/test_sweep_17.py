@@ -76,7 +76,7 @@ def test_the_chapter_says_how_often_and_how_near():
     assert (int(held), int(cells)) == (len(CELLS) - len(NOT_IN_THE_SWEEP), len(CELLS))
     assert "the fastest or within 0.5 % of it" in text
     for (number, _), slices in NOT_IN_THE_SWEEP.items():
-        assert re.search(rf"\| [\d×³]+, {number} \| \d+ slices \| {slices} slices, the fastest \|", text)
+        assert re.search(rf"\| [\d×³]+, {number} \| \d+ splits \| {slices} splits, the fastest \|", text)
 
 
 @pytest.mark.parametrize(("number", "shape"), [("17b", "256x256x65536"), ("17f", "3072x3072x3072")])
@@ -84,7 +84,7 @@ def test_the_chapter_says_what_the_model_chooses_there(number, shape):
     text = CHAPTER.read_text(encoding="utf-8")
     m, n, k = shape.split("x")
     product = f"{m}³" if m == n == k else f"{m}×{n}×{k}"
-    assert int(re.search(rf"\| {product}, {number} \| (\d+) slices \|", text)[1]) == planned(number, shape)[1]
+    assert int(re.search(rf"\| {product}, {number} \| (\d+) splits \|", text)[1]) == planned(number, shape)[1]
 
 
 def test_slices_in_the_chapters_table():
