@@ -299,7 +299,7 @@ def test_the_report_shows_the_sweep_over_waves_where_there_was_one(folder, tmp_p
     assert "Waves of tiles" not in before
     write_rows(folder / waves.FILE, test_waves.rows())
     html, _ = report(folder, tmp_path / "out")
-    assert "<h2>Waves of tiles</h2>" in html and "17f: slices of K" in html
+    assert "<h2>Waves of tiles</h2>" in html and "17f: split-K" in html
     for name in waves.KINDS:
         assert (tmp_path / f"out/plots/{name}_f32.svg").is_file()
     assert not Page(html).requests
