@@ -51,6 +51,13 @@ def anchor(file: str) -> str:
     return re.sub(r"\W+", "-", file)
 
 
+def region(file: str, text: str) -> str:
+    """The first line of the region that an excerpt's link names; empty where it names none."""
+    named = re.search(r", region ([\w-]+)$", text)
+    lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+    return str(lines.index(f"// [{named[1]}]") + 2) if named else ""
+
+
 def on_page_markdown(markdown: str, page, **_: object) -> str:
     """A link to a source file leads to that file beside the page; where it is not there, its text stays. No markers."""
     shown = sources(markdown, page.file.src_uri)
@@ -59,7 +66,7 @@ def on_page_markdown(markdown: str, page, **_: object) -> str:
         text, file, line = link.groups()
         if file not in shown:
             return text
-        name = anchor(file)
+        name, line = anchor(file), line or region(file, text)
         to = f"{name}-{line}" if line else name
         return f'[{text}](#{to}){{ .source data-file="{name}" data-line="{line or 1}" }}'
 

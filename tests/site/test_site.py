@@ -173,3 +173,8 @@ def test_the_parts_are_those_of_the_map(site):
     text = html.unescape((site / "index.html").read_text())
     for number, title in re.findall(r"^## Part (\w+): (.+)$", (ROOT / "docs/00_map.md").read_text(), re.MULTILINE):
         assert f"{number} · {title}" in text
+
+
+def test_no_marker_of_a_number_is_on_a_page(site):
+    assert "<!--=" in (ROOT / "docs/01_naive.md").read_text(encoding="utf-8")
+    assert [page.name for page in site.rglob("*.html") if re.search(r"(<|&lt;)!--[=?:]", page.read_text(encoding="utf-8"))] == []
