@@ -1,9 +1,7 @@
 """Numbers in the prose of the map against the recorded results."""
 
-import re
-
 import pytest
-from recorded import ROOT, agrees, cell, metric, said
+from recorded import agrees, cell, metric, said
 
 
 @pytest.mark.parametrize("size", [512, 1024])
@@ -49,16 +47,6 @@ def test_parts_v_and_vi(number, type):
     found = said("00_map", rf"\| \[{number}[ ,][^|]*\|[^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
     for text, size, column in zip(found, (4096, 4096, 8192), ("ratio_cublas", "ratio_clk", "ratio_cublas"), strict=True):
         assert agrees(text, cell(type, number, size, column))
-
-
-@pytest.mark.parametrize(
-    ("units", "type", "number"), [("FP32 kernel", "f32", "27"), ("on the tensor cores the last one", "bf16", "26")]
-)
-def test_readme_says_where_the_last_rungs_stand(units, type, number):
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    (shares,) = re.findall(rf"{units} reaches ([\d.]+) of cuBLAS at 4096³ and (\d.\d+) at 8192³", readme)
-    for share, size in zip(shares, (4096, 8192), strict=True):
-        assert agrees(share, cell(type, number, size, "ratio_cublas"))
 
 
 def test_index_says_what_is_reached():
