@@ -11,7 +11,7 @@ from plots.data.counters import counted
 from plots.data.results import Results, is_simulation, load, load_simulation
 from plots.data.rungs import ROOT
 from plots.data.selection import tables
-from plots.documents import chapters, committed, report
+from plots.documents import chapters, committed, pages, report
 from plots.documents.markers import Untrue, defining
 from plots.documents.numbers import Numbers, Recording, listed
 from plots.errors import InputError
@@ -20,8 +20,8 @@ from plots.figures.kinds import KINDS
 from plots.tables import compare
 
 GENERATED = {
-    "readme": ("fill the generated blocks and the numbers of README.md", chapters.update_readme),
-    "docs": ("fill the generated blocks and the numbers of docs/*.md", chapters.update_docs),
+    "readme": ("fill the generated blocks and the numbers of README.md", pages.update_readme),
+    "docs": ("fill the generated blocks and the numbers of docs/*.md", pages.update_docs),
     "recorded": ("the figures of the recorded results, into docs/img/recorded", committed.update_recorded),
 }
 

@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path("build/bin")
 KERNELS = Path("kernels")
 FILE = "rungs.json"
+GENERATIONS = {"sm_70": "Volta", "sm_75": "Turing", "sm_80": "Ampere", "sm_89": "Ada", "sm_90a": "Hopper", "sm_100a": "Blackwell"}
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,21 @@ def order(stem: str) -> tuple[int, str]:
 def number(stem: str) -> str:
     """ "06b" of "06b_padded"."""
     return stem.partition("_")[0]
+
+
+def by_generation(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
+    """The rungs by the GPUs that run them: those of every GPU since some generation, then those of one alone."""
+    families: dict[str, list[Rung]] = {}
+    for rung in rungs:
+        families.setdefault(rung.arch if rung.arch.endswith("a") else "", []).append(rung)
+    return {_generation(family, own): own for family, own in sorted(families.items())}
+
+
+def _generation(family: str, rungs: list[Rung]) -> str:
+    if family:
+        return f"{GENERATIONS.get(family, family)} alone ({family})"
+    least = max((rung.arch for rung in rungs), key=lambda arch: int(arch.removeprefix("sm_")))
+    return f"every GPU since {GENERATIONS.get(least, least)} ({least})"
 
 
 def is_variant(stem: str) -> bool:

@@ -14,7 +14,7 @@ from plots.data.units import Shape, quotient
 
 NAN = float("nan")
 HEADLINE = Shape(4096, 4096, 4096)
-PUBLISHED = [Shape(n, n, n) for n in (2048, 4096, 8192)]  # measured in several sittings; README and the chapters show them
+PUBLISHED = [Shape(n, n, n) for n in (2048, 4096, 8192)]  # measured in several sittings; the documents show them
 PER_CLK = "_per_clk"  # after the name of a ceiling: the same in FLOP/clk/SM
 
 

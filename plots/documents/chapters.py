@@ -1,28 +1,29 @@
-"""What the generated blocks of README.md and docs/*.md say, from bench/recorded and the sources."""
+"""What the generated blocks of the chapters and of the page of results say, from bench/recorded and the sources."""
 
 import re
 from collections.abc import Iterable
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from plots.data import rungs
 from plots.data.results import Results, load, read_rows
 from plots.data.rungs import Facts, is_variant, number, order
 from plots.data.selection import Table, tables
-from plots.data.units import Shape, digits, kib, ranged, whole
-from plots.documents import excerpt, markers
-from plots.documents.blocks import update
-from plots.documents.numbers import GPU, Recording
+from plots.data.units import Shape, digits, kib, ranged, type_name, whole
+from plots.documents.numbers import GPU
 from plots.errors import InputError
 from plots.figures.ladder import gain_text
-from plots.tables import accuracy, compare, conditions, losses, machine_code, profiled, sweep, wins
-from plots.tables.grid import Grid
+from plots.tables import compare, conditions, losses, machine_code, profiled, sweep, wins
+from plots.tables.grid import Grid, escape
 from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, beside, ceiling_grid, how, per_clock, ratios
 
 IMAGES = "docs/img/recorded"
 CELLS = "Each rung's TFLOP/s / those of cuBLAS in the same rounds, and the ratio with its range over the sittings."
+PICTURES = {
+    "ladder": "the ladder at one size",
+    "gflops": "throughput against size",
+    "heatmap": "the ratio to cuBLAS over shapes and rungs",
+}
 NOT_YET = "*No recorded results yet.*"
 
 
@@ -32,14 +33,24 @@ def recorded(root: Path, facts: Facts | None = None) -> Results | None:
     return load(folder, facts) if (folder / "ladder.csv").is_file() else None
 
 
+def measured_on(rows: Iterable[Any]) -> str:
+    """The card and the days of some rows."""
+    rows = list(rows)
+    return f"{rows[-1].gpu}, {days(rows)}"
+
+
+def days(rows: Iterable[Any]) -> str:
+    """ "2026-11-22 and 2026-11-24"."""
+    *earlier, last = sorted({row.utc[:10] for row in rows})
+    return f"{', '.join(earlier)} and {last}" if earlier else last
+
+
 def source_line(rows: Iterable[Any], file: str = "") -> str:
     """Where recorded numbers come from, as one line of Markdown: the card, the days, with what."""
     rows = sorted(rows, key=lambda row: row.utc)
     row, commits = rows[-1], list(dict.fromkeys(row.commit for row in rows))
-    *earlier, last = dict.fromkeys(row.utc[:10] for row in rows)
-    days = f"{', '.join(earlier)} and {last}" if earlier else last
     return (
-        f"*Measured on {row.gpu}, {days}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
+        f"*Measured on {measured_on(rows)}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
         f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}; recorded in `bench/recorded/{GPU}/{file}`.*"
     )
 
@@ -50,52 +61,46 @@ def sittings(table: Table, kernels: Iterable[str], shapes: Iterable[Shape]) -> l
     return [row for cell in found for row in cell.sittings]
 
 
-def ladder_table(root: Path, facts: Facts, types: list[str]) -> str:
-    """README's table: every rung with its idea and, where recorded, its numbers at the headline size; of these types."""
+def ladder_table(root: Path, facts: Facts, up: str, kind: str) -> str:
+    """All that was recorded of a type at the published sizes: every rung, with its variants."""
     results = recorded(root, facts)
-    found = [table for table in tables(results) if table.type in types] if results else []
-    if not found:
-        rows = [[f"[{stem}]({rung.source})", rung.idea] for stem, rung in facts.rungs.items()]
-        return Grid(["rung", "idea"], rows, left=2).markdown() + f"\n\n{NOT_YET}"
-    parts = [
-        part
-        for table in found
-        for part in (
-            _ladder_part(table, root),
-            source_line(sittings(table, table.kernels, [table.headline])),
-            _pictures(table),
-        )
-    ]
-    return "\n\n".join(parts)
+    table = next((table for table in tables(results) if table.type == kind), None) if results else None
+    if table is None:
+        return NOT_YET
+    first, *others = sorted(table.front, key=lambda shape: shape != table.headline)
+    parts = [_ladder_part(table, root, up, first), *(_ladder_part(table, root, up, shape) for shape in others)]
+    pictures = [f"![{type_name(kind)}: {alt}]({images(up)}/{name}_{kind}.svg)" for name, alt in PICTURES.items()]
+    said, source = how(table), source_line(sittings(table, table.kernels, table.front))
+    return "\n\n".join([f"{said[0]}{said[1].upper()}{said[2:]}.", *parts, source, *pictures])
 
 
-def _ladder_part(table: Table, root: Path) -> str:
-    shape = table.headline
+def images(up: str) -> str:
+    """The folder of the recorded figures from a document's own."""
+    return IMAGES.removeprefix("docs/") if up else IMAGES
+
+
+def _ladder_part(table: Table, root: Path, up: str, shape: Shape) -> str:
     clocks = [PER_CLOCK] if table.knows("flop_clk_sm") else []
-    head = ["rung", "idea", "chapter", "TFLOP/s / cuBLAS", *ratios(table).values(), "gain", *clocks]
+    first = shape == table.headline  # the others need not say all again
+    head = ["rung", *["idea", "chapter"] * first, "TFLOP/s / cuBLAS", *ratios(table).values(), "gain", *clocks, "day"]
     rows = [
         [
-            f"[{kernel}]({table.facts.rungs[kernel].source})" if kernel in table.facts.rungs else kernel,
-            table.facts.idea(kernel),
-            _chapter_link(root, table.facts, kernel),
+            f"[{kernel}]({up}{table.facts.rungs[kernel].source})" if kernel in table.facts.rungs else kernel,
+            *[escape(table.facts.idea(kernel)), chapter_link(root, table.facts, kernel, up)] * first,
             beside(table, kernel, shape),
             *(ranged(table.numbers(kernel, shape, column)) for column in ratios(table)),
             gain_text(table, kernel, shape),
             *(per_clock(table, kernel, shape) for _ in clocks),
+            days(sittings(table, [kernel], [shape])),
         ]
         for kernel in table.kernels
+        if (kernel, shape) in table.cells
     ]
-    title = f"{table.type} at M = N = K = {shape.m}" if shape.is_square else f"{table.type} at {shape}"
-    return f"{title}; {how(table)}:\n\n" + Grid(head, rows, left=3).markdown()
+    size = f"M = N = K = {shape.m}" if shape.is_square else str(shape)
+    return f"**{type_name(table.type)} at {size}**\n\n" + Grid(head, rows, left=3 if first else 1).markdown()
 
 
-def _pictures(table: Table) -> str:
-    """README's two figures, as `plots recorded` writes them."""
-    alts = {"ladder": "the ladder at one size", "gflops": "throughput against size"}
-    return "\n\n".join(f"![{table.type}: {alt}]({IMAGES}/{name}_{table.type}.svg)" for name, alt in alts.items())
-
-
-def _chapter_link(root: Path, facts: Facts, kernel: str) -> str:
+def chapter_link(root: Path, facts: Facts, kernel: str, up: str = "", text: str = "") -> str:
     """A link to the chapter that the rung's header names; a rung without one has that of its number, if there is one."""
     source = root / "kernels" / f"{kernel}.cu"
     header = source.read_text(encoding="utf-8") if source.is_file() else ""
@@ -103,7 +108,7 @@ def _chapter_link(root: Path, facts: Facts, kernel: str) -> str:
     own = [stem for stem in facts.rungs if order(stem)[0] == order(kernel)[0]]
     for stem in [named[1]] if named else [kernel, *own]:
         if (root / "docs" / f"{stem}.md").is_file():
-            return f"[{number(stem)}](docs/{stem}.md)"
+            return f"[{text or number(stem)}]({'' if up else 'docs/'}{stem}.md)"
     return ""
 
 
@@ -160,8 +165,7 @@ def won(root: Path, facts: Facts, up: str) -> str:
     file = root / "bench" / "recorded" / GPU / wins.FILE
     if not file.is_file():
         return NOT_YET
-    folder = IMAGES.removeprefix("docs/") if up else IMAGES
-    picture = f"![Time of the best library over time of the rung, for every shape and type]({folder}/wins.svg)"
+    picture = f"![Time of the best library over time of the rung, for every shape and type]({images(up)}/wins.svg)"
     source = source_line(read_rows(file, []).itertuples(), wins.FILE)
     return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source])
 
@@ -245,56 +249,3 @@ def _resources(table: Table, kernel: str) -> list[str]:
     shape = next((s for s in reversed(table.squares) if (kernel, s) in table.cells), table.headline)
     columns = {"registers": whole, "smem_bytes": kib, "blocks_per_sm": whole}
     return [form(table.value(kernel, shape, column)) for column, form in columns.items()]
-
-
-def render(root: Path, facts: Facts, up: str, name: str) -> str:
-    """The text of the block `name` in a document from whose folder `up` leads to the root."""
-    match name.split():
-        case ["ladder-table", *types] if types:
-            return ladder_table(root, facts, types)
-        case ["measured", rung]:
-            return measured(root, facts, rung)
-        case ["ceilings"]:
-            return ceilings(root, facts)
-        case ["compared"]:
-            return compared(root, facts)
-        case ["code", file, tag]:
-            return excerpt.render(root, file, tag, up)
-        case ["accuracy", which]:
-            return accuracy.table(root, which)
-        case ["sweep", rung]:
-            return swept(root, rung)
-        case ["profiled", what, *words] if words:
-            return counted(root, facts, what, words)
-        case ["conditions", *words] if words:
-            return under_conditions(root, facts, words)
-        case ["wins"]:
-            return won(root, facts, up)
-        case ["losses"]:
-            return lost(root, facts)
-        case ["machine-code", kinds, *words] if words:
-            return compiled(root, facts, kinds.split(","), words)
-    expected = "ladder-table TYPE..., measured NN, ceilings, compared, code FILE TAG, accuracy WHICH, sweep NN, "
-    expected += "profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, or machine-code TYPE,... NN..."
-    raise InputError(f"unknown block '{name}': expected {expected}")
-
-
-def update_readme(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """Fills README.md's blocks and numbers; what was stale, and what does not hold."""
-    return _update([root / "README.md"], root, facts or rungs.of_ladder(root), "", check)
-
-
-def update_docs(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """Fills the blocks and numbers of docs/*.md; what was stale, and what does not hold."""
-    return _update(sorted((root / "docs").glob("*.md")), root, facts or rungs.of_ladder(root), "../", check)
-
-
-def _update(paths: list[Path], root: Path, facts: Facts, up: str, check: bool) -> list[str]:
-    recording, stale = Recording(root), []
-    for path in paths:
-        if not path.is_file():
-            raise InputError(f"{path}: no such file")
-        name = path.relative_to(root)
-        stale += [f"{name}: {block}" for block in update(path, partial(render, root, facts, up), check)]
-        stale += [type(found)(f"{name}:{found}") for found in markers.update(path, recording, check)]
-    return stale

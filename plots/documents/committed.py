@@ -15,9 +15,10 @@ from plots.data.results import Results, read_rows
 from plots.data.rungs import Facts
 from plots.data.selection import tables
 from plots.data.units import Shape
-from plots.documents.chapters import IMAGES, recorded
+from plots.documents import front
+from plots.documents.chapters import IMAGES, measured_on, recorded, sittings
 from plots.errors import InputError
-from plots.figures import losses, predicted, stalls, style, timeline, waves, wins
+from plots.figures import losses, predicted, stairs, stalls, style, timeline, waves, wins
 from plots.figures.kinds import drawable, of_profile
 from plots.maps import (
     columns,
@@ -51,7 +52,7 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
         return []
     stale = []
     drawn = _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
-    drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results)
+    drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results) | _of_first_page(results)
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
         if source not in _text(root / file):
@@ -70,6 +71,16 @@ def _of_tables(results: Results) -> Drawn:
         for table in tables(results)
         for name, kind in drawable(table).items()
     }
+
+
+def _of_first_page(results: Results) -> Drawn:
+    """How far the numbered rungs get, of the first page's types that were recorded."""
+    found = [table for table in tables(results) if table.type in front.TYPES and stairs.steps(table)]
+    if not found:
+        return {}
+    shown = [row for table in found for row in sittings(table, stairs.steps(table), [table.headline])]
+    of_rungs = [(rung.stem, rung.arch) for rung in results.facts.rungs.values()]
+    return {"stairs": (_fingerprint(results, ["ladder.csv"], repr(of_rungs)), partial(stairs.draw, found, measured_on(shown)))}
 
 
 def _of_profiles(results: Results) -> Drawn:

@@ -6,12 +6,11 @@ from matplotlib.figure import Figure
 
 from plots.data.rungs import is_variant
 from plots.data.selection import Table
-from plots.data.units import ranged, ratio, tflops
+from plots.data.units import ranged, ratio, tflops, type_name
 from plots.figures import style
 
 SIZE = (12.0, 6.75)  # inches; 1800 x 1012 pixels
 DPI = 150
-NAMES = {"f32": "FP32", "tf32": "TF32", "bf16": "BF16", "f16": "FP16"}
 BAR = "#3b6fa0"
 TITLE = 1150  # the size of its letters times how many there is room for
 RATE, BESIDE = 1.1, 1.21  # right edges of the columns of rates, in axes widths
@@ -32,7 +31,7 @@ def title(table: Table, gpu: str) -> str:
     rated = _rated(table)
     best = max(rated, key=rated.__getitem__)
     numbers = ranged(table.numbers(best, table.headline, "ratio_cublas"))
-    return f"{best} runs at {numbers} of cuBLAS in {_name(table.type)} at {table.headline} on {gpu}"
+    return f"{best} runs at {numbers} of cuBLAS in {type_name(table.type)} at {table.headline} on {gpu}"
 
 
 def protocol(table: Table, versions: dict[str, str]) -> str:
@@ -43,18 +42,14 @@ def protocol(table: Table, versions: dict[str, str]) -> str:
         "rounds": "a rung and cuBLAS in turn, in shuffled rounds",
         "steady": "blocks of a rung and of cuBLAS in turn, each at its own clock",
     }
-    of_type = _name(table.type if condition.out == "same" else condition.out)
+    of_type = type_name(table.type if condition.out == "same" else condition.out)
     said = [
-        f"{_name(table.type)} operands, {of_type} results, alpha {condition.alpha:g}, beta {condition.beta:g}",
+        f"{type_name(table.type)} operands, {of_type} results, alpha {condition.alpha:g}, beta {condition.beta:g}",
         f"{condition.init} data",
         f"{condition.l2} L2",
         f"{condition.protocol} protocol: {alike[condition.protocol]}; time of cuBLAS over time of the rung, {sittings}",
     ]
     return ", ".join(said) + ". " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
-
-
-def _name(kind: str) -> str:
-    return NAMES.get(kind, kind.upper())
 
 
 def date(table: Table) -> str:

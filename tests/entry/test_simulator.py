@@ -232,10 +232,14 @@ def test_wrong_rungs_are_found_and_a_fault_does_not_end_the_run(tmp_path):
 
 
 def test_readme_shows_what_a_newcomer_sees():
-    command, *shown = re.search(r"```\n\$ (build/bin/ladder .*?)```", (ROOT / "README.md").read_text(), re.S)[1].splitlines()
-    program, *arguments = command.split()
-    done = run(*arguments, program=ROOT / program, CUDA_VISIBLE_DEVICES="")
-    assert [done.stderr.splitlines()[0], *done.stdout.splitlines()] == shown
+    session = re.search(r"```\n(\$ git clone .*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+    clone, *commands = re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]
+    assert clone.endswith("&& cd gemm-ladder\n") and len(commands) == 2
+    for command, *shown in map(str.splitlines, commands):
+        program, *arguments = command.split()
+        done = run(*arguments, program=ROOT / program, CUDA_VISIBLE_DEVICES="")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == shown
 
 
 def test_the_whole_run_without_a_gpu(tmp_path):

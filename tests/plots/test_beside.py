@@ -66,11 +66,17 @@ def assert_agree(found: list[tuple[str, str, str]]) -> None:
     assert not [row for row in found if apart(*row) > WITHIN]
 
 
+def test_the_methodology_says_how_near():
+    text = " ".join((ROOT / "docs/methodology.md").read_text(encoding="utf-8").split())
+    (percent,) = re.findall(r"Their quotient is the published ratio within (\d+) %", text)
+    assert int(percent) == 100 * WITHIN
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_shows_agrees(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     found = shown(text)
-    assert bool(found) == bool(re.search(r"<!-- generated: (measured|ladder)", text))
+    assert bool(found) == bool(re.search(r"<!-- generated: (measured|ladder-table|steps)", text))
     assert_agree(found)
 
 

@@ -9,7 +9,7 @@ import pytest
 import synthetic
 
 from plots.data import rungs
-from plots.data.rungs import main, parse
+from plots.data.rungs import by_generation, main, parse
 from plots.data.units import Shape
 from plots.errors import InputError
 
@@ -46,6 +46,15 @@ def test_an_unknown_name_is_told_the_nearest(facts):
 def test_the_predecessor_is_the_stated_one(facts):
     assert facts.predecessor("07_double_buffer").stem == "06_bank_conflict_free"
     assert facts.predecessor("13_ldmatrix") is None and facts.predecessor("99_of_another_checkout") is None
+
+
+def test_rungs_by_the_gpus_that_run_them(facts):
+    rungs_of = ["17_wgmma", "08_warp_tiling", "16_epilogue"]
+    found = by_generation(facts.rungs[stem] for stem in rungs_of)
+    assert {name: [rung.number for rung in own] for name, own in found.items()} == {
+        "every GPU since Ampere (sm_80)": ["08", "16"],
+        "Hopper alone (sm_90a)": ["17"],
+    }
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"types": [], "families": {}, "rungs": [{"number": "01"}]}', "[]"])

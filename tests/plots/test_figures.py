@@ -9,9 +9,10 @@ from matplotlib.text import Text
 from synthetic import row, waived, write_folder
 
 from plots.data.results import load
+from plots.data.rungs import is_variant
 from plots.data.selection import tables
 from plots.data.units import Shape, ratio, tflops
-from plots.figures import clocks, gflops, heatmap, ladder, reach, roofline, style, wins
+from plots.figures import clocks, gflops, heatmap, ladder, reach, roofline, stairs, style, wins
 from plots.figures.labels import spread
 from plots.tables import best
 from plots.tables.summaries import per_clock
@@ -239,3 +240,17 @@ def test_clocks_are_coloured_by_their_share_and_dotted_where_a_limit_held_them(t
     svg = style.svg(clocks.draw(tables(load(write_folder(tmp_path, rows))), 1980))
     assert ">1485 •<" in svg and ">1980<" in svg and ">1500<" in svg
     assert "75 % of the highest clock" in svg and "cuBLAS, f32 at 4096³: 1500 MHz; 76 % of the highest clock" in svg
+
+
+def test_the_stairs_are_the_numbered_rungs_beside_cublas(tmp_path, monkeypatch):
+    fig = stairs.draw(of_two_types(tmp_path), "a card, a day")
+    assert_legible(fig, monkeypatch)
+    texts = [text for text, _ in drawn_texts(fig, monkeypatch)]
+    assert texts.count("cuBLAS") == 2
+    assert {"a card, a day", "Speed as a part of cuBLAS's in the same rounds, at 4096³"} <= set(texts)
+    assert {"08 warp tiling", "17 wgmma", "■ every GPU since Volta (sm_70)", "■ Hopper alone (sm_90a)"} <= set(texts)
+    assert not any(text.startswith(("01b", "06b")) for text in texts)
+    f32, bf16 = ([bar.get_height() for bar in ax.patches] for ax in fig.axes)
+    assert f32 == pytest.approx([value for kernel, value in synthetic.RATIOS.items() if not is_variant(kernel)])
+    assert bf16 == pytest.approx([factor / 1.2 for factor in (0.7, 0.8, 0.82, 0.83, 1.3)])
+    assert all(any(list(line.get_ydata()) == [1, 1] for line in ax.get_lines()) for ax in fig.axes)
