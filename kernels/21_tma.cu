@@ -4,7 +4,7 @@
 //                   fills the edges with zeros, swizzles, and counts the bytes that have landed in an mbarrier. The 12 copies per
 //                   thread and k tile become 2 per block, and their addresses and guards disappear.
 // Changed from 16   tensor maps and mbarriers in place of cp.async; four stages; the columns of B are no longer permuted as
-//                   they are copied but as ldmatrix names them, in an order that needs selects in the epilogue
+//                   they are copied but as ldmatrix names them, in an order that needs selects in the epilogue; PipelineState
 // Expect            16 spends 6,900 of 119,700 clocks per tile of C on the copies' instructions, and 21 about 300 on selects in the
 //                   epilogue: 1.06 times 16, 0.71 of cuBLAS
 // Limiter now       mma.sync, and a barrier per k tile at which the warps wait for one another
@@ -46,6 +46,18 @@ struct Tile {
   static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
 };
 
+// [pipeline-state]
+/// The stage that comes next in a pipeline, and the phase of its mbarrier, as the parity that mbarrier_wait_parity() takes.
+struct PipelineState {
+  uint32_t phase = 0;
+  int index = 0;
+
+  __device__ __forceinline__ void operator++() {
+    if (++index == Tile::STAGES) index = 0, phase ^= 1;
+  }
+};
+// [/pipeline-state]
+
 /// Exchanges two registers in those lanes where `exchange` holds.
 __device__ __forceinline__ void exchange_if(bool exchange, float& x, float& y) {
   const float first = exchange ? y : x;
@@ -80,18 +92,20 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [copy]
   // Thread 0 copies for all. The copies run ahead of the mma: they have their own tile of C, and their own k tile.
-  int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_stage = 0, copy_row = 0, copy_col = 0;
+  int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;
+  PipelineState write_state;
   const auto copy = [&] {
     if (threadIdx.x != 0 || copy_c_tile >= c_tiles) return;
     if (copy_k_tile == 0) {
       const auto [tile_row, tile_col] = raster(copy_c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       copy_row = tile_row * BM, copy_col = tile_col * BN;
     }
-    const uint32_t dst = shared_address(smem) + copy_stage * Tile::STAGE_BYTES, barrier = full + copy_stage * 8;
+    const uint32_t dst = shared_address(smem) + write_state.index * Tile::STAGE_BYTES,
+                   barrier = full + write_state.index * 8;
     mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
     cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
     cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
-    copy_stage = copy_stage + 1 == STAGES ? 0 : copy_stage + 1;
+    ++write_state;
     if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
   };
   // [/copy]
@@ -139,20 +153,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
   // Multiplies the k tile in the read stage, and moves on to the next; of the last one the first fragments are loaded once more, and
   // never used.
-  uint32_t read_stage_bytes = 0, read_stage_full = full, parity = 0;
+  PipelineState read_state;
+  uint32_t read_stage_bytes = 0;
   const auto multiply_k_tile = [&](bool last, float(&acc)[WM / 16][WN / 8][4]) {
-    uint32_t next_stage_bytes = read_stage_bytes;
-    if (!last) {
-      const bool wraps = read_stage_bytes == (STAGES - 1) * Tile::STAGE_BYTES;
-      next_stage_bytes = wraps ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
-      read_stage_full = wraps ? full : read_stage_full + 8;
-      parity ^= wraps;
-    }
+    PipelineState next_state = read_state;
+    if (!last) ++next_state;
+    uint32_t next_stage_bytes = next_state.index * Tile::STAGE_BYTES;
+    keep_in_register(next_stage_bytes);  // multiplied anew for every address, it takes more instructions
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-      if (k_step == K_STEPS - 1) {                      // the next stage is needed
-        mbarrier_wait_parity(read_stage_full, parity);  // it has landed
-        __syncthreads();                                // everyone is done with this stage
+      if (k_step == K_STEPS - 1) {                                            // the next stage is needed
+        mbarrier_wait_parity(full + next_state.index * 8, next_state.phase);  // it has landed
+        __syncthreads();                                                      // everyone is done with this stage
       }
       load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
       if (k_step == 2) copy();  // into the stage that everyone was done with at the last barrier
@@ -164,7 +176,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
         }
     }
-    read_stage_bytes = next_stage_bytes;
+    read_state = next_state, read_stage_bytes = next_stage_bytes;
   };
   // [/main-loop]
 
@@ -225,9 +237,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 }
 
 // [tensor-map]
-/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <Type type>
-CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
+/// Describes `rows` rows of `columns` elements T, `ld` elements apart, to TMA, in boxes of `box_rows` rows of 128 bytes.
+template <class T>
+CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows) {
   static const auto encode = [] {  // of the driver, which programs of the runtime do not link
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
@@ -235,8 +247,8 @@ CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows
     if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
-  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
+  constexpr cuuint64_t BYTES = sizeof(T);
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t row_bytes[] = {ld * BYTES};
   const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
   CUtensorMap map;
@@ -251,12 +263,13 @@ CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows
 
 void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, Tile::BM),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }

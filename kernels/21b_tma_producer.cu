@@ -4,15 +4,15 @@
 //                   that copies comes late, and the others wait for it. Here a warp that does nothing else asks for the tiles. It
 //                   waits on an "empty" mbarrier per stage, on which each warp arrives that has read the stage.
 // Changed from 21   a third warpgroup, of which one thread copies; an empty mbarrier per stage in place of __syncthreads();
-//                   setmaxnreg gives the copying warps' registers to the others
+//                   setmaxnreg gives the copying warps' registers to the others; from common/hopper: tensor_map(), PipelineState
 // Expect            1.09 times 21, 0.71 of cuBLAS: 9 % of the time of 21's warps goes to the barrier and to the branch that copies
 // Limiter now       mma.sync: ldmatrix and mma fill the issue slots that the tensor cores leave
 // New instructions  setmaxnreg, mbarrier.arrive
 // Limits            as 21
 // Run               ./run_all.sh run 21b 4096 4096 4096 --type bf16
 // Read              docs/21_tma.md
-#include <cuda.h>
-
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -87,17 +87,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp < 0) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
     setmaxnreg_dec<40>();
     if (threadIdx.x != 0) return;
-    int stage = 0;
-    uint32_t parity = 1;  // of the phase before: at first there is none
+    PipelineState<STAGES> state{.phase = 1};  // of the phase before: at first there is none
     for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
       const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-        const uint32_t dst = shared_address(smem) + stage * Tile::STAGE_BYTES;
-        mbarrier_wait_parity(empty + stage * 8, parity);
-        mbarrier_arrive_expect_tx(full + stage * 8, Tile::STAGE_BYTES);
-        cp_async_bulk_tensor_2d(dst, map_a, k_tile * BK, tile_row * BM, full + stage * 8);
-        cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + stage * 8);
-        if (++stage == STAGES) stage = 0, parity ^= 1;
+        const uint32_t dst = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+        mbarrier_wait_parity(empty + state.index * 8, state.phase);
+        mbarrier_arrive_expect_tx(full + state.index * 8, Tile::STAGE_BYTES);
+        cp_async_bulk_tensor_2d(dst, map_a, k_tile * BK, tile_row * BM, full + state.index * 8);
+        cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + state.index * 8);
+        ++state;
       }
     }
     return;
@@ -147,21 +146,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
   // Multiplies the k tile in the read stage, and moves on to the next; of the last one the first fragments are loaded once more, and
   // never used.
-  uint32_t read_stage_bytes = 0, read_stage_full = full, parity = 0;
+  PipelineState<STAGES> read_state;
+  uint32_t read_stage_bytes = 0;
   const auto multiply_k_tile = [&](bool last, float(&acc)[WM / 16][WN / 8][4]) {
-    uint32_t next_stage_bytes = read_stage_bytes;
-    const uint32_t full_before = read_stage_full;
-    if (!last) {
-      const bool wraps = read_stage_bytes == (STAGES - 1) * Tile::STAGE_BYTES;
-      next_stage_bytes = wraps ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
-      read_stage_full = wraps ? full : read_stage_full + 8;
-      parity ^= wraps;
-    }
+    PipelineState<STAGES> next_state = read_state;
+    if (!last) ++next_state;
+    uint32_t next_stage_bytes = next_state.index * Tile::STAGE_BYTES;
+    keep_in_register(next_stage_bytes);  // multiplied anew for every address, it takes more instructions
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-      if (k_step == K_STEPS - 1) {                                 // the next stage is needed
-        if (lane == 0) mbarrier_arrive(full_before + STAGES * 8);  // this stage is in registers
-        mbarrier_wait_parity(read_stage_full, parity);             // the next has landed
+      if (k_step == K_STEPS - 1) {                                            // the next stage is needed
+        if (lane == 0) mbarrier_arrive(empty + read_state.index * 8);         // this stage is in registers
+        mbarrier_wait_parity(full + next_state.index * 8, next_state.phase);  // the next has landed
       }
       load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
 #pragma unroll
@@ -172,7 +168,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
         }
     }
-    read_stage_bytes = next_stage_bytes;
+    read_state = next_state, read_stage_bytes = next_stage_bytes;
   };
   // [/main-loop]
 
@@ -232,39 +228,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-// [tensor-map]
-/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <Type type>
-CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * BYTES};
-  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result =
-      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
-}
-// [/tensor-map]
-
 void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }

@@ -13,14 +13,15 @@
 // Limits            as 21
 // Run               ./run_all.sh run 26 4096 4096 4096 --type bf16 --out same
 // Read              docs/26_fast.md
-#include <cuda.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 #include <type_traits>
 
+#include "common/hopper/descriptor.h"
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/barrier.h"
@@ -142,15 +143,6 @@ struct Tile {
   static_assert(!HALVES || (WM == 128 && !TAKE_TURNS && CLUSTER_N == 1), "each warpgroup has 64 rows of half a tile");
 };
 
-/// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
-///   bits  0-13  address / 16
-///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
-///        32-45  bytes from 8 rows to the next 8 / 16
-///        62-63  swizzle: 1 is that of 128 bytes
-__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
-  return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
-}
-
 /// What the copy engine stores of C at a time, from a buffer that holds `BUFFERED` columns of D: boxes of rows of `BYTES` bytes.
 /// Without transposition 64 rows, with as many bytes as it can swizzle that divide a tile's row; with it rows of 128 bytes, as many
 /// as divide a tile's columns.
@@ -257,11 +249,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   else
     __syncthreads();
 
-  int stage = 0;        // of the next k tile
-  uint32_t parity = 0;  // of its phase
-  const auto next_stage = [&] {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
-  };
+  PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
   if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
@@ -274,28 +262,30 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
         const int bytes = (boxes_m * box_m + CLUSTER_M * box_n) * BK_BYTES;
         for (int i = 0; i < k_tiles; ++i) {
           const int k = (first_k_tile + (backwards ? k_tiles - 1 - i : i)) * BK;
-          const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES, tile_b = tile_a + BM * BK_BYTES;
-          mbarrier_wait_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
-          mbarrier_arrive_expect_tx(full + stage * 8, bytes);
+          const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES,
+                         tile_b = tile_a + BM * BK_BYTES;
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          mbarrier_arrive_expect_tx(full + state.index * 8, bytes);
           if constexpr (CLUSTER_N > 1) {
             constexpr int ROW = ((1 << CLUSTER_N * CLUSTER_M) - 1) / ((1 << CLUSTER_M) - 1);  // bit 0 of each column
             const int part = rank_n * Tile::BOX_M;
-            cp_async_bulk_tensor_2d_multicast(tile_a + part * BK_BYTES, map_a, k, row + part, full + stage * 8,
+            cp_async_bulk_tensor_2d_multicast(tile_a + part * BK_BYTES, map_a, k, row + part, full + state.index * 8,
                                               ROW << rank_m);
           } else {
-            cp_async_bulk_tensor_2d(tile_a, map_a, k, row, full + stage * 8);
+            cp_async_bulk_tensor_2d(tile_a, map_a, k, row, full + state.index * 8);
           }
           if (Tile::HALVES && !half)
-            cp_async_bulk_tensor_2d(tile_a + Tile::BOX_M * BK_BYTES, map_a, k, row + Tile::BOX_M, full + stage * 8);
+            cp_async_bulk_tensor_2d(tile_a + Tile::BOX_M * BK_BYTES, map_a, k, row + Tile::BOX_M,
+                                    full + state.index * 8);
           if constexpr (CLUSTER_M > 1) {
             constexpr int COLUMN = (1 << CLUSTER_M) - 1;
             const int part = rank_m * Tile::BOX_N;
-            cp_async_bulk_tensor_2d_multicast(tile_b + part * BK_BYTES, map_b, k, col + part, full + stage * 8,
+            cp_async_bulk_tensor_2d_multicast(tile_b + part * BK_BYTES, map_b, k, col + part, full + state.index * 8,
                                               COLUMN << rank_n * CLUSTER_M);
           } else {
-            cp_async_bulk_tensor_2d(tile_b, map_b, k, col, full + stage * 8);
+            cp_async_bulk_tensor_2d(tile_b, map_b, k, col, full + state.index * 8);
           }
-          next_stage();
+          ++state;
         }
         backwards = !backwards;
       }
@@ -324,7 +314,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
   float acc[WM / 64][BN / 8][4];  // [64 rows][8 columns][results of this lane: mma_c]
   int multiplied = -1;            // the stage of the k tile before, which this warp has not given back yet
-  const auto give_back = [&] {
+  const auto consumer_release = [&] {
     if constexpr (CLUSTER_M * CLUSTER_N > 1) {  // to the blocks of its column, and to the others of its row
       const int other = lane - CLUSTER_M, column = other < rank_n ? other : other + 1;
       const int block = other < 0 ? lane + rank_n * CLUSTER_M : rank_m + column * CLUSTER_M;
@@ -335,10 +325,10 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     }
   };
   const auto multiply_k_tile = [&]<int ROWS>(std::integral_constant<int, ROWS>, int accumulate) {
-    const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
+    const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a + (TAKE_TURNS ? 0 : warpgroup * ROWS * BK_BYTES)),
                    b = descriptor(tile_a + BM * BK_BYTES);
-    mbarrier_wait_parity(full + stage * 8, parity);
+    mbarrier_wait_parity(full + state.index * 8, state.phase);
     wgmma_fence();
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
@@ -348,14 +338,12 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
                         b + k_step * Tile::MMA_K_BYTES / 16, k_step > 0 || accumulate);
     wgmma_commit_group();
     wgmma_wait_group<1>();  // the k tile before is multiplied
-    give_back();
-    multiplied = stage;
-    next_stage();
+    consumer_release();
+    multiplied = state.index;
+    ++state;
   };
   const auto skip_tile = [&] {  // it is the other warpgroup's
-    stage += k_tiles;
-    parity ^= stage / STAGES & 1;
-    stage %= STAGES;
+    state.advance(k_tiles);
   };
   // [/main-loop]
 
@@ -383,7 +371,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
       multiply_tile(std::integral_constant<int, WM>());
     if (TAKE_TURNS && !last) bar_arrive(4 - warpgroup, 256);
     wgmma_wait_group<0>();
-    give_back();
+    consumer_release();
     multiplied = -1;
 
     // [slices]
@@ -568,31 +556,8 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   if constexpr (CLUSTER > 1) cluster_arrive(), cluster_wait();  // a block that has ended has no mbarriers to arrive at
 }
 
-/// Describes `rows` rows of `columns` elements T, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <class T>
-CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_bytes = 128) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  constexpr cuuint64_t BYTES = sizeof(T);
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * BYTES};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(box_bytes / BYTES), static_cast<cuuint32_t>(box_rows)},
-                   every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result = encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-                                 const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                 box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-                                 : box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                                   : CU_TENSOR_MAP_SWIZZLE_32B,
-                                 CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
-}
+/// TMA asks DRAM for no more than a copy needs.
+constexpr CUtensorMapL2promotion L2_PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_NONE;
 
 /// f<Tile<index>>()
 template <int FIRST = ONLY<0 ? 0 : ONLY, class F> auto with_tile(int index, F&& f) {
@@ -728,10 +693,10 @@ void launch(const Problem& p) {
     config.dynamicSmemBytes = Tile::SMEM_BYTES;
     config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
     cuda_check(cudaLaunchKernelEx(&config, kernel, a.rows, b.rows, p.k, p.alpha,
-                                  tensor_map<T>(a.data, a.rows, p.k, a.ld, min(Tile::BOX_M, a.rows)),
-                                  tensor_map<T>(b.data, b.rows, p.k, b.ld, min(Tile::BOX_N, b.rows)),
-                                  tensor_map<TC>(p.c, p.m, p.n, p.ldc, Box::ROWS, Box::BYTES), p.beta, p.C<TC>(), p.ldc,
-                                  static_cast<float4*>(p.workspace), p.flags));
+                                  tensor_map<T>(a.data, a.rows, p.k, a.ld, {min(Tile::BOX_M, a.rows)}, L2_PROMOTION),
+                                  tensor_map<T>(b.data, b.rows, p.k, b.ld, {min(Tile::BOX_N, b.rows)}, L2_PROMOTION),
+                                  tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Box::ROWS, Box::BYTES}, L2_PROMOTION), p.beta,
+                                  p.C<TC>(), p.ldc, static_cast<float4*>(p.workspace), p.flags));
   });
 }
 

@@ -7,7 +7,7 @@
 //                   predicted clocks (26).
 // Changed from 08   A and B by the copy engine (21) into a ring; a warp that asks for the copies, three that transpose A; eight
 //                   consumer warps with 08's tiles; persistent blocks, which take whole tiles first and then shares (18f);
-//                   a lane map by which no shared load merges
+//                   a lane map by which no shared load merges; from common/hopper: tensor_map(), PipelineState
 // Expect            between 1.11 and 1.20 of cuBLAS at 4096 x 4096 x 4096: 94 % of the consumers' instructions are FMAs, and the last
 //                   wave costs 0.1 %
 // Limiter now       issue slots, and the register file's two banks
@@ -15,10 +15,10 @@
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 27 4096 4096 4096
 // Read              docs/27_sgemm_hopper.md
-#include <cuda.h>
-
 #include <string>
 
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -133,8 +133,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   __syncthreads();
 
-  int stage = 0;        // of the next k tile
-  uint32_t parity = 0;  // of its phase
+  // Of the next k tile, for its producer and the consumers. Not a PipelineState: with one the largest tile's loop has 1082
+  // instructions per k tile in place of 1080.
+  int stage = 0;
+  uint32_t phase = 0;
 
   // [own-tiles]
   // Or the engine copies the rows of A as they lie in memory, and a block transposes its own tiles, by pieces of 1024 elements in the
@@ -147,18 +149,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         (j / 2 * (32 / ROWS)) ^ q % 4;  // of 8 in a box of 32 columns: my first one; the second is 4 further or before
     int k_tiles = 0;
     for (int i = 0, some; (some = segment_of(schedule, blockIdx.x, i).k_tiles) > 0; ++i) k_tiles += some;
-    int stage = 0, rows_stage = 0;
-    uint32_t parity = 0, rows_parity = 0;
+    PipelineState<STAGES> state;
+    PipelineState<Tile::ROWS_STAGES> rows_state;
 #pragma unroll 1
     for (; k_tiles > 0;
          --k_tiles) {  // of which this warp may have no piece; it waits for each, lest it take a parity for another's
-      mbarrier_sleep_parity(rows_full + rows_stage * 8, rows_parity);
-      mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+      mbarrier_sleep_parity(rows_full + rows_state.index * 8, rows_state.phase);
+      mbarrier_sleep_parity(empty + state.index * 8, state.phase ^ 1);  // of the phase before; at first there is none
 #pragma unroll 1
       for (; piece < Tile::PIECES; piece += Tile::TRANSPOSERS) {
         const int row = piece % GROUPS * ROWS + j * 4, box = piece / GROUPS * (32 / ROWS) + q / 4;
-        const uint32_t from = sRows + rows_stage * Tile::ROWS_BYTES + (box * BM + row) * 128;
-        const uint32_t to = sA + ((stage * BK + box * 32) * BM + row) * 4;
+        const uint32_t from = sRows + rows_state.index * Tile::ROWS_BYTES + (box * BM + row) * 128;
+        const uint32_t to = sA + ((state.index * BK + box * 32) * BM + row) * 4;
         float a[2][4][4];  // [chunk][row][column]
 #pragma unroll
         for (int second = 0; second < 2; ++second)
@@ -173,11 +175,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
             store4_shared(to + ((chunk ^ second * 4) * 4 + k) * BM * 4, {r[0][k], r[1][k], r[2][k], r[3][k]});
           }
       }
-      mbarrier_arrive(rows_empty + rows_stage * 8);
-      mbarrier_arrive(full + stage * 8);
+      mbarrier_arrive(rows_empty + rows_state.index * 8);
+      mbarrier_arrive(full + state.index * 8);
       piece -= Tile::PIECES;
-      if (++stage == STAGES) stage = 0, parity ^= 1;
-      if (++rows_stage == Tile::ROWS_STAGES) rows_stage = 0, rows_parity ^= 1;
+      ++state;
+      ++rows_state;
     }
   };
   // [/own-tiles]
@@ -190,24 +192,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp == 0) {
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
     if (lane == 0) {
-      int rows_stage = 0;
-      uint32_t rows_parity = 0;
+      PipelineState<Tile::ROWS_STAGES> rows_state;
       Segment segment;
 #pragma unroll 1
       for (int i_segment = 0; (segment = segment_of(schedule, blockIdx.x, i_segment)).k_tiles > 0; ++i_segment) {
         const auto [tile_row, tile_col] = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
 #pragma unroll 1
         for (int k_tile = segment.first; k_tile < segment.first + segment.k_tiles; ++k_tile) {
-          mbarrier_sleep_parity(rows_empty + rows_stage * 8, rows_parity ^ 1);
-          mbarrier_arrive_expect_tx(rows_full + rows_stage * 8, Tile::ROWS_BYTES);
+          mbarrier_sleep_parity(rows_empty + rows_state.index * 8, rows_state.phase ^ 1);
+          mbarrier_arrive_expect_tx(rows_full + rows_state.index * 8, Tile::ROWS_BYTES);
           for (int box = 0; box < BK / 32; ++box)
-            cp_async_bulk_tensor_2d(sRows + rows_stage * Tile::ROWS_BYTES + box * BM * 128, map_a,
-                                    k_tile * BK + box * 32, tile_row * BM, rows_full + rows_stage * 8);
-          if (++rows_stage == Tile::ROWS_STAGES) rows_stage = 0, rows_parity ^= 1;
-          mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+            cp_async_bulk_tensor_2d(sRows + rows_state.index * Tile::ROWS_BYTES + box * BM * 128, map_a,
+                                    k_tile * BK + box * 32, tile_row * BM, rows_full + rows_state.index * 8);
+          ++rows_state;
+          mbarrier_sleep_parity(empty + stage * 8, phase ^ 1);  // of the phase before; at first there is none
           mbarrier_arrive_expect_tx(full + stage * 8, BK * BN * 4);
           cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
-          if (++stage == STAGES) stage = 0, parity ^= 1;
+          if (++stage == STAGES) stage = 0, phase ^= 1;
         }
       }
     }
@@ -250,11 +251,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       // The last k step of this tile loads fragments of the next. After the last one, it loads its own first ones again.
       const int this_stage = stage;
       if (k_tiles_left > 1 || !last)
-        if (++stage == STAGES) stage = 0, parity ^= 1;
+        if (++stage == STAGES) stage = 0, phase ^= 1;
       // Bytes from the last unit to the next tile, in the array with the shorter rows.
       constexpr int LESS = BM < BN ? BM : BN;
       const int next_tile = ((stage - this_stage) * BK - (K_STEPS - UNIT)) * LESS * 4;
-      mbarrier_wait_parity(full + stage * 8, parity);
+      mbarrier_wait_parity(full + stage * 8, phase);
 #pragma unroll 1
       for (int k_left = K_STEPS; k_left > 0; k_left -= UNIT) {
         const int step = k_left > UNIT ? UNIT * LESS * 4 : next_tile;  // likewise, to the next unit
@@ -403,27 +404,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-/// Describes `rows` rows of `columns` floats, `ld` apart, to the copy engine, in boxes of `box_rows` x `box_columns`.
-CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_columns,
-                       CUtensorMapSwizzle swizzle) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * cuuint64_t{4}};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<void*>(matrix), size, row_bytes,
-                                 box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
-}
-
 /// What the parts of a launch cost, in clocks of an H200's SM, as SliceCosts and ShareCosts have them. Fitted to a sweep.
 struct Clocks {
   double start, k_tile, unit, fix_up, other;
@@ -511,9 +491,9 @@ void launch_tile(const Problem& p, const Schedule& schedule) {
   config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.dynamicSmemBytes = Tile::SMEM_BYTES;
   config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
   cuda_check(cudaLaunchKernelEx(&config, sgemm<Tile>, p.m, p.n, p.k, p.alpha,
-                                tensor_map(p.a, p.m, p.k, p.lda, Tile::BM, 32, CU_TENSOR_MAP_SWIZZLE_128B),
-                                tensor_map(p.b, p.k, p.n, p.ldb, Tile::BK, Tile::BN, CU_TENSOR_MAP_SWIZZLE_NONE),
-                                p.beta, p.C<float>(), p.ldc, schedule, static_cast<float*>(p.workspace), p.flags));
+                                tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+                                tensor_map<float>(p.b, p.k, p.n, p.ldb, {Tile::BK, Tile::BN * 4}), p.beta, p.C<float>(),
+                                p.ldc, schedule, static_cast<float*>(p.workspace), p.flags));
 }
 
 const Registration registration{{

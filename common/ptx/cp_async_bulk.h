@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include "common/ptx/timeline.h"
-
 namespace ladder {
 
 /// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [smem], [map, {x, y}], [barrier];
@@ -15,13 +13,11 @@ namespace ladder {
 /// swizzle. What lies outside of the matrix becomes zeros, and counts: the barrier is told of all bytes of the box.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d(uint32_t smem, const CUtensorMap& map, int x, int y,
                                                         uint32_t barrier) {
-  const uint64_t begin = timeline_clock();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
           "r"(smem),
       "l"(&map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
-  timeline_record(TimelineKind::bulk_tensor_load, begin, barrier);
 }
 
 /// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [smem], [map, {x, y}], [barrier],
@@ -30,24 +26,20 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d(uint32_t smem, const CUt
 /// the mbarrier there that lies where `barrier` does is told of the bytes.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(uint32_t smem, const CUtensorMap& map, int x, int y,
                                                                   uint32_t barrier, uint16_t blocks) {
-  const uint64_t begin = timeline_clock();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(smem),
       "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(blocks)
       : "memory");
-  timeline_record(TimelineKind::bulk_tensor_load, begin, barrier);
 }
 
 /// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [map, {x, y}], [smem];
 /// One thread: copies `smem` to the box of `map` that begins at element x of row y; what lies outside of the matrix is not written.
 /// Threads that have written `smem` must have executed fence_proxy_async_shared() before, and this thread must know of it.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const CUtensorMap& map, int x, int y, uint32_t smem) {
-  const uint64_t begin = timeline_clock();
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
                "r"(y), "r"(smem)
                : "memory");
-  timeline_record(TimelineKind::bulk_tensor_store, begin, smem);
 }
 
 /// cp.async.bulk.commit_group;
@@ -60,9 +52,7 @@ __device__ __forceinline__ void cp_async_bulk_commit_group() {
 /// Waits until shared memory has been read by all but this thread's PENDING youngest groups.
 template <int PENDING>
 __device__ __forceinline__ void cp_async_bulk_wait_group_read() {
-  const uint64_t begin = timeline_clock();
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
-  timeline_record(TimelineKind::bulk_wait_group, begin, PENDING);
 }
 
 /// fence.proxy.async.shared::cta;

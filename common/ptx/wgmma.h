@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include "common/ptx/timeline.h"
-
 namespace ladder {
 
 /// wgmma.fence.sync.aligned;
@@ -17,19 +15,13 @@ __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.a
 
 /// wgmma.commit_group.sync.aligned;
 /// All wgmma of this warpgroup since the last commit are a group.
-__device__ __forceinline__ void wgmma_commit_group() {
-  const uint64_t begin = timeline_clock();
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-  timeline_record(TimelineKind::wgmma_commit_group, begin);
-}
+__device__ __forceinline__ void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 /// wgmma.wait_group.sync.aligned PENDING;
 /// Waits until at most PENDING groups of this warpgroup run, the youngest.
 template <int PENDING>
 __device__ __forceinline__ void wgmma_wait_group() {
-  const uint64_t begin = timeline_clock();
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
-  timeline_record(TimelineKind::wgmma_wait_group, begin, PENDING);
 }
 
 /// wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 d, a, b, 1, 1, 1, 0, 0;
