@@ -70,7 +70,7 @@ VARIANTS = {
     "stages_3_buffers_4": Variant("3 stages, 4 buffers", stages(3, 4)),
     "buffers_1": Variant("1 buffer", stages(4, 1)),
     "wait_0": Variant("each k tile is multiplied before the next is issued", [
-        ("wgmma_wait_group<1>();  // the k tile before is multiplied\n    consumer_release();\n    multiplied = state.index;",
+        ("wgmma_wait_group<1>();  // the previous k tile is multiplied\n    consumer_release();\n    multiplied = state.index;",
          "wgmma_wait_group<0>();\n    multiplied = state.index;\n    consumer_release();"),
         ("wgmma_wait_group<0>();\n    consumer_release();\n    multiplied = -1;", ""),
     ]),

@@ -22,16 +22,16 @@ int attribute(cudaDeviceAttr which) {
 
 }  // namespace
 
-const char* name(Unit unit) {
-  switch (unit) {
-    case Unit::cuda_cores:
-      return "CUDA cores";
-    case Unit::mma_sync:
+const char* name(MathInstruction instruction) {
+  switch (instruction) {
+    case MathInstruction::ffma:
+      return "FFMA";
+    case MathInstruction::mma_sync:
       return "mma.sync";
-    case Unit::wgmma:
+    case MathInstruction::wgmma:
       return "wgmma";
   }
-  throw std::logic_error("no such unit");
+  throw std::logic_error("no such instruction");
 }
 
 Registration::Registration(Rung rung, std::source_location where) {

@@ -12,17 +12,17 @@
 
 namespace ladder {
 
-/// What multiplies. Its ceiling is the one that the rung is measured by.
-enum class Unit {
-  cuda_cores,  ///< FMA in FP32
-  mma_sync,    ///< the tensor cores through mma.sync or wmma: operands in registers
-  wgmma,       ///< the tensor cores through wgmma: operands in shared memory
+/// The instruction that multiplies. Its ceiling is the one that the rung is measured by.
+enum class MathInstruction {
+  ffma,      ///< FFMA: FP32 on the FMA pipe
+  mma_sync,  ///< mma.sync, directly or through wmma: tensor cores, operands in registers
+  wgmma,     ///< wgmma: tensor cores, operands in shared memory
 };
 
-/// "CUDA cores", "mma.sync" or "wgmma".
-const char* name(Unit unit);
+/// "FFMA", "mma.sync" or "wgmma".
+const char* name(MathInstruction instruction);
 
-/// Block tile: rows of C, columns of C, and the slice of K held at a time.
+/// Block tile: rows of C, columns of C, and elements of K per k tile.
 struct TileShape {
   int m, n, k;
 };
@@ -35,7 +35,7 @@ struct Resources {
   int dynamic_smem_bytes = 0;  ///< per block
   TileShape tile;
   size_t workspace_bytes = 0;  ///< scratch memory that the launch finds in Problem::workspace
-  int flags = 0;               ///< how many it finds in Problem::flags
+  int locks = 0;               ///< how many it finds in Problem::locks
 };
 
 /// Rung::refuses of a rung that takes every problem.
@@ -50,7 +50,7 @@ struct Rung {
       predecessor;  ///< number of the rung that this one changes, which its gain is relative to; "" for the first of a kind
   std::vector<Type> types;
   const char* arch;  ///< "sm_80": this or any later; "sm_90a": exactly this one. CMake reads this line, too
-  Unit unit;
+  MathInstruction instruction;
   LayoutB layout_b;
   int row_align_bytes;  ///< every row of A, B and C must start at a multiple of this; 4 for FP32 means any
   /// Why this problem, on the current device, is not for this rung; empty where it is. Sizes, leading dimensions, alpha, beta

@@ -1,10 +1,10 @@
-// 21_tma · tiles by the copy engine: one thread asks for a whole tile
+// 21_tma · tiles by TMA: one thread issues the copy of a whole tile
 //
-// Idea              Hopper's copy engine (TMA) takes a description of a matrix and the coordinates of a box, computes the addresses,
-//                   fills the edges with zeros, swizzles, and counts the bytes that have landed in an mbarrier. The 12 copies per
-//                   thread and k tile become 2 per block, and their addresses and guards disappear.
-// Changed from 16   tensor maps and mbarriers in place of cp.async; four stages; the columns of B are no longer permuted as
-//                   they are copied but as ldmatrix names them, in an order that needs selects in the epilogue; PipelineState
+// Idea              Hopper's Tensor Memory Accelerator (TMA) takes a description of a matrix and the coordinates of a box. It computes
+//                   the addresses, fills the edges with zeros, swizzles, and counts the landed bytes on an mbarrier. The 12 copies
+//                   per thread and k tile become 2 bulk tensor copies per block. Their addresses and predicates disappear.
+// Changed from 16   tensor maps and mbarriers in place of cp.async; PipelineState; four stages; the columns of B are no longer permuted by
+//                   the copies but by the addresses of ldmatrix, in an order that needs selects in the epilogue
 // Expect            16 spends 6,900 of 119,700 clocks per tile of C on the copies' instructions, and 21 about 300 on selects in the
 //                   epilogue: 1.06 times 16, 0.71 of cuBLAS
 // Limiter now       mma.sync, and a barrier per k tile at which the warps wait for one another
@@ -42,7 +42,7 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 8;  // and an mbarrier per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
 };
 
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/barriers]
 
   // [copy]
-  // Thread 0 copies for all. The copies run ahead of the mma: they have their own tile of C, and their own k tile.
+  // Thread 0 issues all copies. They run ahead of the mma: they have their own tile of C, and their own k tile.
   int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;
   PipelineState write_state;
   const auto copy = [&] {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
   };
   // [/copy]
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -118,9 +118,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
     }
   };
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
-  // The columns of B are named so that the results of a lane are neighbours in C: in every 4 SIZE of them, alike.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
+  // The columns of B are read in the order of named_column(), so that the results of a lane are neighbours in C.
   constexpr int NAMED = SIZE / 4;  // ldmatrix per 4 SIZE columns
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS][NAMED];
 #pragma unroll
@@ -151,15 +151,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the read stage, and moves on to the next; of the last one the first fragments are loaded once more, and
-  // never used.
+  // Consumes the read stage, and moves on to the next. After the last k tile its own first fragments are loaded again, and never used.
   PipelineState read_state;
   uint32_t read_stage_bytes = 0;
   const auto multiply_k_tile = [&](bool last, float(&acc)[WM / 16][WN / 8][4]) {
     PipelineState next_state = read_state;
     if (!last) ++next_state;
     uint32_t next_stage_bytes = next_state.index * Tile::STAGE_BYTES;
-    keep_in_register(next_stage_bytes);  // multiplied anew for every address, it takes more instructions
+    keep_in_register(next_stage_bytes);  // else multiplied again for every address
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
       if (k_step == K_STEPS - 1) {                                            // the next stage is needed
@@ -189,7 +188,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
 
     // [epilogue]
-    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    // 4. epilogue: of every 16 rows a lane holds VECTORS vectors of SIZE neighbouring results, alternately in rows g and g + 8
     constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
@@ -240,7 +239,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 /// Describes `rows` rows of `columns` elements T, `ld` elements apart, to TMA, in boxes of `box_rows` rows of 128 bytes.
 template <class T>
 CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
+  static const auto encode = [] {  // a function of the driver, which programs of the runtime do not link
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
     cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
@@ -277,11 +276,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "21",
     .name = "tma",
-    .idea = "tiles by the bulk tensor copy engine: one thread asks, mbarriers count the bytes",
+    .idea = "TMA: one thread issues bulk tensor copies of whole tiles, mbarriers count the bytes",
     .predecessor = "16",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

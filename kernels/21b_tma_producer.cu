@@ -1,11 +1,11 @@
-// 21b_tma_producer · a warp of its own asks for the tiles
+// 21b_tma_producer · a producer warp issues the copies
 //
-// Idea              In 21 a thread of the warps that multiply also copies, and all warps meet at a barrier in each k tile: the warp
-//                   that copies comes late, and the others wait for it. Here a warp that does nothing else asks for the tiles. It
-//                   waits on an "empty" mbarrier per stage, on which each warp arrives that has read the stage.
-// Changed from 21   a third warpgroup, of which one thread copies; an empty mbarrier per stage in place of __syncthreads();
-//                   setmaxnreg gives the copying warps' registers to the others; from common/hopper: tensor_map(), PipelineState
-// Expect            1.09 times 21, 0.71 of cuBLAS: 9 % of the time of 21's warps goes to the barrier and to the branch that copies
+// Idea              In 21 a thread of the warps that multiply also issues the copies, and all warps meet at a barrier in each k tile:
+//                   that thread's warp comes late, and the others wait for it. Here a producer warp does nothing but issue copies.
+//                   Before each copy it waits on an "empty" mbarrier of the stage, on which every consumer warp arrives after reading.
+// Changed from 21   a third warpgroup, of which one thread issues the copies; an empty mbarrier per stage in place of __syncthreads();
+//                   setmaxnreg moves registers from producer to consumers; from common/hopper: tensor_map(), PipelineState
+// Expect            1.09 times 21, 0.71 of cuBLAS: 21's warps spend 9 % of their time on the barrier and on the branch that issues copies
 // Limiter now       mma.sync: ldmatrix and mma fill the issue slots that the tensor cores leave
 // New instructions  setmaxnreg, mbarrier.arrive
 // Limits            as 21
@@ -39,11 +39,11 @@ struct Tile {
   static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
   static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
   static constexpr int CONSUMERS = BM / WM * (BN / WN) * 32;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;             // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;             // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
 };
 
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/barriers]
 
   // [producer]
-  if (warp < 0) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 0) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x != 0) return;
     PipelineState<STAGES> state{.phase = 1};  // of the phase before: at first there is none
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   setmaxnreg_inc<232>();
   // [/producer]
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -112,9 +112,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
     }
   };
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
-  // The columns of B are named so that the results of a lane are neighbours in C: in every 4 SIZE of them, alike.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
+  // The columns of B are read in the order of named_column(), so that the results of a lane are neighbours in C.
   constexpr int NAMED = SIZE / 4;  // ldmatrix per 4 SIZE columns
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS][NAMED];
 #pragma unroll
@@ -144,15 +144,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the read stage, and moves on to the next; of the last one the first fragments are loaded once more, and
-  // never used.
+  // Consumes the read stage, and moves on to the next. After the last k tile its own first fragments are loaded again, and never used.
   PipelineState<STAGES> read_state;
   uint32_t read_stage_bytes = 0;
   const auto multiply_k_tile = [&](bool last, float(&acc)[WM / 16][WN / 8][4]) {
     PipelineState<STAGES> next_state = read_state;
     if (!last) ++next_state;
     uint32_t next_stage_bytes = next_state.index * Tile::STAGE_BYTES;
-    keep_in_register(next_stage_bytes);  // multiplied anew for every address, it takes more instructions
+    keep_in_register(next_stage_bytes);  // else multiplied again for every address
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
       if (k_step == K_STEPS - 1) {                                            // the next stage is needed
@@ -181,7 +180,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
 
     // [epilogue]
-    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    // 4. epilogue: of every 16 rows a lane holds VECTORS vectors of SIZE neighbouring results, alternately in rows g and g + 8
     constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
@@ -244,11 +243,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "21b",
     .name = "tma_producer",
-    .idea = "a warp of its own asks for the tiles; full and empty mbarriers, no barrier of the block",
+    .idea = "a producer warp issues the copies; full and empty mbarriers, no barrier of the block",
     .predecessor = "21",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -1,13 +1,13 @@
 // 22_wgmma · four warps multiply from shared memory
 //
 // Idea              mma.sync wants its operands in registers: ldmatrix brings each byte there, and bounds what a warp can hold.
-//                   wgmma reads both tiles from shared memory itself, named by two 64-bit descriptors, and runs on while the
-//                   warps do something else. Its ceiling is 1.38 times that of mma.sync.
+//                   wgmma reads both tiles from shared memory itself, by two 64-bit matrix descriptors, and runs asynchronously to
+//                   the warps. Its ceiling is 1.38 times that of mma.sync.
 // Changed from 21   wgmma in place of ldmatrix and mma; 128 x 256 results per block, 64 x 256 per warpgroup; columns in the order of B;
 //                   from common/hopper: tensor_map(), PipelineState
 // Expect            L2 sets the floor: 64 k tiles of 1,199 clocks, 76,700 per tile of C. 16 takes 1.21 times its floor; as much here, and
 //                   1,800 for stores of pairs, are 94,900 clocks, where 21 takes 113,100: 1.19 times 21, 0.81 of cuBLAS
-// Limiter now       the wait and the barrier after each k tile, in which the tensor cores rest; the epilogue
+// Limiter now       the wait and the barrier after each k tile, during which the tensor cores idle; the epilogue
 // New instructions  wgmma.mma_async, .fence, .commit_group, .wait_group
 // Limits            as 21
 // Run               ./run_all.sh run 22 4096 4096 4096 --type bf16
@@ -41,15 +41,15 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 8;  // and an mbarrier per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
 
 // [descriptor]
 /// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
 ///   bits  0-13  address / 16
-///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
-///        32-45  bytes from 8 rows to the next 8 / 16
-///        62-63  swizzle: 1 is that of 128 bytes
+///        16-29  leading dimension byte offset / 16: unused where a row is as long as the swizzle
+///        32-45  stride dimension byte offset / 16: from 8 rows to the next 8
+///        62-63  swizzle mode: 1 is that of 128 bytes
 constexpr __host__ __device__ uint64_t descriptor(uint32_t tile) {
   return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   __syncthreads();
 
-  // Thread 0 copies for all. The copies run ahead of the mma: they have their own tile of C, and their own k tile.
+  // Thread 0 issues all copies. They run ahead of the mma: they have their own tile of C, and their own k tile.
   int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;
   PipelineState<STAGES> write_state;
   const auto copy = [&] {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     ++write_state;
     if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
   };
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -178,11 +178,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "22",
     .name = "wgmma",
-    .idea = "wgmma: four warps multiply tiles in shared memory, named by descriptors",
+    .idea = "wgmma: four warps multiply tiles in shared memory, given by matrix descriptors",
     .predecessor = "21",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -1,13 +1,13 @@
-// 23_warp_specialized · one warp copies, two warpgroups multiply
+// 23_warp_specialized · a producer warp and two consumer warpgroups
 //
-// Idea              In 22 the warps that multiply also copy, and meet at a barrier in each k tile: one late warp holds up all. Here a
-//                   warp of its own does nothing but ask for tiles. It waits on an "empty" mbarrier per stage, on which the
-//                   warps arrive that have multiplied it. The two warpgroups no longer wait for each other.
-// Changed from 22   a third warpgroup, of which one thread copies; an empty mbarrier per stage in place of __syncthreads();
-//                   setmaxnreg gives the copying warps' registers to the others; from common/hopper: descriptor()
+// Idea              In 22 the warps that multiply also issue the copies, and meet at a barrier in each k tile: one late warp delays all.
+//                   Here a producer warp does nothing but issue copies. Before each copy it waits on an "empty" mbarrier of the
+//                   stage, on which the consumer warps arrive after multiplying. The two warpgroups no longer wait for each other.
+// Changed from 22   a third warpgroup, of which one thread issues the copies; an empty mbarrier per stage in place of __syncthreads();
+//                   setmaxnreg moves registers from producer to consumers; from common/hopper: descriptor()
 // Expect            1.17 times 22, 0.97 of cuBLAS: while a warpgroup waits, the other multiplies; L2 at 41 bytes per clock then needs
 //                   76,700 clocks per tile of C, and the stores 5,000, where 22 takes 95,800
-// Limiter now       wgmma; the epilogue, in which the tensor cores rest
+// Limiter now       wgmma; the epilogue, during which the tensor cores idle
 // New instructions  setmaxnreg, mbarrier.arrive
 // Limits            as 21
 // Run               ./run_all.sh run 23 4096 4096 4096 --type bf16
@@ -39,11 +39,11 @@ struct Tile {
   static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
   static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
   static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;  // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;  // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
 
 template <Type type, class TC>
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
-  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x != 0) return;
     for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   // [/producer]
   setmaxnreg_inc<232>();
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
-  int multiplied = -1;  // the stage of the k tile before, which this warp has not given back yet
+  int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
   const auto consumer_release = [&] {
     if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
   };
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
       Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
     wgmma_commit_group();
-    wgmma_wait_group<1>();  // the k tile before is multiplied
+    wgmma_wait_group<1>();  // the previous k tile is multiplied
     consumer_release();
     multiplied = state.index;
     ++state;
@@ -182,7 +182,7 @@ const Registration registration{{
     .predecessor = "22",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

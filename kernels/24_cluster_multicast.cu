@@ -1,11 +1,11 @@
-// 24_cluster_multicast · two blocks share each tile of B
+// 24_cluster_multicast · each tile of B is loaded once for two blocks
 //
 // Idea              The blocks of 23 load every tile of B that they need by themselves, so two blocks in the same columns of C load
 //                   the same bytes from L2. Two blocks, one above the other, become a cluster: each loads one half of the
-//                   tile of B, and the copy engine delivers it to both.
+//                   tile of B, and TMA delivers it to both.
 // Changed from 23   clusters of two; B by halves, multicast; a stage is empty when both blocks have multiplied it
 // Expect            1.11 times 23: 32 KB from L2 per block and k tile, not 48; at 1.65 GHz L2 then needs fewer clocks than wgmma
-// Limiter now       wgmma: 1024 clocks per k tile; and the epilogue, in which the tensor cores rest
+// Limiter now       wgmma: 1024 clocks per k tile; and the epilogue, during which the tensor cores idle
 // New instructions  cp.async.bulk.tensor ... .multicast::cluster, barrier.cluster, mapa, mbarrier.arrive.shared::cluster
 // Limits            as 21
 // Run               ./run_all.sh run 24 4096 4096 4096 --type bf16
@@ -39,11 +39,11 @@ struct Tile {
   static constexpr int CLUSTER = 2;       // blocks, one above the other in C
   static constexpr int GROUP_SIZE_M = 8;  // clusters per group: 66 clusters are about 8 x 8
   static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;  // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;  // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
 
 template <Type type, class TC>
@@ -77,7 +77,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
-  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x == 0) {
       for (int c_tile = cluster; c_tile < c_tiles; c_tile += clusters) {
@@ -100,7 +100,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   }
   // [/producer]
   setmaxnreg_inc<232>();
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -111,7 +111,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   };
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
-  int multiplied = -1;  // the stage of the k tile before, which this warp has not given back yet
+  int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
   const auto consumer_release = [&] {
     if (multiplied >= 0 && lane < CLUSTER) mbarrier_arrive_cluster(mapa(empty + multiplied * 8, lane));
   };
@@ -124,7 +124,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
       Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
     wgmma_commit_group();
-    wgmma_wait_group<1>();  // the k tile before is multiplied
+    wgmma_wait_group<1>();  // the previous k tile is multiplied
     consumer_release();
     multiplied = state.index;
     ++state;
@@ -166,7 +166,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     }
     // [/epilogue]
   }
-  cluster_arrive(), cluster_wait();  // a block that has ended has no mbarriers to arrive at
+  cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
 void launch(const Problem& p) {
@@ -190,7 +190,7 @@ const Registration registration{{
     .predecessor = "23",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

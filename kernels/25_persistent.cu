@@ -1,12 +1,12 @@
-// 25_persistent · the copy engine stores C while the next tile is multiplied
+// 25_persistent · TMA stores C while the next tile is multiplied
 //
-// Idea              In 24 a lane stores 8 bytes at a time, and the tensor cores stand still until the last store is queued. Here the
-//                   results go through shared memory, 128 bytes per row, and the copy engine takes them from there: whole
-//                   lines, while the warps already multiply the next tile.
-// Changed from 24   the epilogue: two buffers per warpgroup, filled in turn; a tensor map for C
+// Idea              In 24 a lane stores 8 bytes at a time, and the tensor cores idle until the last store is queued. Here the results go
+//                   through shared memory, 128 bytes per row, and TMA stores them from there: whole lines, while the warps
+//                   already multiply the next tile.
+// Changed from 24   the epilogue: two buffers per warpgroup, filled alternately; a tensor map for C
 // Expect            until the next tile, 24 spends 3600 clocks on storing FP32 results, 25 spends 2900 on filling buffers; a tile
 //                   takes 77,000: 1.01 times 24, and 0.97 of cuBLAS
-// Limiter now       wgmma; the epilogue, in which the tensor cores still rest; the last wave
+// Limiter now       wgmma; the epilogue, during which the tensor cores still idle; the last wave
 // New instructions  cp.async.bulk.tensor to global memory, its groups; fence.proxy.async; bar.sync of a warpgroup
 // Limits            as 21
 // Run               ./run_all.sh run 25 4096 4096 4096 --type bf16
@@ -41,13 +41,13 @@ struct Tile {
   static constexpr int CLUSTER = 2;       // blocks, one above the other in C
   static constexpr int GROUP_SIZE_M = 8;  // clusters per group: 66 clusters are about 8 x 8
   static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;  // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;  // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int C_BYTES = WM * 128;  // a buffer for results of a warpgroup: 128 bytes of each row
   static constexpr int BUFFERS = 2;         // per warpgroup: one is filled, the other is being stored
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + BM / WM * BUFFERS * C_BYTES + STAGES * 16;
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
 
 /// Two neighbouring elements of C into shared memory.
@@ -97,7 +97,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
-  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x == 0) {
       for (int c_tile = cluster; c_tile < c_tiles; c_tile += clusters) {
@@ -120,7 +120,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   }
   // [/producer]
   setmaxnreg_inc<232>();
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -131,7 +131,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   };
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
-  int multiplied = -1;  // the stage of the k tile before, which this warp has not given back yet
+  int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
   const auto consumer_release = [&] {
     if (multiplied >= 0 && lane < CLUSTER) mbarrier_arrive_cluster(mapa(empty + multiplied * 8, lane));
   };
@@ -144,7 +144,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
       Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
     wgmma_commit_group();
-    wgmma_wait_group<1>();  // the k tile before is multiplied
+    wgmma_wait_group<1>();  // the previous k tile is multiplied
     consumer_release();
     multiplied = state.index;
     ++state;
@@ -189,7 +189,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
             store(m, n, swizzle_128b(r, byte / 16) + byte % 16, d);
           }
       };
-      // The copy engine would write all of the 16 bytes in which N ends.
+      // TMA would write all of the 16 bytes in which N ends.
       if (N % (16 / sizeof(TC)) != 0 && col + COLUMNS > N) {
         each_pair([&](int m, int n, int, const float(&d)[2]) {
           for (int i = 0; i < 2; ++i)
@@ -199,7 +199,8 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
         continue;
       }
       const uint32_t buffer = buffers + (warpgroup * Tile::BUFFERS + part % Tile::BUFFERS) * Tile::C_BYTES;
-      if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // what was in it is read
+      if (threadIdx.x % 128 == 0)
+        cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it
       bar_sync(1 + warpgroup, 128);
       each_pair([&](int, int, int offset, const float(&d)[2]) { store2_shared<TC>(buffer + offset, d); });
       fence_proxy_async_shared();
@@ -211,9 +212,9 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     }
     // [/epilogue]
   }
-  if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();  // shared memory must be there until it is read
+  if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
-  cluster_arrive(), cluster_wait();  // a block that has ended has no mbarriers to arrive at
+  cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
 void launch(const Problem& p) {
@@ -234,11 +235,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "25",
     .name = "persistent",
-    .idea = "C through shared memory, stored by the copy engine under the next tile's main loop",
+    .idea = "C through shared memory, stored by TMA during the next tile's main loop",
     .predecessor = "24",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

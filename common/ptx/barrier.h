@@ -10,7 +10,7 @@ __device__ __forceinline__ void bar_sync(int id, int threads) {
 }
 
 /// bar.arrive id, threads;
-/// Counts as having come to barrier `id`, and goes on at once.
+/// Arrives at barrier `id` without waiting.
 __device__ __forceinline__ void bar_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

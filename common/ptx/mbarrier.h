@@ -15,7 +15,7 @@ __device__ __forceinline__ void mbarrier_init(uint32_t barrier, uint32_t arrival
 }
 
 /// fence.mbarrier_init.release.cluster;
-/// Makes this thread's mbarrier_init visible to the copy engine and, after a barrier of the cluster, to its other blocks.
+/// Makes this thread's mbarrier_init visible to TMA and, after a barrier of the cluster, to its other blocks.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

@@ -1,6 +1,6 @@
 // Tensor cores by the warpgroup (wgmma): sm_90a, PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions". Four neighbouring
 // warps, the first of which has a number that is a multiple of 4, multiply a 64-row tile of A by a tile of B, both in shared memory,
-// into accumulators in their registers. The multiplication runs on by itself: the accumulators and both tiles belong to it from
+// into accumulators in their registers. The multiplication is asynchronous: the accumulators and both tiles belong to it from
 // wgmma_* to the wgmma_wait_group that covers it. All of these are executed by all four warps, converged.
 #pragma once
 
@@ -18,7 +18,7 @@ __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.a
 __device__ __forceinline__ void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 /// wgmma.wait_group.sync.aligned PENDING;
-/// Waits until at most PENDING groups of this warpgroup run, the youngest.
+/// Waits until at most the PENDING youngest groups of this warpgroup are still in flight.
 template <int PENDING>
 __device__ __forceinline__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");

@@ -37,7 +37,7 @@ class Rung:
     predecessor: str  # the number of the rung that it changed; empty for the first of its kind
     types: tuple[str, ...]
     arch: str  # "sm_80": that or later; "sm_90a": that family alone
-    unit: str  # "CUDA cores", "mma.sync" or "wgmma"
+    instruction: str  # that multiplies: "FFMA", "mma.sync" or "wgmma"
     ceilings: dict[str, str]  # type -> the name of the measured ceiling that it cannot pass
     source: str  # its file, from the project's root where it lies inside
 

@@ -37,7 +37,7 @@ KINDS = {
         purpose="throughput against size, every rung and cuBLAS",
         title="Throughput against size",
         caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling of "
-        "each unit that a rung uses; cuBLAS may use another one.",
+        "each instruction that a rung uses; cuBLAS may use another one.",
         draw=gflops.draw,
         lacking=lambda table: "" if table.squares else "no square size was measured",
     ),
@@ -52,7 +52,7 @@ KINDS = {
     "roofline": Kind(
         purpose="the rungs under the measured roofs",
         title="Roofline",
-        caption="Roofs as measured on this GPU, of each unit that a rung uses; cuBLAS may use another one. "
+        caption="Roofs as measured on this GPU, of each instruction that a rung uses; cuBLAS may use another one. "
         "Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
         "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size stand "
         "above one another.",

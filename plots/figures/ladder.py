@@ -67,10 +67,10 @@ def _axes(ax: Axes, table: Table, names: list[str], shape: Shape) -> None:
     ax.set_xlabel(f"TFLOP/s at {shape}")
     ax.grid(axis="x")
     ax.set_axisbelow(True)
-    limits = {ceiling.unit: ceiling.gflops / 1000 for ceiling in table.ceilings}
+    limits = {ceiling.instruction: ceiling.gflops / 1000 for ceiling in table.ceilings}
     for limit in limits.values():
         ax.axvline(limit, color=style.FAINT, linewidth=1.2, linestyle="-.")
         ax.set_xlim(right=max(limit * 1.02, ax.get_xlim()[1]))
     if limits:
-        named = ", ".join(f"{unit} {digits(limit)}" for unit, limit in limits.items())
+        named = ", ".join(f"{instruction} {digits(limit)}" for instruction, limit in limits.items())
         ax.set_xlabel(f"TFLOP/s at {shape} (dash-dotted: the ceiling of {named})")
