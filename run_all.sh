@@ -10,7 +10,7 @@
 #   ./run_all.sh exercise          the exercises: kernels with holes (docs/exercises.md)
 #   ./run_all.sh exercise 1        yours, in kernels/local: builds and runs it, and says what is wrong; with --watch, again
 #                                  whenever it is saved; with --solution, the answer as a diff
-#   ./run_all.sh list              every rung: number, name, idea, types, instruction, architecture
+#   ./run_all.sh list              every rung: number, name, kind, idea, types, instruction, architecture
 #   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE

@@ -34,6 +34,20 @@ const char* name(MathInstruction instruction) {
   throw std::logic_error("no such instruction");
 }
 
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::step:
+      return "step";
+    case Kind::variant:
+      return "variant";
+    case Kind::counter_example:
+      return "counter-example";
+    case Kind::fp32_form:
+      return "FP32 form";
+  }
+  throw std::logic_error("no such kind");
+}
+
 Registration::Registration(Rung rung, std::source_location where) {
   rung.source = where.file_name();
   std::vector<Rung>& all = registry();

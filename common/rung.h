@@ -22,6 +22,17 @@ enum class MathInstruction {
 /// "FFMA", "mma.sync" or "wgmma".
 const char* name(MathInstruction instruction);
 
+/// What a rung is to the climb. A rung without a letter is a step; a letter may mean any of these.
+enum class Kind {
+  step,             ///< the climb leads over it, as a whole step or a half one
+  variant,          ///< another way to do what its predecessor does
+  counter_example,  ///< slower than its predecessor, and shows why
+  fp32_form,        ///< the idea of the rung with the same number, for FP32 operands
+};
+
+/// "step", "variant", "counter-example" or "FP32 form".
+const char* name(Kind kind);
+
 /// Block tile: rows of C, columns of C, and elements of K per k tile.
 struct TileShape {
   int m, n, k;
@@ -43,11 +54,12 @@ inline std::string accepts_all(const Problem&) { return ""; }
 
 /// One rung of the ladder.
 struct Rung {
-  const char* number;  ///< "06", or "06b" for a variant
+  const char* number;  ///< "06", or "06b": `kind` says what the letter means
   const char* name;    ///< "bank_conflict_free"; number_name is the stem that file, target, chapter and CSV share
   const char* idea;    ///< one line
-  const char*
-      predecessor;  ///< number of the rung that this one changes, which its gain is relative to; "" for the first of a kind
+  /// Number of the rung that this one changes, and that its gain is relative to; "" for the first of its kind.
+  const char* predecessor;
+  Kind kind = Kind::step;
   std::vector<Type> types;
   const char* arch;  ///< "sm_80": this or any later; "sm_90a": exactly this one. CMake reads this line, too
   MathInstruction instruction;
@@ -78,7 +90,7 @@ struct Registration {
   explicit Registration(Rung rung, std::source_location where = std::source_location::current());
 };
 
-/// All rungs of this program, sorted by number, a variant after its rung.
+/// All rungs of this program, sorted by number, 06b after 06.
 const std::vector<Rung>& rungs();
 
 /// Rung::arch taken apart. Throws std::invalid_argument for anything but "sm_" and a number, with or without an "a".

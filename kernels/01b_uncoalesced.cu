@@ -58,6 +58,7 @@ const Registration registration{{
     .name = "uncoalesced",
     .idea = "threads along the wrong dimension",
     .predecessor = "01",
+    .kind = Kind::counter_example,
     .types = {Type::f32},
     .arch = "sm_70",
     .instruction = MathInstruction::ffma,

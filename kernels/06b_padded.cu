@@ -160,6 +160,7 @@ const Registration registration{{
     .name = "padded",
     .idea = "padding instead of the swizzle",
     .predecessor = "06",
+    .kind = Kind::variant,
     .types = {Type::f32},
     .arch = "sm_70",
     .instruction = MathInstruction::ffma,

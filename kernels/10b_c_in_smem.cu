@@ -208,6 +208,7 @@ const Registration registration{{
     .name = "c_in_smem",
     .idea = "a counter-example: the results in shared memory, loaded and stored around each k tile",
     .predecessor = "10",
+    .kind = Kind::counter_example,
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
     .instruction = MathInstruction::mma_sync,

@@ -290,6 +290,7 @@ const Registration registration{{
     .name = "c_through_smem",
     .idea = "a counter-example: C through shared memory, so that stores cover whole lines",
     .predecessor = "16",
+    .kind = Kind::counter_example,
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
     .instruction = MathInstruction::mma_sync,

@@ -361,6 +361,7 @@ const Registration registration{{
     .name = "serial_split_k",
     .idea = "serial split-K, where the model expects it to be faster than parallel",
     .predecessor = "17",
+    .kind = Kind::variant,
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
     .instruction = MathInstruction::mma_sync,

@@ -229,6 +229,7 @@ const Registration registration{{
     .name = "split_k_fp32",
     .idea = "17's split-K for the FP32 kernel of 08",
     .predecessor = "08",
+    .kind = Kind::fp32_form,
     .types = {Type::f32},
     .arch = "sm_70",
     .instruction = MathInstruction::ffma,

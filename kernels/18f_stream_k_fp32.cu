@@ -299,6 +299,7 @@ const Registration registration{{
     .name = "stream_k_fp32",
     .idea = "18's stream-K for the FP32 kernel of 08",
     .predecessor = "17f",
+    .kind = Kind::fp32_form,
     .types = {Type::f32},
     .arch = "sm_70",
     .instruction = MathInstruction::ffma,

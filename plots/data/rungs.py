@@ -35,6 +35,7 @@ class Rung:
     stem: str  # "06b_padded", the kernel column of every CSV
     idea: str  # one line
     predecessor: str  # the number of the rung that it changed; empty for the first of its kind
+    kind: str  # "step", "variant", "counter-example" or "FP32 form"
     types: tuple[str, ...]
     arch: str  # "sm_80": that or later; "sm_90a": that family alone
     instruction: str  # that multiplies: "FFMA", "mma.sync" or "wgmma"

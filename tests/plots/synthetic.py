@@ -66,7 +66,12 @@ def stated() -> dict[str, list[dict[str, object]]]:
         if stem == WGMMA:
             own = {"types": ["bf16"], "arch": "sm_90a", "instruction": "wgmma", "ceilings": {"bf16": "wgmma_bf16"}}
         rung = {"number": number, "name": name, "stem": stem, "idea": f"the idea of {number}"}
-        rung |= {"predecessor": PREDECESSORS.get(number, ""), "layout_b": "row_major", "source": f"kernels/{stem}.cu"}
+        rung |= {
+            "predecessor": PREDECESSORS.get(number, ""),
+            "kind": "step",
+            "layout_b": "row_major",
+            "source": f"kernels/{stem}.cu",
+        }
         rungs.append(rung | own)
     sizes = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2}
     types = [{"name": kind, "bytes": size, "result_bytes": {"f32": 4, "same": size}} for kind, size in sizes.items()]
