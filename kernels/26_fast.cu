@@ -123,7 +123,8 @@ struct Tile {
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
   static constexpr int MMA_K_BYTES = 32;  // bytes along k per wgmma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
-  static constexpr int GROUP_SIZE_M = ceil_div(2048, CLUSTER_M* BM);  // clusters per group of rows
+  static constexpr int CLUSTER_ROWS = CLUSTER_M * BM;
+  static constexpr int GROUP_SIZE_M = ceil_div(2048, CLUSTER_ROWS);  // clusters per group of rows
   static constexpr int CONSUMERS = 256, THREADS = 128 + CONSUMERS;
   // Registers of a consumer thread, and of a producer thread: 176 accumulators or more per thread need as many as possible.
   static constexpr int CONSUMER_REGISTERS = WM * BN >= 128 * 176 ? 240 : 232,
@@ -347,6 +348,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   };
   // [/main-loop]
 
+  constexpr int HALF_WM = Tile::HALVES ? WM / 2 : WM;
   const auto multiply_tile = [&](auto rows) {  // per warpgroup
     multiply_k_tile(rows, 0);
 #pragma unroll 1
@@ -366,7 +368,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     const int tile_row = first_row + (PING_PONG ? 0 : warpgroup * rows);
     if (PING_PONG && i > 0) bar_sync(3 + warpgroup, 256);  // until the other warpgroup has issued its tile's wgmma
     if (Tile::HALVES && half)
-      multiply_tile(std::integral_constant < int, Tile::HALVES ? WM / 2 : WM > ());
+      multiply_tile(std::integral_constant<int, HALF_WM>());
     else
       multiply_tile(std::integral_constant<int, WM>());
     if (PING_PONG && !last) bar_arrive(4 - warpgroup, 256);
@@ -561,7 +563,9 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
 constexpr CUtensorMapL2promotion L2_PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_NONE;
 
 /// f<Tile<index>>()
-template <int FIRST = ONLY<0 ? 0 : ONLY, class F> auto with_tile(int index, F&& f) {
+constexpr int FIRST_INDEX = ONLY < 0 ? 0 : ONLY;
+template <int FIRST = FIRST_INDEX, class F>
+auto with_tile(int index, F&& f) {
   if constexpr (FIRST + 1 < CONFIGURATION_COUNT && ONLY < 0)
     if (index != FIRST) return with_tile<FIRST + 1>(index, f);
   return f.template operator()<Tile<FIRST>>();
