@@ -10,7 +10,7 @@
 #   ./run_all.sh new 90 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md); --with
 #   ./run_all.sh exercise          the exercises: kernels with holes (docs/exercises.md)
 #   ./run_all.sh exercise 1        yours, in kernels/local: builds and runs it, and says what is wrong; --watch, --solution, --with
-#   ./run_all.sh list              every rung: number, name, idea, types, unit, architecture; --json, --with
+#   ./run_all.sh list              every rung: number, name, kind, idea, types, instruction, architecture; --json, --with
 #   ./run_all.sh diff 05 06        two rungs side by side: what changed, with registers and GFLOPS; 05 may be left out; --with
 #   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type, --with
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv, --with

@@ -6,7 +6,7 @@ PLANS is what 26_fast --explain said of the sweep's shapes on the same GPU: how 
 
 Each configuration's time is taken as (fixed + k_tile x (its k tiles, wave after wave) + tile x (waves before the last)) clocks
 over the launch, the constants those of least squares of the relative error. Left out is what another term of the cost
-model decides (rows that the copy engine splits, products that DRAM limits), and what nobody would choose.
+model decides (rows that TMA splits, products that DRAM limits), and what nobody would choose.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 SOURCE = (Path(__file__).resolve().parents[1] / "kernels/26_fast.cu").read_text(encoding="utf-8")
-PLAN = re.compile(r" +(\w+) +[\d.]+ us: \d+ tiles?(?: in (\d+) slices)?, (\d+) waves? of (\d+) clusters?, (\d+) in the last")
+PLAN = re.compile(r" +(\w+) +[\d.]+ us: \d+ tiles?(?: in (\d+) splits)?, (\d+) waves? of (\d+) clusters?, (\d+) in the last")
 MOST = 1.6  # times the fastest configuration's time: what is slower is no choice
 
 
@@ -34,15 +34,15 @@ def configurations() -> dict[str, bool]:
 
 
 def plans(path: Path) -> pd.DataFrame:
-    """A row per shape and configuration: slices of K, waves before the last, and the part of the last that is filled."""
+    """A row per shape and configuration: splits of K, waves before the last, and the part of the last that is filled."""
     rows, shape = [], ()
     for line in path.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"26_fast \w+ (\d+)x(\d+)x(\d+):", line):
             shape = tuple(map(int, found.groups()))
         elif found := PLAN.match(line):
-            slices, waves, resident, last = (int(number or 1) for number in found.groups()[1:])
-            rows.append((found[1], *shape, slices, waves - 1, last / resident))
-    return pd.DataFrame(rows, columns=["name", "m", "n", "k", "slices", "full_waves", "filled"])
+            splits, waves, resident, last = (int(number or 1) for number in found.groups()[1:])
+            rows.append((found[1], *shape, splits, waves - 1, last / resident))
+    return pd.DataFrame(rows, columns=["name", "m", "n", "k", "splits", "full_waves", "filled"])
 
 
 def least_squares(terms: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ def least_squares(terms: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def fitted(times: pd.DataFrame, halves: bool) -> tuple[np.ndarray, float]:
     """fixed, k_tile and tile of one configuration, none below 0; the root mean square of the relative errors."""
-    k_tiles = np.ceil(np.ceil(times.k / 64) / times.slices)
+    k_tiles = np.ceil(np.ceil(times.k / 64) / times.splits)
     alone = constant("ALONE")
     last = np.where(halves & (times.filled <= 0.5), constant("HALF"), alone + (1 - alone) * times.filled)
     terms = np.stack([np.ones(len(times)), k_tiles * (times.full_waves + last), times.full_waves], axis=1)

@@ -22,16 +22,30 @@ int attribute(cudaDeviceAttr which) {
 
 }  // namespace
 
-const char* name(Unit unit) {
-  switch (unit) {
-    case Unit::cuda_cores:
-      return "CUDA cores";
-    case Unit::mma_sync:
+const char* name(MathInstruction instruction) {
+  switch (instruction) {
+    case MathInstruction::ffma:
+      return "FFMA";
+    case MathInstruction::mma_sync:
       return "mma.sync";
-    case Unit::wgmma:
+    case MathInstruction::wgmma:
       return "wgmma";
   }
-  throw std::logic_error("no such unit");
+  throw std::logic_error("no such instruction");
+}
+
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::step:
+      return "step";
+    case Kind::variant:
+      return "variant";
+    case Kind::counter_example:
+      return "counter-example";
+    case Kind::fp32_form:
+      return "FP32 form";
+  }
+  throw std::logic_error("no such kind");
 }
 
 Registration::Registration(Rung rung, std::source_location where) {

@@ -37,9 +37,10 @@ class Rung:
     stem: str  # "06b_padded", the kernel column of every CSV
     idea: str  # one line
     predecessor: str  # the number of the rung that it changed; empty for the first of its kind
+    kind: str  # "step", "variant", "counter-example" or "FP32 form"
     types: tuple[str, ...]
     arch: str  # "sm_80": that or later; "sm_90a": that family alone
-    unit: str  # "CUDA cores", "mma.sync" or "wgmma"
+    instruction: str  # that multiplies: "FFMA", "mma.sync" or "wgmma"
     ceilings: dict[str, str]  # type -> the name of the measured ceiling that it cannot pass
     source: str  # its file, from the project's root where it lies inside
 

@@ -46,7 +46,7 @@ class Ceiling:
     """A measured limit of compute: in GFLOP/s, and in FLOP/clk/SM, which power does not move; NaN where unknown."""
 
     name: str
-    unit: str  # that it is the limit of: "CUDA cores", "mma.sync" or "wgmma"; a library may use another
+    instruction: str  # that it is the limit of: "FFMA", "mma.sync" or "wgmma"; a library may use another
     gflops: float
     flop_clk_sm: float
 
@@ -156,12 +156,12 @@ class Table:
         return quotient(*(self.value(k, shape, self.gain_column) for k in (kernel, before.stem))), before.number
 
     def ceiling(self, kernel: str) -> Ceiling | None:
-        """The measured ceiling of a kernel's unit; None where it was not measured."""
+        """The measured ceiling of a kernel's instruction; None where it was not measured."""
         rung = self.facts.rungs.get(kernel)
         return self.measured_ceilings.get(rung.ceilings.get(self.type, "")) if rung else None
 
     def share(self, kernel: str, shape: Shape) -> float:
-        """What a kernel reaches of its unit's ceiling: in FLOP/clk/SM, in GFLOP/s where no clocks were counted; or NaN."""
+        """What a kernel reaches of its instruction's ceiling: in FLOP/clk/SM, in GFLOP/s where no clocks were counted; or NaN."""
         ceiling = self.ceiling(kernel)
         if ceiling is None:
             return NAN
@@ -217,7 +217,7 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
     chosen = select(rows, condition)
     found = cells(chosen)
     limits = results.ceilings
-    units = {name: rung.unit for rung in results.facts.rungs.values() for name in rung.ceilings.values()}
+    instructions = {name: rung.instruction for rung in results.facts.rungs.values() for name in rung.ceilings.values()}
     return Table(
         type=kind,
         condition=condition,
@@ -227,8 +227,8 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
         shapes=sorted(set(chosen["shape"]), key=lambda s: (not s.is_square, s.m * s.n * s.k, s)),
         baselines=_baselines(found),
         measured_ceilings={
-            name: Ceiling(name, unit, limits[name][0], limits.get(name + PER_CLK, (NAN, ""))[0])
-            for name, unit in units.items()
+            name: Ceiling(name, instruction, limits[name][0], limits.get(name + PER_CLK, (NAN, ""))[0])
+            for name, instruction in instructions.items()
             if name in limits
         },
         dram_gbs=limits.get("dram", (NAN, ""))[0],

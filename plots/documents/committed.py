@@ -161,7 +161,7 @@ def _of_timelines(results: Results) -> Drawn:
 def _fingerprint(results: Results, files: list[str], more: str = "") -> str:
     """Of the recorded numbers in some files, and of the facts that a figure shows beside them."""
     stated = repr(
-        [(rung.stem, rung.predecessor, rung.unit, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()]
+        [(rung.stem, rung.predecessor, rung.instruction, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()]
     )
     paths = [results.folder / file for file in files]
     read = b"".join(path.read_bytes() for path in paths if path.is_file())

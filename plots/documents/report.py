@@ -153,7 +153,7 @@ def verdict(simulation: Simulation) -> str:
 
 
 def _counted_section(table: Counted, folder: Path) -> CountedSection:
-    title = f"What each rung moves and executes, {table.type} on {table.unit or 'an unknown unit'} at {table.shape}"
+    title = f"What each rung moves and executes, {table.type} by {table.instruction or 'an unknown instruction'} at {table.shape}"
     terms = table.terms
     of_warp, limit, best = (
         (" of a warp", "; more than 1 and shared memory is the limit", "; 1 is the best") if terms.has_limit else ("", "", "")
@@ -164,7 +164,7 @@ def _counted_section(table: Counted, folder: Path) -> CountedSection:
         f"{terms.instruction}{best}. Hatched: variants and counter-examples."
     )
     caption += f" All are told for the work of one {terms.instruction} of {terms.shape}." * bool(terms.shape)
-    caption += OF_UNIT.get(table.unit, "")
+    caption += OF_UNIT.get(table.instruction, "")
     plot = _drawn(counters.draw(table), counters.file_stem(table), title, caption, folder)
     return CountedSection(table, counter_grid(table), plot)
 
@@ -258,7 +258,7 @@ def headline(table: Table) -> str:
         if value > 0:
             parts.append(f"{ratio(value)} × {against}")
     if (share := table.share(kernel, shape)) > 0:
-        parts.append(f"{digits(100 * share)} % of the measured ceiling of {table.ceiling(kernel).unit}")
+        parts.append(f"{digits(100 * share)} % of the measured ceiling of {table.ceiling(kernel).instruction}")
     return ", ".join(parts) + "."
 
 

@@ -43,7 +43,7 @@ def draw(table: Table) -> Figure:
         ax.axhline(ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
     _axes(ax, squares)
     for ceiling in table.ceilings:
-        text = f"{ceiling.unit} ceiling {tflops(ceiling.gflops)}"
+        text = f"{ceiling.instruction} ceiling {tflops(ceiling.gflops)}"
         labels.append(Label(ax.get_xlim()[1], ceiling.gflops / 1000, text, style.FAINT))
     label_right(ax, labels)
     return fig

@@ -38,8 +38,8 @@ KINDS = {
         purpose="throughput against size, every rung and cuBLAS",
         title="Throughput against size",
         caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling of "
-        "each unit that a rung uses; cuBLAS may use another one. Each library was timed in the rounds of every rung: a black "
-        "line is the median of these rates, the grey band the range of those of cuBLAS.",
+        "each instruction that a rung uses; cuBLAS may use another one. Each library was timed in the rounds of every "
+        "rung: a black line is the median of these rates, the grey band the range of those of cuBLAS.",
         draw=gflops.draw,
         lacking=lambda table: "" if table.squares else "no square size was measured",
     ),
@@ -54,8 +54,8 @@ KINDS = {
     "roofline": Kind(
         purpose="the rungs under the measured roofs",
         title="Roofline",
-        caption="Roofs as measured on this GPU, of each unit that a rung uses; cuBLAS may use another one. Its mark is the "
-        "median over the rounds of all rungs. "
+        caption="Roofs as measured on this GPU, of each instruction that a rung uses; cuBLAS may use another one. Its mark is "
+        "the median over the rounds of all rungs. "
         "Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
         "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size stand "
         "above one another.",

@@ -63,11 +63,11 @@ def _axes(ax: Axes, table: Table, shape: Shape) -> None:
     ax.set_xlim(left=0)
     ax.grid(axis="x")
     ax.set_axisbelow(True)
-    limits = {ceiling.unit: ceiling.gflops / 1000 for ceiling in table.ceilings}
+    limits = {ceiling.instruction: ceiling.gflops / 1000 for ceiling in table.ceilings}
     for limit in limits.values():
         ax.axvline(limit, color=style.FAINT, linewidth=1.2, linestyle="-.")
         ax.set_xlim(right=max(limit * 1.02, ax.get_xlim()[1]))
     said = f"TFLOP/s at {shape}; black marks: cuBLAS in the same rounds"
     if limits:
-        said += "; dash-dotted: the ceiling of " + ", ".join(f"{unit} {digits(limit)}" for unit, limit in limits.items())
+        said += "; dash-dotted: the ceiling of " + ", ".join(f"{name} {digits(limit)}" for name, limit in limits.items())
     ax.set_xlabel(said)

@@ -61,5 +61,5 @@ def _panel(ax: Axes, table: Table, stair: dict[str, float], is_first: bool) -> N
     ax.set_xticks([place + 0.5 for place in range(len(rungs))], names, rotation=90, fontsize=9)
     ax.tick_params(axis="x", length=0)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"] if is_first else [""] * 5)
-    unit = "CUDA cores" if {rung.unit for rung in rungs} == {"CUDA cores"} else "tensor cores"
-    ax.set_title(f"{type_name(table.type)}, {unit}", fontweight="bold", pad=40)
+    pipe = "CUDA cores" if {rung.instruction for rung in rungs} == {"FFMA"} else "tensor cores"
+    ax.set_title(f"{type_name(table.type)}, {pipe}", fontweight="bold", pad=40)

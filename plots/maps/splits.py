@@ -20,7 +20,7 @@ def work_tiles(maps: Maps) -> Drawing:
     said = f"128×4096×4096, tiles of 128×128: the k tiles that each of {SMS} SMs multiplies"
     drawing.text(12, 18, said, 14, "start", bold=True)
     for number, (count, title) in enumerate(TITLES.items()):
-        of = maps["slices", count]
+        of = maps["splits", count]
         below = top + number * (panel + gap) + panel
         longest = max(tile.word for tile in of)
         title += f": {len(of)} work tiles of {longest} k tiles, {SMS - len(of)} SMs idle"

@@ -40,7 +40,7 @@ def how(table: Table) -> str:
 
 
 def per_clock(table: Table, kernel: str, shape: Shape) -> str:
-    """FLOP/clk/SM, and its share of what the bare loop of the rung's unit reaches: neither moves with the clock."""
+    """FLOP/clk/SM, and its share of what the bare loop of the rung's instruction reaches: neither moves with the clock."""
     rate, ceiling = table.value(kernel, shape, "flop_clk_sm"), table.ceiling(kernel)
     share = rate / ceiling.flop_clk_sm if ceiling else float("nan")
     return whole(rate) + (f" ({ratio(share)})" if share > 0 else "")

@@ -121,11 +121,11 @@ WRONG = [
         r"Tile 0 has parts of blocks 0, 1 and 2\. Block 2, .*, adds the sums of block 1: the products of block 0 are missing",
         "the result is wrong: .* elements wrong",
     ),
-    fix_up("clear", "", "the flags of blocks 2, 3 and 4 still are 1", r"the result is wrong: left \d+ of \d+ flags set"),
+    fix_up("clear", "", "the locks of blocks 2, 3 and 4 still are 1", r"the result is wrong: left \d+ of \d+ locks set"),
     fix_up("wait", "", "added without a wait"),
-    fix_up("wait", "while (ld_acquire_gpu(flag_of(first_block)) != 1) {}\n", "does not wait for blocks 3 and 4"),
-    fix_up("left", "st_release_gpu(flag_of(blockIdx.x), 1);\n", "set before all 32 lanes of the warp have stored their sums"),
-    fix_up("left", "", "Nobody sets the flag"),
+    fix_up("wait", "while (ld_acquire_gpu(lock_of(first_block)) != 1) {}\n", "does not wait for blocks 3 and 4"),
+    fix_up("left", "st_release_gpu(lock_of(blockIdx.x), 1);\n", "set before all 32 lanes of the warp have stored their sums"),
+    fix_up("left", "", "Nobody sets the lock"),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
 RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]

@@ -264,7 +264,5 @@ def test_the_whole_run_without_a_gpu(tmp_path):
         assert {row["gpu"] for row in rows} == {NAME}
         assert all(row["sim_warp_instructions"] for row in rows if row["status"] == "ok")
     html = (tmp_path / "report.html").read_text()
-    assert (
-        html.index("Counted, f32 on CUDA cores, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
-    )
-    assert (tmp_path / "plots/counters_f32_cuda_cores_256x256x256.svg").exists()
+    assert html.index("Counted, f32 by FFMA, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
+    assert (tmp_path / "plots/counters_f32_ffma_256x256x256.svg").exists()

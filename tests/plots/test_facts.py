@@ -23,7 +23,7 @@ def facts():
 
 def test_a_rung_is_what_it_states(facts):
     rung = facts.rungs["16_epilogue"]
-    assert (rung.number, rung.predecessor, rung.unit, rung.arch) == ("16", "15", "mma.sync", "sm_80")
+    assert (rung.number, rung.predecessor, rung.instruction, rung.arch) == ("16", "15", "mma.sync", "sm_80")
     assert rung.types == ("tf32", "bf16", "f16") and rung.ceilings["bf16"] == "mma_bf16"
     assert facts.types["bf16"].result_bytes == {"f32": 4, "same": 2}
     assert facts.families["square"][0] == Shape(256, 256, 256)

@@ -227,7 +227,7 @@ def test_how_far_each_rung_gets_is_drawn_for_all_types_under_their_units(tmp_pat
     fig = reach.draw(found)
     assert_legible(fig, monkeypatch)
     places = {text: box.y0 for text, box in drawn_texts(fig, monkeypatch)}
-    order = ["CUDA cores", "01_naive", "08_warp_tiling", "mma.sync", "13_ldmatrix", "wgmma", synthetic.WGMMA]
+    order = ["FFMA", "01_naive", "08_warp_tiling", "mma.sync", "13_ldmatrix", "wgmma", synthetic.WGMMA]
     assert [places[text] for text in order] == sorted((places[text] for text in order), reverse=True)
     widths = {bar.get_width() for bar in fig.axes[0].patches}
     for table in found:

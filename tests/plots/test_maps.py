@@ -157,10 +157,10 @@ def test_waves_of_the_kernels_own_tiles(read, drawings):
 def test_splits_cover_k_once(read, drawings):
     """Each tile of C has every k tile once; the units are those of 17, and each has a bar."""
     text = kernel("17_split_k")
-    assert "const int c_tile = unit / slices, slice = unit % slices;" in text and "BLOCK_M, int WARP_N" in text
+    assert "const int c_tile = work_tile / splits, split = work_tile % splits;" in text and "BLOCK_M, int WARP_N" in text
     assert "using Deep = TileConfig<128, 32, 7>;" in text and "int BN = 128; " in text
     for count in splits.TITLES:
-        of = read["slices", count]
+        of = read["splits", count]
         assert [unit.row for unit in sorted(of, key=lambda unit: unit.thread)] == sorted(list(range(4096 // 128)) * int(count))
         covered = sorted((unit.row, k_tile) for unit in of for k_tile in range(unit.col, unit.col + unit.word))
         assert covered == list(itertools.product(range(4096 // 128), range(splits.K_TILES)))

@@ -73,7 +73,7 @@ def test_each_type_has_its_own_ceiling(tmp_path):
     rows = [row("08_warp_tiling", SIZE), synthetic.tensor_row("14_multistage", 0.84, SIZE)]
     html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
     assert "reaches 504 TFLOP/s at 4096³ beside 720 of cuBLAS, 0.70 × cuBLAS" in html
-    assert "84.0 % of the measured ceiling of mma.sync" in html and "of the measured ceiling of CUDA cores" in html
+    assert "84.0 % of the measured ceiling of mma.sync" in html and "of the measured ceiling of FFMA" in html
     (cells,) = (cells for cells in Page(html).rows if len(cells) == 15 and cells[0] == "14_multistage")
     assert cells[8:10] == ["0.84", "1928 (0.84)"]
     assert "mma.sync 600 TFLOP/s" in html, "the roofline's"
@@ -152,7 +152,7 @@ def test_values_are_told_under_the_pointer(folder, tmp_path):
     share = 0.65 * synthetic.cublas_rate(SIZE) / synthetic.PEAK
     told = "05_float4, f32 at 4096³: 32.5 TFLOP/s, cuBLAS 49.9 in the same rounds"
     told += f", 0.65 of cuBLAS, 0.65 of the fastest library, {ratio(share)} of the ceiling"
-    assert html.count(f"<title>{told} of CUDA cores, 1980 MHz, 512 W") >= 5, "in every figure of single cells"
+    assert html.count(f"<title>{told} of FFMA, 1980 MHz, 512 W") >= 5, "in every figure of single cells"
     assert "<title>08_warp_tiling, f32 at 4096³: 1.01 of the fastest library</title>" in html
 
 

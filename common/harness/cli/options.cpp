@@ -128,7 +128,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("sizes", sizes,
                  "Of one problem, D = alpha A B + beta C; 4096 4096 4096 without, 256 256 256 on the simulator")
       ->type_name("M N K");
-  app.add_flag("--list", options.list, "Every rung: number, name, idea, types, unit, architecture");
+  app.add_flag("--list", options.list, "Every rung: number, name, kind, idea, types, instruction, architecture");
   app.add_flag("--json", options.json, "With --list: all that the rungs state about themselves, for scripts");
   app.add_flag("--explain", options.explain, "How each rung would go about each problem; runs nothing");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");

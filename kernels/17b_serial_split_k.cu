@@ -1,11 +1,11 @@
-// 17b_in_turn · the slices of a tile add their sums in turn, each to those of the one before it
+// 17b_serial_split_k · the splits of a tile add their partial sums one after the other, without a reduction kernel
 //
-// Idea              17's second kernel has to start, and loads what was just stored. Here the warps of slice 1 wait until their like
-//                   of slice 0 have stored their sums, and add their own; the last slice has them all, and stores C.
-// Changed from 17   a flag for each warp and tile of C, waited for and set before the epilogue; the model chooses between the two
-//                   ways of adding
-// Expect            1024 x 1024 x 1024 in BF16: 1.16 times 17. Two slices in turn cost one hop of 3700 clocks; the second kernel
-//                   costs 8400 there, so that 17 does not cut K at all
+// Idea              17's reduction kernel has to start, and it loads what was just stored. Here the warps of split s wait until the same
+//                   warps of split s - 1 have stored their partial sums, and add their own. The last split stores C.
+// Changed from 17   a lock per warp and tile of C, which a warp waits for and releases before the epilogue (CUTLASS: Semaphore); the
+//                   model chooses between serial and parallel split-K
+// Expect            1024 x 1024 x 1024 in BF16: 1.16 times 17. With two splits one wait of 3700 clocks is added; the reduction kernel
+//                   costs 8400 there, so that 17 does not split K at all
 // Limiter now       as 17
 // New instructions  ld.acquire.gpu, st.release.gpu
 // Limits            as 16
@@ -16,10 +16,10 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async.h"
-#include "common/ptx/flag.h"
 #include "common/ptx/keep_in_register.h"
 #include "common/ptx/ldmatrix.h"
 #include "common/ptx/prefetch.h"
+#include "common/ptx/semaphore.h"
 #include "common/ptx/shared_address.h"
 #include "common/rung.h"
 #include "common/split_k.h"
@@ -37,10 +37,10 @@ struct TileConfig {
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
   static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
-  static constexpr int STAGES = DEPTH;    // k tiles in shared memory: one is multiplied, the others are being copied
-  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
-  static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
-  static constexpr bool IN_TURN = BM == 128;  // whether slices may be added in turn: a larger tile takes twice as long
+  static constexpr int STAGES = DEPTH;       // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int COPY_STEPS = 3;       // the copies of a k tile are spread over this many k steps
+  static constexpr int GROUP_SIZE_M = 8;     // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr bool SERIAL = BM == 128;  // whether split-K may be serial: a larger tile takes twice as long
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
   static constexpr int COPIES = (BM + BN) / COPY_ROWS;         // per thread and k tile
@@ -56,12 +56,12 @@ using Large = TileConfig<256, 64, 3>;  // 144 KB of shared memory: A100, H100, H
 using Deep = TileConfig<128, 32, 7>;   // 224 KB: H100, H200; more copies on their way, for few tiles of C
 using Small = TileConfig<128, 32, 3>;  // 96 KB: RTX 30, 40 and 50
 
-/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
-template <class Tile, Type type, class TC, bool RAGGED>
+/// RESIDUE: the last k tile is a residue tile, so copies are predicated: each says how many of its bytes lie inside the matrix.
+template <class Tile, Type type, class TC, bool RESIDUE>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc,
-         int slices, size_t slice_stride, float4* partial_sums, unsigned* flags) {
+         int splits, size_t split_stride, float4* partials, unsigned* locks) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
   constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
@@ -70,27 +70,27 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
-  const int units = c_tiles * slices;  // unit u is slice u % slices of tile u / slices
+  const int work_tiles = c_tiles * splits;  // work tile w is split w % splits of tile w / splits
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
-  // The copies run ahead of the mma: they have their own unit, and their own count of k tiles.
-  int copy_unit = blockIdx.x, copy_k_tiles_left;
+  // The copies run ahead of the mma: they have their own work tile, and their own count of k tiles.
+  int copy_work_tile = blockIdx.x, copy_k_tiles_left;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
   int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
-  const auto start_unit = [&] {
-    // Past the last row or column, read the last one: its results are not stored. After the last unit, copy it once
-    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
-    if (copy_unit >= units) return;
-    const int unit = copy_unit;
-    const auto [tile_row, tile_col] = raster(unit / slices, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-    const Slice slice = slice_of(unit % slices, slices, k_tiles);
-    copy_k_tiles_left = slice.k_tiles;
+  const auto start_work_tile = [&] {
+    // Past the last row or column, read the last one: its results are not stored. After the last work tile, copy it once
+    // more; the copies are never used. The tile at the end of K comes first; it may be a residue tile.
+    if (copy_work_tile >= work_tiles) return;
+    const int work_tile = copy_work_tile;
+    const auto [tile_row, tile_col] = raster(work_tile / splits, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const KTileRange of_split = k_tiles_of_split(work_tile % splits, splits, k_tiles);
+    copy_k_tiles_left = of_split.k_tiles;
     const int block_row = tile_row * BM, block_col = tile_col * BN, copy_col = permuted_column(copy_row, SIZE);
-    const int k_offset_bytes = (k_tiles - 1 - slice.first) * BK_BYTES;
+    const int k_offset_bytes = (k_tiles - 1 - of_split.first) * BK_BYTES;
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
       const T* const start = i < BM / COPY_ROWS
@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                                  : B + static_cast<size_t>(min(block_col + copy_col + i * COPY_ROWS - BM, N - 1)) * ldb;
       cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
     }
-    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
+    if (RESIDUE) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -113,30 +113,30 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (--copy_k_tiles_left > 0) {
 #pragma unroll
       for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
-      if (RAGGED) copy_bytes = 16;
+      if (RESIDUE) copy_bytes = 16;
     } else {
-      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(copy_unit / slices);
-      copy_unit += gridDim.x;
-      start_unit();
+      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(copy_work_tile / splits);
+      copy_work_tile += gridDim.x;
+      start_work_tile();
     }
   };
 
-  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
-  // further down, the chunk has the same place in its row.
+  // Copies this thread's 16-byte chunks [first, last) of a k tile. COPY_ROWS rows further down, a chunk has the same place in
+  // its row.
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {
       const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
-      if (RAGGED)
+      if (RESIDUE)
         cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
       else
         cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
 
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
   };
 
-  start_unit();
+  start_work_tile();
 #pragma unroll 1
   for (int stage = 0; stage < STAGES - 1; ++stage) {
     if (stage > 0) next_k_tile();
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  // Consumes one stage; returns the next one's offset.
   const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
@@ -199,43 +199,44 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/main-loop]
 
   uint32_t read_stage_bytes = 0;
-  for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
-    const int c_tile = unit / slices, slice = unit % slices;
+  for (int work_tile = blockIdx.x; work_tile < work_tiles; work_tile += gridDim.x) {
+    const int c_tile = work_tile / splits, split = work_tile % splits;
     float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 #pragma unroll 1
-    for (int k_tiles_left = slice_of(slice, slices, k_tiles).k_tiles; k_tiles_left > 0; --k_tiles_left)
+    for (int k_tiles_left = k_tiles_of_split(split, splits, k_tiles).k_tiles; k_tiles_left > 0; --k_tiles_left)
       read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
 
-    // [in-turn]
-    if (Tile::IN_TURN && flags != nullptr) {  // each warp adds to the sums that its like of the slice before has left
-      float4* const sums = partial_sums + c_tile * (BM * BN / 4) + threadIdx.x;  // of this thread, THREADS apart
-      unsigned* const flag = flags + c_tile * (Tile::THREADS / 32) + warp;       // how many slices have added theirs
-      if (slice > 0) {
-        while (ld_acquire_gpu(flag) != slice) {
+    // [serial]
+    if (Tile::SERIAL &&
+        locks != nullptr) {  // each thread adds to the partial sums of the same thread index of split - 1
+      float4* const partial = partials + c_tile * (BM * BN / 4) + threadIdx.x;  // of this thread, THREADS apart
+      unsigned* const lock = locks + c_tile * (Tile::THREADS / 32) + warp;      // the split that may add next
+      if (split > 0) {
+        while (ld_acquire_gpu(lock) != split) {
         }
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
           for (int j = 0; j < WN / 8; ++j) {
-            const float4 sum = sums[(i * (WN / 8) + j) * Tile::THREADS];
+            const float4 sum = partial[(i * (WN / 8) + j) * Tile::THREADS];
             acc[i][j][0] += sum.x, acc[i][j][1] += sum.y, acc[i][j][2] += sum.z, acc[i][j][3] += sum.w;
           }
       }
-      if (slice < slices - 1) {
+      if (split < splits - 1) {
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
           for (int j = 0; j < WN / 8; ++j)
-            sums[(i * (WN / 8) + j) * Tile::THREADS] = {acc[i][j][0], acc[i][j][1], acc[i][j][2], acc[i][j][3]};
+            partial[(i * (WN / 8) + j) * Tile::THREADS] = {acc[i][j][0], acc[i][j][1], acc[i][j][2], acc[i][j][3]};
       }
       __syncwarp();                                               // all lanes have read and written
-      if (lane == 0) st_release_gpu(flag, (slice + 1) % slices);  // the last one leaves 0, for the next launch
-      if (slice < slices - 1) continue;
+      if (lane == 0) st_release_gpu(lock, (split + 1) % splits);  // the last one leaves 0, for the next launch
+      if (split < splits - 1) continue;
     }
-    // [/in-turn]
+    // [/serial]
 
     // [epilogue]
-    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    // 4. epilogue: of every 16 rows a lane holds VECTORS vectors of SIZE neighbouring results, alternately in rows g and g + 8
     constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
@@ -244,7 +245,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int i = 0; i < WM / 16; ++i) {
       const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
       const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
-      const auto gC = [&](int v) { return C + slice * slice_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
+      const auto gC = [&](int v) { return C + split * split_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
       const auto columns_left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // of C, from here on
 #pragma unroll
       for (int first = 0; first < VECTORS; first += TOGETHER) {
@@ -277,39 +278,39 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
 /// Clocks of an H200, fitted to a run of bench/sweep_17.py before the recorded one.
 template <class Tile>
-constexpr SliceCosts costs = {.start = 14400,
+constexpr SplitCosts costs = {.start = 14400,
                               .k_tile = Tile::BM == 256 ? 1790 : 1040,
-                              .unit = Tile::BM == 256 ? 4400 : 1500,
-                              .add = 3600,
-                              .add_slice = 140,
-                              .add_byte = 1 / 14.0};
+                              .work_tile = Tile::BM == 256 ? 4400 : 1500,
+                              .reduction = 3600,
+                              .reduction_split = 140,
+                              .reduction_byte = 1 / 14.0};
 
 template <class Tile, Type type>
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES};
 
-/// How K is cut, and how the slices are added.
-struct Plan : SlicePlan {
-  bool in_turn;  ///< else by the second kernel
+/// How many splits, and how their partial sums are added.
+struct Plan : SplitPlan {
+  bool serial;  ///< else parallel, with a reduction kernel
 };
 
-// [in-turn-clocks]
-/// Clocks until the last slice has added its sums. All slices must run at once.
+// [serial-clocks]
+/// Clocks until the last split has added its partial sums. All splits must run at once.
 template <class Tile>
-double in_turn_clocks(const TiledProduct& t, int slices) {
-  if (!Tile::IN_TURN || t.c_tiles * slices > t.sms) return std::numeric_limits<double>::max();
+double serial_clocks(const TiledProduct& t, int splits) {
+  if (!Tile::SERIAL || t.c_tiles * splits > t.sms) return std::numeric_limits<double>::max();
   const double tile_bytes = 4.0 * Tile::BM * Tile::BN;
-  return multiply_clocks(costs<Tile>, t, slices) + (slices - 1) * (1850 + tile_bytes / 35);
+  return multiply_clocks(costs<Tile>, t, splits) + (splits - 1) * (1850 + tile_bytes / 35);
 }
-// [/in-turn-clocks]
+// [/serial-clocks]
 
 /// The best plan with this tile.
 template <class Tile>
 Plan plan(const TiledProduct& t) {
-  const SlicePlan second_kernel = best_slices(t.k_tiles, [&](int slices) {
-    return multiply_clocks(costs<Tile>, t, slices) + add_clocks(costs<Tile>, t, slices);
+  const SplitPlan parallel = best_splits(t.k_tiles, [&](int splits) {
+    return multiply_clocks(costs<Tile>, t, splits) + reduction_clocks(costs<Tile>, t, splits);
   });
-  const SlicePlan in_turn = best_slices(t.k_tiles, [&](int slices) { return in_turn_clocks<Tile>(t, slices); });
-  return in_turn.clocks < second_kernel.clocks ? Plan{in_turn, true} : Plan{second_kernel, false};
+  const SplitPlan serial = best_splits(t.k_tiles, [&](int splits) { return serial_clocks<Tile>(t, splits); });
+  return serial.clocks < parallel.clocks ? Plan{serial, true} : Plan{parallel, false};
 }
 
 /// Calls `f` with the tile and the types, and its plan: of the tiles that the GPU has the shared memory for, the fastest.
@@ -330,54 +331,55 @@ void launch(const Problem& p) {
   for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
     using T = typename Operand<type>::Element;
     const auto run = [&]<class Sum>(float alpha, float beta, Sum* C, int ldc) {
-      const bool ragged = p.k % shape<Tile, type>.k != 0;
-      const auto kernel = ragged ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
+      const bool residue = p.k % shape<Tile, type>.k != 0;
+      const auto kernel = residue ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
       cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-      const int units = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * plan.slices;
-      kernel<<<min(units, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-          p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.slices,
-          plan.in_turn ? 0 : static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace),
-          plan.in_turn ? p.flags : nullptr);
+      const int work_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * plan.splits;
+      kernel<<<min(work_tiles, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+          p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.splits,
+          plan.serial ? 0 : static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace),
+          plan.serial ? p.locks : nullptr);
       cuda_check(cudaGetLastError());
     };
-    if (plan.slices == 1 || plan.in_turn) {
+    if (plan.splits == 1 || plan.serial) {
       run(p.alpha, p.beta, p.C<TC>(), p.ldc);
     } else {
-      run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
-      launch_add_slices<TC>(p, plan.slices);
+      run(1.0F, 0.0F, static_cast<float*>(p.workspace), partials_ld(p));
+      launch_reduce_splits<TC>(p, plan.splits);
     }
   });
 }
 
 std::string explain(const Problem& p) {
   return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
-    return explain_slices(plan, plan.in_turn ? "in turn" : "by a second kernel");
+    return explain_splits(plan, plan.serial ? "serial" : "parallel");
   });
 }
 
 const Registration registration{{
     .number = "17b",
-    .name = "in_turn",
-    .idea = "the slices of a tile add their sums in turn, or a second kernel does, by the model",
+    .name = "serial_split_k",
+    .idea = "serial split-K, where the model expects it to be faster than parallel",
     .predecessor = "17",
+    .kind = Kind::variant,
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,
     .resources =
         [](const Problem& p) {
           return for_kernel(p, [&]<class Tile, Type type, class TC>(const Plan& plan) {
-            const int c_tiles =
-                plan.in_turn ? ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) : 0;  // whose slices wait
+            const int c_tiles = plan.serial ? ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN)
+                                            : 0;  // whose splits wait for one another
             return Resources{(const void*)gemm<Tile, type, TC, false>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
                              shape<Tile, type>,
-                             plan.in_turn       ? c_tiles * Tile::BM * Tile::BN * sizeof(float)
-                             : plan.slices == 1 ? 0
-                                                : sums_bytes(p, plan.slices),
+                             plan.serial        ? c_tiles * Tile::BM * Tile::BN * sizeof(float)
+                             : plan.splits == 1 ? 0
+                                                : partials_bytes(p, plan.splits),
                              c_tiles * Tile::THREADS / 32};
           });
         },
