@@ -96,10 +96,14 @@ void DeviceMemory::copied(uint64_t to, uint64_t from, size_t bytes) {
 }
 
 void DeviceMemory::begin_launch() {
-  if (++launch_ != 0) return;
-  launch_ = Contents::first_launch;
-  for (const auto& [base, block] : blocks_)
-    if (block.allocation.contents) block.allocation.contents->forget_launches();
+  const bool marks_come_round = ++launch_ == 0;
+  if (marks_come_round) launch_ = Contents::first_launch;
+  for (const auto& [base, block] : blocks_) {
+    Contents* const contents = block.allocation.contents.get();
+    if (!contents) continue;
+    contents->look_for_gaps();
+    if (marks_come_round) contents->forget_launches();
+  }
 }
 
 void DeviceMemory::clear() {

@@ -62,7 +62,7 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (uint32_t size = 1; size <= op.bytes; ++size)
     if (by_size[size]) {
       check_bounds(warp, op, pc, by_size[size], from, size, some ? *some : source);
-      check_contents(warp, op, pc, by_size[size], from, size);
+      check_contents(warp, op, pc, by_size[size], from, size, size < op.bytes ? nullptr : some ? some : &source);
     }
   if (reading) {
     Pattern& read = some ? *some : source;

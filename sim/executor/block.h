@@ -270,7 +270,10 @@ class Block {
   void meet_at_different_barriers(Warp& warp);
 
   // global_memory.cpp
-  void check_contents(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
+  bool have_contents(const Op& op, const KnownContents& known, uint64_t origin, uint32_t bytes,
+                     const Pattern& pattern) const;
+  void check_contents(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                      const Pattern* pattern);
   void check_contents(const Warp& warp, int lane, const Op& op, uint64_t address, uint64_t bytes, bool reads,
                       bool writes) const;
   void check_global_race(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address,

@@ -70,6 +70,21 @@ void Block::learn(Pattern& pattern, Mask mask, const Addresses& address, uint32_
   pattern.ideal = 0;
 }
 
+namespace {
+
+/// The distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another, and on where in its
+/// sector the first one lies.
+uint8_t sectors_of(const Pattern& pattern, int64_t place) {
+  std::array<int64_t, warp_size> sector;
+  int n = 0;
+  for (int l = 0; l < warp_size; ++l)
+    if (pattern.mask >> l & 1) sector[n++] = (pattern.relative[l] + place) >> 5;
+  if (!std::is_sorted(sector.begin(), sector.begin() + n)) std::sort(sector.begin(), sector.begin() + n);
+  return uint8_t(std::unique(sector.begin(), sector.begin() + n) - sector.begin());
+}
+
+}  // namespace
+
 /// A load from global memory in the form of this operation's last one, where nothing speaks against it: most are such loads, and
 /// here they cost little. False: it is not known to be one, and nothing has happened.
 bool Block::load_as_before(Warp& warp, const Op& op, uint32_t pc) {
@@ -79,20 +94,20 @@ bool Block::load_as_before(Warp& warp, const Op& op, uint32_t pc) {
   Pattern& pattern = patterns_[pc][0];
   const uint64_t* const base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
   uint64_t differs = pattern.mask ^ all_lanes;
+#pragma GCC unroll 8
   for (int l = 0; l < warp_size; ++l) differs |= uint64_t(pattern.relative[l]) ^ (base[l] - base[0]);
   if (differs) return false;
 
   const uint64_t origin = base[0] + uint64_t(op.displacement);
   const uint32_t bytes = op.bytes * uint32_t(op.elements.size());
-  const KnownContents& known = contents_[pc];
-  if (((origin | pattern.bits) & (bytes - 1)) || !pattern.within(origin - known.begin, bytes, known.bytes))
-    return false;
-  if (known.contents &&
-      !(known.contents->complete() && !(op.read_only && known.contents->has_stores_of(memory_.launch()))))
+  if (((origin | pattern.bits) & (bytes - 1)) || !have_contents(op, contents_[pc], origin, bytes, pattern))
     return false;
   count_global(pc, origin, uint64_t{bytes} * warp_size, pattern);
   alignas(32) std::array<std::byte*, warp_size> at;
-  for (int l = 0; l < warp_size; ++l) at[l] = reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement));
+  const bool of_first_lane =
+      pattern.form != Pattern::Form::general && op.elements.size() == 1;  // all that is looked at
+  for (int l = 0; l < (of_first_lane ? 1 : warp_size); ++l)
+    at[l] = reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement));
   move_data(warp, op, all_lanes, at, pattern.form);
   return true;
 }
@@ -224,7 +239,7 @@ void Block::check_aligned(const Warp& warp, const Op& op, const Addresses& addre
 void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
                          Pattern& pattern) {
   check_bounds(warp, op, pc, mask, address, bytes, pattern);
-  check_contents(warp, op, pc, mask, address, bytes);
+  check_contents(warp, op, pc, mask, address, bytes, &pattern);
   if (op.counted != Class::param)
     count_global(pc, address[first(pattern.mask)], uint64_t{bytes} * std::popcount(mask), pattern);
 }
@@ -257,22 +272,12 @@ void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
   }
 }
 
-/// Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another, and on
-/// where in its sector the first one, `origin`, lies.
 void Block::count_global(uint32_t pc, uint64_t origin, uint64_t bytes, Pattern& pattern) {
   OpCount& count = counts_[pc];
   ++count.global_requests;
   count.global_bytes += bytes;
-  const uint64_t place = origin % 32;
-  uint8_t& sectors = pattern.sectors[place];
-  if (sectors == 0) {
-    std::array<int64_t, warp_size> sector;
-    int n = 0;
-    for (int l = 0; l < warp_size; ++l)
-      if (pattern.mask >> l & 1) sector[n++] = (pattern.relative[l] + int64_t(place)) >> 5;
-    if (!std::is_sorted(sector.begin(), sector.begin() + n)) std::sort(sector.begin(), sector.begin() + n);
-    sectors = uint8_t(std::unique(sector.begin(), sector.begin() + n) - sector.begin());
-  }
+  uint8_t& sectors = pattern.sectors[origin % 32];
+  if (sectors == 0) sectors = sectors_of(pattern, int64_t(origin % 32));
   count.sectors += sectors;
 }
 
