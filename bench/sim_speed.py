@@ -29,9 +29,7 @@ def cpu() -> str:
 def seconds(rung: str, size: int) -> float:
     """Wall time of what `run` starts: operands are made on the device, the kernel runs once, its result is checked."""
     start = time.perf_counter()
-    subprocess.run(
-        [str(PROGRAMS / rung), *[str(size)] * 3, "--sim"], check=True, capture_output=True
-    )
+    subprocess.run([str(PROGRAMS / rung), *[str(size)] * 3, "--sim"], check=True, capture_output=True)
     return time.perf_counter() - start
 
 

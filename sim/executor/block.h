@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.h"
-#include "sim/executor/async_copy.h"
-#include "sim/executor/bulk_copy.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/mbarrier.h"
-#include "sim/executor/shared_memory.h"
-#include "sim/executor/wgmma.h"
+#include "error.h"
+#include "executor/async_copy.h"
+#include "executor/bulk_copy.h"
+#include "executor/executor.h"
+#include "executor/mbarrier.h"
+#include "executor/shared_memory.h"
+#include "executor/wgmma.h"
 
 namespace sim {
 

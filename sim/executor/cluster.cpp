@@ -1,7 +1,7 @@
 // Whose turn it is among the warps of a cluster, the cluster's barrier, and deadlock.
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
 
-#include "common/text.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -96,9 +96,9 @@ void Cluster::check_limit(const Warp& warp) {
   int lane = 0;
   while (!(warp.live >> lane & 1)) ++lane;
   warp.block->report(warp, lane, program.ops[warp.pc[lane]],
-                     ladder::formatted("a block has executed more than {} warp instructions: a loop without an end? "
-                                       "(GEMM_LADDER_SIM_LIMIT=N allows N)",
-                                       launch.limit),
+                     formatted("a block has executed more than {} warp instructions: a loop without an end? "
+                               "(GEMM_LADDER_SIM_LIMIT=N allows N)",
+                               launch.limit),
                      Fault::launch_failure);
 }
 
@@ -213,9 +213,9 @@ std::string Cluster::name_of(uint32_t actor, const Block& block) const {
   const Block& owner = *blocks_[actor / actors_per_block()];
   const uint32_t index = actor % actors_per_block();
   const bool copy = index == warps_per_block();
-  std::string name = copy ? "a bulk copy" : ladder::formatted("warp {}", index);
+  std::string name = copy ? "a bulk copy" : formatted("warp {}", index);
   const Extent at = owner.index();
-  if (&owner != &block) name += ladder::formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
+  if (&owner != &block) name += formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
   return name;
 }
 
@@ -224,7 +224,7 @@ void Cluster::livelock(const Warp& warp) {
       "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks "
       "that "
       "wait for one another need a cooperative launch)";
-  for (const Warp* const w : warps_) text += ladder::formatted("\n  warp {} {}", w->index, w->block->waits_for(*w));
+  for (const Warp* const w : warps_) text += formatted("\n  warp {} {}", w->index, w->block->waits_for(*w));
   int lane = 0;
   while (!(warp.live >> lane & 1)) ++lane;
   warp.block->report(warp, lane, program.ops[warp.pc[lane]], text, Fault::launch_failure);
@@ -238,9 +238,9 @@ void Cluster::deadlock() {
     text += "\n  ";
     if (blocks() > 1) {
       const Extent at = warp->block->index();
-      text += ladder::formatted("block ({}, {}, {}), ", at.x, at.y, at.z);
+      text += formatted("block ({}, {}, {}), ", at.x, at.y, at.z);
     }
-    text += ladder::formatted("warp {} {}", warp->index, warp->block->waits_for(*warp));
+    text += formatted("warp {} {}", warp->index, warp->block->waits_for(*warp));
   }
   int lane = 0;
   while (!(one->live >> lane & 1)) ++lane;

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/executor/block.h"
-#include "sim/executor/clocks.h"
-#include "sim/executor/global_races.h"
-#include "sim/executor/headway.h"
+#include "executor/block.h"
+#include "executor/clocks.h"
+#include "executor/global_races.h"
+#include "executor/headway.h"
 
 namespace sim {
 

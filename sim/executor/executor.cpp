@@ -1,4 +1,4 @@
-#include "sim/executor/executor.h"
+#include "executor/executor.h"
 
 #include <atomic>
 #include <exception>
@@ -6,9 +6,9 @@
 #include <optional>
 #include <thread>
 
-#include "common/text.h"
-#include "sim/error.h"
-#include "sim/executor/cluster.h"
+#include "error.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -51,17 +51,17 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
          Counters& counters) {
   const uint64_t blocks = launch.grid.count(), threads = launch.block.count();
   if (blocks == 0 || threads == 0 || threads > 1024)
-    throw Error(ladder::formatted("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
+    throw Error(formatted("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
                 Fault::launch_failure);
   if (launch.params.size() < program.param_bytes)
-    throw Error(ladder::formatted("kernel {}: {} bytes of parameters, but it takes {}", program.kernel,
-                                  launch.params.size(), program.param_bytes),
+    throw Error(formatted("kernel {}: {} bytes of parameters, but it takes {}", program.kernel, launch.params.size(),
+                          program.param_bytes),
                 Fault::launch_failure);
 
   const Extent &grid = launch.grid, &cluster = launch.cluster;
   if (cluster.count() == 0 || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
-    throw Error(ladder::formatted("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel,
-                                  grid.x, grid.y, grid.z, cluster.x, cluster.y, cluster.z),
+    throw Error(formatted("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel, grid.x,
+                          grid.y, grid.z, cluster.x, cluster.y, cluster.z),
                 Fault::launch_failure);
 
   const uint64_t units = launch.cooperative ? 1 : blocks / cluster.count();

@@ -1,8 +1,8 @@
 // What a kernel finds in global memory: bytes that nobody has written, bytes that change while it reads them.
 #include <bit>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 
@@ -62,8 +62,8 @@ void Block::check_contents(const Warp& warp, int lane, const Op& op, uint64_t ad
     if (!op.read_only) return;
     if (const size_t i = contents.find_written_by(launch, first, bytes); i < bytes && finds(Check::read_only, op))
       report(warp, lane, op,
-             ladder::formatted("ld.global.nc (__ldg, const __restrict__) of memory that this launch has written: {}",
-                               memory_.describe(address + i)),
+             formatted("ld.global.nc (__ldg, const __restrict__) of memory that this launch has written: {}",
+                       memory_.describe(address + i)),
              Check::read_only);
   }
   if (writes) contents.kernel_wrote(first, bytes, launch);
@@ -92,12 +92,12 @@ void Block::check_global_race(const Warp& warp, const Op& op, uint32_t pc, Mask 
       const Extent& grid = launch_.grid;
       const bool same = other->block == access.block;
       report(warp, l, op,
-             ladder::formatted("a race in global memory at {:#x}: nothing orders this {} and the {} of {} at {}",
-                               4 * word, access.write ? "write" : "read", other->write ? "write" : "read",
-                               same ? cluster_.name_of(other->actor, *this)
-                                    : ladder::formatted("block ({}, {}, {})", other->block % grid.x,
-                                                        other->block / grid.x % grid.y, other->block / grid.x / grid.y),
-                               where(program_.ops[other->op])),
+             formatted("a race in global memory at {:#x}: nothing orders this {} and the {} of {} at {}", 4 * word,
+                       access.write ? "write" : "read", other->write ? "write" : "read",
+                       same ? cluster_.name_of(other->actor, *this)
+                            : formatted("block ({}, {}, {})", other->block % grid.x, other->block / grid.x % grid.y,
+                                        other->block / grid.x / grid.y),
+                       where(program_.ops[other->op])),
              Check::global_race);
     }
   }

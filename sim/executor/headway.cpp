@@ -1,4 +1,4 @@
-#include "sim/executor/headway.h"
+#include "executor/headway.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "sim/executor/clocks.h"
+#include "executor/clocks.h"
 
 namespace sim {
 

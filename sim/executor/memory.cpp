@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
-#include "sim/executor/rounding.h"
+#include "executor/cluster.h"
+#include "executor/rounding.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -189,8 +189,8 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
         if (!(mask >> l & 1)) continue;
         if (address[l] + bytes > program_.frame_bytes || address[l] + bytes < address[l])
           reject(warp, l, op, Check::bounds, [&] {
-            return ladder::formatted("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
-                                     program_.frame_bytes);
+            return formatted("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
+                             program_.frame_bytes);
           });
         at[l] = warp.frames + size_t(l) * program_.frame_bytes + address[l];
       }
@@ -231,8 +231,7 @@ void Block::check_aligned(const Warp& warp, const Op& op, const Addresses& addre
   for (int l = 0; l < warp_size; ++l)
     if ((pattern.mask >> l & 1) && (address[l] & (bytes - 1)))
       reject(warp, l, op, Check::misaligned, [&] {
-        return ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes,
-                                 bytes);
+        return formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes);
       });
 }
 
@@ -262,12 +261,12 @@ void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
     const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
     if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
     reject(warp, l, op, Check::bounds, [&] {
-      return ladder::formatted("{} of {} bytes outside of every allocation: {}",
-                               op.kind == Kind::async_copy ? "a copy"
-                               : is_read(op.kind)          ? "a load"
-                               : is_write(op.kind)         ? "a store"
-                                                           : "an atomic operation",
-                               bytes, memory_.describe(address[l]));
+      return formatted("{} of {} bytes outside of every allocation: {}",
+                       op.kind == Kind::async_copy ? "a copy"
+                       : is_read(op.kind)          ? "a load"
+                       : is_write(op.kind)         ? "a store"
+                                                   : "an atomic operation",
+                       bytes, memory_.describe(address[l]));
     });
   }
 }
@@ -286,7 +285,7 @@ Block& Block::owner_of(const Warp& warp, int lane, const Op& op, uint64_t addres
   const uint64_t rank = (in_shared_window(address) ? address - shared_window : address) >> cluster_rank_shift;
   if (rank == 0 || rank == rank_ + 1) return *this;
   if (rank > launch_.cluster.count())
-    report(warp, lane, op, ladder::formatted("{:#x} is no address of the cluster's shared memory", address),
+    report(warp, lane, op, formatted("{:#x} is no address of the cluster's shared memory", address),
            Fault::illegal_address);
   return cluster_.block(number_ - rank_ + uint32_t(rank - 1));
 }
@@ -297,18 +296,17 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
   if (&owner == this) return;
   const Extent& other = owner.block_index_;
   if (owner.ended() && finds(Check::ended, op))
-    report(warp, lane, op,
-           ladder::formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y,
-                             other.z),
-           Check::ended);
+    report(
+        warp, lane, op,
+        formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
+        Check::ended);
   bool started = warp.cluster_waited > 0;  // a relaxed barrier, too, has waited for all to start
   for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
   if (!started)
     report(warp, lane, op,
-           ladder::formatted(
-               "an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "
-               "barrier before it",
-               other.x, other.y, other.z),
+           formatted("an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "
+                     "barrier before it",
+                     other.x, other.y, other.z),
            Fault::illegal_address);
 }
 
@@ -321,8 +319,8 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
     for (int l = 0; l < warp_size; ++l)
       if ((mask >> l & 1) && !shared.contains(address[l], bytes)) {
         const auto what = [&] {
-          return ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes,
-                                   address[l], shared.size());
+          return formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes, address[l],
+                           shared.size());
         };
         if (&owner != this) report(warp, l, op, what(), Fault::illegal_address);
         reject(warp, l, op, Check::bounds, what);
@@ -474,28 +472,28 @@ void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t wor
   const auto message = [&] {
     switch (verdict.found) {
       case Found::uninitialised:
-        return ladder::formatted("a read of shared memory at {:#x}, which nobody in this block has written", address);
+        return formatted("a read of shared memory at {:#x}, which nobody in this block has written", address);
       case Found::write_under_way:
-        return ladder::formatted(
+        return formatted(
             "a {} of shared memory at {:#x} while the asynchronous copy into it, of {}, is still under way: "
             "nobody has waited for it",
             access, address, other);
       case Found::read_under_way:
-        return ladder::formatted(
+        return formatted(
             "a {} of shared memory at {:#x} while an asynchronous operation still reads it, that of {}: "
             "nobody has waited for it",
             access, address, other);
       case Found::lanes_race_with_write:
       case Found::lanes_race_with_read:
-        return ladder::formatted(
+        return formatted(
             "a race of two lanes of a warp in shared memory at {:#x}: no __syncwarp() between this {} and the {} at "
             "{}{}",
             address, access, verdict.found == Found::lanes_race_with_write ? "write" : "read",
             where(program_.ops[verdict.op]), verdict.same_value ? ", which write the same value" : "");
       default:
-        return ladder::formatted("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}{}",
-                                 address, access, verdict.found == Found::race_with_write ? "write" : "read", other,
-                                 verdict.same_value ? ", which writes the same value" : "");
+        return formatted("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}{}", address,
+                         access, verdict.found == Found::race_with_write ? "write" : "read", other,
+                         verdict.same_value ? ", which writes the same value" : "");
     }
   };
   report(warp, lane, op, message(), check);

@@ -1,4 +1,4 @@
-#include "sim/executor/shared_memory.h"
+#include "executor/shared_memory.h"
 
 #include <algorithm>
 #include <bit>

@@ -25,8 +25,8 @@
 #include <span>
 #include <vector>
 
-#include "sim/executor/clocks.h"
-#include "sim/executor/program.h"
+#include "executor/clocks.h"
+#include "executor/program.h"
 
 namespace sim {
 
@@ -201,7 +201,7 @@ struct SharedCost {
   int ideal = 0;       ///< without a bank conflict
 };
 
-/// The model of common/banks.h, for any set of lanes: `byte` is each lane's address, `bytes` the width of an access.
+/// Of any set of lanes: `byte` is each lane's address, `bytes` the width of an access.
 SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask);
 
 }  // namespace sim

@@ -10,9 +10,9 @@
 #include <map>
 #include <vector>
 
-#include "sim/executor/clocks.h"
-#include "sim/executor/program.h"
-#include "sim/executor/tensor_map.h"
+#include "executor/clocks.h"
+#include "executor/program.h"
+#include "executor/tensor_map.h"
 
 namespace sim {
 

@@ -1,5 +1,5 @@
 // cudaGetDeviceProperties, cudaDeviceGetAttribute and the rest of device management, from one table.
-#include "sim/shim/device.h"
+#include "shim/device.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/text.h"
-#include "sim/shim/runtime.h"
-#include "sim/shim/streams.h"
+#include "shim/runtime.h"
+#include "shim/streams.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -129,8 +129,7 @@ const Gpu* gpu_from_environment() {
   const char* const key = std::getenv("GEMM_LADDER_SIM_GPU");
   if (!key || !*key) return &gpus().front();
   const Gpu* const gpu = find_gpu(key);
-  if (!gpu)
-    ladder::print(stderr, "simulator: GEMM_LADDER_SIM_GPU={}: there is no such GPU, only {}\n", key, gpu_names());
+  if (!gpu) print(stderr, "simulator: GEMM_LADDER_SIM_GPU={}: there is no such GPU, only {}\n", key, gpu_names());
   return gpu;
 }
 
@@ -167,8 +166,7 @@ CUDA_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute
         return;
       }
     require(attribute > 0 && attribute < cudaDevAttrMax);
-    sim::not_supported(
-        ladder::formatted("cudaDeviceGetAttribute of attribute {}", static_cast<int>(attribute)).c_str());
+    sim::not_supported(sim::formatted("cudaDeviceGetAttribute of attribute {}", static_cast<int>(attribute)).c_str());
   });
 }
 

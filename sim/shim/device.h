@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "sim/gpu.h"
+#include "gpu.h"
 
 namespace sim {
 

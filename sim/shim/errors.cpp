@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "common/text.h"
+#include "shim/runtime.h"
+#include "shim/warnings.h"
 #include "sim/launch_counts.h"
-#include "sim/shim/runtime.h"
-#include "sim/shim/warnings.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -23,7 +23,7 @@ struct ErrorText {
 
 constexpr ErrorText error_texts[] = {
 #define ERROR(code, text) {code, #code, text},
-#include "sim/shim/errors.inc"
+#include "shim/errors.inc"
 #undef ERROR
 };
 
@@ -67,12 +67,12 @@ cudaError_t kernel_fault(const Error& error) {
   std::fflush(stdout);
   last_report = error.what();
   count_error();
-  ladder::print(stderr, "simulator: {}\n", last_report);
+  print(stderr, "simulator: {}\n", last_report);
   return runtime().sticky = status_of(error.fault);
 }
 
 void not_supported(const char* what) {
-  ladder::print(stderr, "simulator: not supported: {}\n", what);
+  print(stderr, "simulator: not supported: {}\n", what);
   throw CallFailed{cudaErrorNotSupported};
 }
 

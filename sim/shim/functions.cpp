@@ -1,8 +1,8 @@
 // What a program can ask and set about a kernel: its attributes, and how many of its blocks fit on one multiprocessor.
 #include <algorithm>
 
-#include "sim/shim/device.h"
-#include "sim/shim/modules.h"
+#include "shim/device.h"
+#include "shim/modules.h"
 
 namespace sim {
 namespace {

@@ -5,15 +5,15 @@
 #include <cstring>
 #include <vector>
 
-#include "common/text.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/print.h"
-#include "sim/shim/counts.h"
-#include "sim/shim/device.h"
-#include "sim/shim/graphs.h"
-#include "sim/shim/modules.h"
-#include "sim/shim/streams.h"
-#include "sim/shim/warnings.h"
+#include "executor/executor.h"
+#include "executor/print.h"
+#include "shim/counts.h"
+#include "shim/device.h"
+#include "shim/graphs.h"
+#include "shim/modules.h"
+#include "shim/streams.h"
+#include "shim/warnings.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -28,7 +28,7 @@ struct Configuration {
 thread_local std::vector<Configuration> pushed;
 
 /// The device's limits, then the kernel's own. An H200 with CUDA 13.0 returns the same code for all of them
-/// (tests/sim/programs/launches.cu passes there, too).
+/// (tests/programs/launches.cu passes there, too).
 void check_configuration(const Kernel& kernel, const Configuration& launch) {
   const auto within = [](dim3 size, const int(&limits)[3]) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
@@ -83,7 +83,7 @@ std::unique_ptr<const Program> decoded(const ptx::Module& module, const ptx::Fun
   try {
     return std::make_unique<Program>(decode(module, function));
   } catch (const Error& error) {
-    ladder::print(stderr, "simulator: {}\n", error.what());
+    print(stderr, "simulator: {}\n", error.what());
     throw CallFailed{status_of(error.fault)};
   }
 }
@@ -188,7 +188,7 @@ bool is_cooperative(const cudaLaunchConfig_t& configuration) {
       case cudaLaunchAttributeClusterDimension:  // cluster_of reads it
         break;
       default:
-        not_supported(ladder::formatted("launch attribute {}", static_cast<int>(attribute.id)).c_str());
+        not_supported(formatted("launch attribute {}", static_cast<int>(attribute.id)).c_str());
     }
   }
   return cooperative;

@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "sim/cubin.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/program.h"
-#include "sim/ptx/ir.h"
-#include "sim/shim/runtime.h"
+#include "cubin.h"
+#include "executor/executor.h"
+#include "executor/program.h"
+#include "ptx/ir.h"
+#include "shim/runtime.h"
 
 namespace sim {
 

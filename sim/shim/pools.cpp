@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "sim/shim/graphs.h"
-#include "sim/shim/runtime.h"
-#include "sim/shim/streams.h"
+#include "shim/graphs.h"
+#include "shim/runtime.h"
+#include "shim/streams.h"
 
 struct CUmemPoolHandle_st {
   uint64_t used = 0, used_high = 0, threshold = 0;

@@ -7,9 +7,9 @@
 #include <new>
 #include <utility>
 
-#include "sim/device_memory.h"
-#include "sim/error.h"
-#include "sim/gpu.h"
+#include "device_memory.h"
+#include "error.h"
+#include "gpu.h"
 
 namespace sim {
 

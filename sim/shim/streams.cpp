@@ -1,13 +1,13 @@
 // Streams and events. Work is done when the call that asks for it returns. So the order is always right, nothing has to wait, and
 // the time between two events is 0: the simulator never estimates time. While a stream captures, its work becomes a graph.
-#include "sim/shim/streams.h"
+#include "shim/streams.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "sim/shim/graphs.h"
-#include "sim/shim/runtime.h"
+#include "shim/graphs.h"
+#include "shim/runtime.h"
 
 namespace sim {
 namespace {

@@ -1,10 +1,10 @@
-#include "sim/device_memory.h"
+#include "device_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "common/text.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -99,10 +99,9 @@ TEST(DeviceMemory, AFreedAddressIsNotGivenOutAgain) {
       ASSERT_TRUE(memory.free(other));
     }
     EXPECT_FALSE(memory.find(freed));
-    EXPECT_EQ(memory.describe(freed + 4),
-              ladder::formatted("{:#x} is byte 4 of an allocation of {} bytes at {:#x}, which has "
-                                "been freed",
-                                freed + 4, bytes, freed));
+    EXPECT_EQ(memory.describe(freed + 4), formatted("{:#x} is byte 4 of an allocation of {} bytes at {:#x}, which has "
+                                                    "been freed",
+                                                    freed + 4, bytes, freed));
   }
   EXPECT_EQ(memory.used(), 0u);
 }

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/executor/shared_memory.h"
+#include "executor/shared_memory.h"
 
 namespace sim {
 namespace {
