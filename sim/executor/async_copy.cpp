@@ -89,7 +89,7 @@ void Block::async_wait(Warp& warp, const Op& op, Mask mask) {
   }
   std::erase_if(warp.copies, [](const AsyncCopy& copy) { return copy.mask == 0; });
   // Those that have landed by themselves are waited for, too. (Of which groups they were is not kept.)
-  clocks_.learn(warp.actor, copy_actor(), warp.landed_at);
+  clocks_.order(copy_actor(), warp.landed_at, warp.actor);
 }
 
 /// cp.async.mbarrier.arrive (PTX ISA 9.7.13.15.17). Without .noinc the arrival is one more than the phase expects.

@@ -297,7 +297,7 @@ void Block::arrive(Warp& warp, const Op& op) {
            Fault::launch_failure);
   barrier.expected = expected;
   barrier.arrived |= 1U << warp.index;
-  clocks_.arrive(warp.actor, barrier.known);
+  clocks_.arrive(warp.actor, barrier.clock);
   if (reduces(op.barrier)) {
     const Mask p = (*at<Mask>(r, op.o.c) ^ (op.o.flags & flag_not_c ? all_lanes : 0)) & warp.live;
     barrier.sum += std::popcount(p);
@@ -326,7 +326,7 @@ void Block::complete(uint32_t id) {
   const Barrier barrier = std::exchange(barriers_[id], {});
   for (Warp& warp : warps_) {
     if (!(barrier.waiting >> warp.index & 1)) continue;
-    clocks_.leave(warp.actor, barrier.known);
+    clocks_.leave(warp.actor, barrier.clock);
     if (!barrier.expected) clocks_.leave(warp.actor, exited_);  // it has waited for their end
     warp.state = Warp::ready;
     const Op& op = program_.ops[warp.waits_at];

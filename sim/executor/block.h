@@ -168,7 +168,7 @@ class Block {
     uint32_t arrived = 0;   ///< warps, one bit each
     uint32_t expected = 0;  ///< warps; 0: all that live
     uint32_t waiting = 0;   ///< of the arrived, those that wait
-    Knowledge known;
+    VectorClock clock;
     uint32_t sum = 0;  ///< of bar.red: how many predicates are true, and of how many
     uint32_t votes = 0;
   };
@@ -343,7 +343,7 @@ class Block {
   std::vector<std::byte> frames_;
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
-  Knowledge exited_;  ///< of the warps that have exited
+  VectorClock exited_;  ///< of the warps that have exited
   Mbarriers mbarriers_;
   std::vector<Warpgroup> warpgroups_;
   uint32_t free_registers_ = 0;  ///< given up by setmaxnreg.dec: of one thread of a warp

@@ -15,7 +15,7 @@ constexpr uint32_t patience = 64;
 }  // namespace
 
 Cluster::Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch,
-                 const DeviceMemory& memory, Headway& headway, size_t worker, GlobalRaces* races)
+                 const DeviceMemory& memory, ProgressWatchdog& watchdog, size_t worker, GlobalRaces* races)
     : program(program),
       module(module),
       launch(launch),
@@ -29,7 +29,7 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
       contents_(program.ops.size()),
       races_(races),
       param_bytes_(launch.params.size() + param_alignment),
-      headway_(headway),
+      watchdog_(watchdog),
       worker_(worker) {
   const uint64_t begin = reinterpret_cast<uint64_t>(param_bytes_.data());
   param_ = param_bytes_.data() + (param_alignment - begin % param_alignment) % param_alignment;
@@ -125,14 +125,14 @@ void Cluster::look_at(Warp& warp) {
     const bool may_go_on = w->state == Warp::ready     ? w->spin.events != events_ || w->spin.same < 2
                            : w->state == Warp::polling ? has_patience(*w)
                                                        : false;
-    if (may_go_on) return headway_.busy(worker_);
+    if (may_go_on) return watchdog_.busy(worker_);
   }
-  switch (headway_.spins(worker_)) {
-    case Headway::Verdict::go_on:
+  switch (watchdog_.spins(worker_)) {
+    case ProgressWatchdog::Verdict::go_on:
       return;
-    case Headway::Verdict::livelock:
+    case ProgressWatchdog::Verdict::livelock:
       livelock(warp);
-    case Headway::Verdict::stop:
+    case ProgressWatchdog::Verdict::stop:
       throw Stopped{};
   }
 }
@@ -188,7 +188,7 @@ bool Cluster::wait(Warp& warp, const Op& op) {
 }
 
 /// That of the warp's cluster. Complete when all of its warps that have not ended have arrived. A warp that has not yet waited for the last phase cannot have
-/// arrived in this one, so one phase's knowledge is enough.
+/// arrived in this one, so one phase's clock is enough.
 void Cluster::check_barrier(const Warp& one) {
   Barrier& barrier = barrier_of(one);
   const size_t of_cluster = size_t{blocks_of_cluster()} * warps_per_block();

@@ -315,7 +315,7 @@ void Decoder::set_registers(Op& op) {
   op.kind = has("inc") ? Kind::take_registers : Kind::give_registers;
   op.o.immediate = static_cast<uint32_t>(operand(0).bits);
   if (op.o.immediate < 24 || op.o.immediate > 256 || op.o.immediate % 8)
-    fail("a number of registers that is no multiple of 8 from 24 to 256");
+    fail("the register count must be a multiple of 8 in [24, 256]");
   uint32_t threads = 1;
   for (const uint32_t extent : kernel_.maxntid) threads *= std::max(1U, extent);
   threads = (threads + warp_size - 1) / warp_size * warp_size * std::max(1U, kernel_.minnctapersm);

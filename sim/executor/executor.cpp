@@ -70,13 +70,13 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
   std::exception_ptr fault;
   const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
   const size_t count = std::min(wanted, units);
-  Headway headway(count);
+  ProgressWatchdog watchdog(count);
   std::optional<GlobalRaces> races;
   if (launch.checks[Check::global_race] != Severity::off) races.emplace(blocks);
   memory.begin_launch();
   const auto work = [&](size_t worker) {
     try {
-      Cluster unit(program, module, launch, memory, headway, worker, races ? &*races : nullptr);
+      Cluster unit(program, module, launch, memory, watchdog, worker, races ? &*races : nullptr);
       for (uint64_t i; (i = next++) < units;) unit.run(i);
       const std::lock_guard lock(mutex);
       add_counts(program, unit.counts(), counters);
@@ -85,9 +85,9 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
       const std::lock_guard lock(mutex);
       if (!fault) fault = std::current_exception();
       next = units;  // the others stop after their cluster
-      headway.stop();
+      watchdog.stop();
     }
-    headway.ended(worker);
+    watchdog.ended(worker);
   };
   std::vector<std::thread> workers;
   for (size_t i = 1; i < count; ++i) workers.emplace_back(work, i);

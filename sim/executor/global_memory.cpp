@@ -86,7 +86,7 @@ void Block::check_global_race(const Warp& warp, const Op& op, uint32_t pc, Mask 
     const int l = std::countr_zero(rest);
     for (uint64_t word = address[l] / 4; word <= (address[l] + bytes - 1) / 4; ++word) {
       const auto other = cluster_.races_->note(word, access, [&](const GlobalRaces::Access& earlier) {
-        return clocks_.knows(warp.actor, earlier.actor, earlier.time);
+        return clocks_.happens_before(earlier.actor, earlier.time, warp.actor);
       });
       if (!other || !finds(Check::global_race, op)) continue;
       const Extent& grid = launch_.grid;

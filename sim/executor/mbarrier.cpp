@@ -74,7 +74,7 @@ Mbarrier& Block::find_mbarrier(const Warp& warp, int lane, const Op& op, Block& 
     report(warp, lane, op, formatted("no mbarrier has been initialised at {:#x}", address), Fault::launch_failure);
   const Mbarrier& m = found->second;
   const bool by_cluster = m.fenced && warp.cluster_waited > m.fenced_in;
-  if (!by_cluster && !clocks_.knows(warp.actor, m.made_by, m.made_at))
+  if (!by_cluster && !clocks_.happens_before(m.made_by, m.made_at, warp.actor))
     report(warp, lane, op,
            formatted("the mbarrier at {:#x}: no barrier between its initialisation by {} and this", address,
                      cluster_.name_of(m.made_by, *this)),
@@ -164,7 +164,7 @@ bool Block::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask)
 
 void Block::init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count) {
   if (count == 0 || count > Mbarrier::max_count)
-    report(warp, lane, op, formatted("an mbarrier of {} arrivals: 1 to {} can be", count, Mbarrier::max_count),
+    report(warp, lane, op, formatted("arrival count {} is outside [1, {}]", count, Mbarrier::max_count),
            Fault::launch_failure);
   if (mbarriers_.count(uint32_t(address)))
     report(warp, lane, op,
@@ -183,7 +183,7 @@ void Block::init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint6
   mbarriers_[uint32_t(address)] = m;
 }
 
-/// An arrival hands on what the warp knows whatever its scope: kernels release buffers to other blocks of the cluster by
+/// An arrival hands on the warp's clock whatever its scope: kernels release buffers to other blocks of the cluster by
 /// the unqualified form, whose scope is the block.
 void Block::arrive(Warp& warp, int lane, const Op& op, Mbarrier& m) {
   const uint32_t count = op.o.flags & flag_expect_tx ? 1 : value<uint32_t>(warp, op.o.b, lane);

@@ -301,7 +301,7 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
         formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
         Check::ended);
   bool started = warp.cluster_waited > 0;  // a relaxed barrier, too, has waited for all to start
-  for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
+  for (const Warp& w : owner.warps_) started = started || clocks_.happens_before(w.actor, 1, warp.actor);
   if (!started)
     report(warp, lane, op,
            formatted("an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "

@@ -202,8 +202,7 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
   return Then::next;
 }
 
-// --- control flow
-// ------------------------------------------------------------------------------------------------------------
+// --- control flow ----------------------------------------------------------------------------------------------------------------
 
 inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   if (mask != turn.active) {
@@ -401,8 +400,7 @@ Block::Then Block::mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mas
   return Then::yield;
 }
 
-// --- registers
-// ---------------------------------------------------------------------------------------------------------------
+// --- registers -------------------------------------------------------------------------------------------------------------------
 
 void Block::pack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
@@ -451,8 +449,7 @@ void Block::is_space(Warp& warp, const Op& op, Mask mask) {
   d = (d & ~mask) | (in & mask);
 }
 
-// --- divergence
-// --------------------------------------------------------------------------------------------------------------
+// --- divergence ------------------------------------------------------------------------------------------------------------------
 
 /// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc. After a long spin,
 /// which may wait for other lanes of the warp, any lane is chosen that has not spun since the others had their turn. They run

@@ -187,8 +187,8 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
   } else if (d.values.size() != registers * warp_size) {
     fail("wgmma of different shapes on the same accumulators, without a wait between");
   }
-  // The operation needs all four warps, so when it is complete, each knows what the others did before it.
-  clocks_.arrive(warp.actor, group.known);
+  // The operation needs all four warps, so what each of them did before it happens before its end.
+  clocks_.arrive(warp.actor, group.clock);
   for (Warp& other : warps_)
     if (&warpgroup(other) == &group && other.state == Warp::waiting &&
         program_.ops[other.waits_at].kind == Kind::wgmma_wait)
@@ -217,7 +217,7 @@ bool Block::wait_wgmma(Warp& warp, const Op& op) {
   }
   for (; group.first < *std::min_element(group.waited.begin(), group.waited.end()); ++group.first)
     group.queue.pop_front();
-  clocks_.leave(warp.actor, group.known);
+  clocks_.leave(warp.actor, group.clock);
   return true;
 }
 
