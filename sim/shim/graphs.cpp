@@ -8,6 +8,9 @@
 #include <random>
 #include <set>
 
+#include "shim/launch.h"
+#include "shim/memory.h"
+#include "shim/pools.h"
 #include "shim/runtime.h"
 #include "shim/streams.h"
 

@@ -1,5 +1,7 @@
 // Launches: the configuration of <<<>>>, the checks that the driver makes before a kernel runs, and the run itself. A
 // launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
+#include "shim/launch.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,9 +10,7 @@
 #include "executor/executor.h"
 #include "executor/print.h"
 #include "shim/counts.h"
-#include "shim/device.h"
-#include "shim/graphs.h"
-#include "shim/modules.h"
+#include "shim/functions.h"
 #include "shim/streams.h"
 #include "shim/warnings.h"
 #include "text.h"
@@ -196,7 +196,6 @@ bool is_cooperative(const cudaLaunchConfig_t& configuration) {
 
 }  // namespace
 
-/// GEMM_LADDER_SIM_SEED repeats a run; each launch has an order of warps of its own.
 uint64_t next_seed() {
   static const char* const text = std::getenv("GEMM_LADDER_SIM_SEED");
   static uint64_t seed = text ? std::strtoull(text, nullptr, 0) : 0;
@@ -207,29 +206,6 @@ std::function<void()> prepared_launch(const void* function, const cudaLaunchConf
   return [ready = prepared(find_kernel(function), configuration, arguments, is_cooperative(configuration))]() mutable {
     ready.run();
   };
-}
-
-int max_cluster_blocks(const Kernel& kernel) {
-  return kernel.nonportable_clusters ? described_gpu().cluster_blocks_nonportable : described_gpu().cluster_blocks;
-}
-
-Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration) {
-  const auto& required = kernel.function->reqnctapercluster;
-  const bool compiled = required[0] != 0;
-  Extent cluster;
-  if (compiled) cluster = {required[0], std::max(required[1], 1U), std::max(required[2], 1U)};
-  for (unsigned i = 0; i < configuration.numAttrs; ++i) {
-    if (configuration.attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
-    const auto& asked = configuration.attrs[i].val.clusterDim;
-    require(asked.x && asked.y && asked.z, cudaErrorInvalidClusterSize);
-    require(!compiled || (asked.x == cluster.x && asked.y == cluster.y && asked.z == cluster.z),
-            cudaErrorInvalidClusterSize);
-    cluster = {asked.x, asked.y, asked.z};
-  }
-  const dim3 grid = configuration.gridDim;
-  require(cluster.count() <= uint64_t(max_cluster_blocks(kernel)), cudaErrorInvalidClusterSize);
-  require(grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0, cudaErrorInvalidClusterSize);
-  return cluster;
 }
 
 }  // namespace sim

@@ -1,9 +1,11 @@
 // Memory management: allocations, copies, fills and symbols. A copy is done when its call returns, the asynchronous ones
 // too, unless their stream captures: streams run in order and nothing overlaps. Stream-ordered allocation is in pools.cpp.
+#include "shim/memory.h"
+
 #include <cstring>
 
-#include "shim/graphs.h"
 #include "shim/modules.h"
+#include "shim/pools.h"
 #include "shim/runtime.h"
 #include "shim/streams.h"
 #include "text.h"

@@ -7,7 +7,6 @@
 
 #include "fatbin.h"
 #include "ptx/parser.h"
-#include "shim/device.h"
 #include "text.h"
 
 namespace sim {

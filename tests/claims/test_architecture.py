@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.includes import CODE, INCLUDE, included, sources
+from tools.includes import CODE, INCLUDE, circles, edges, included, sources
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -67,6 +67,12 @@ def test_the_simulator_includes_nothing_of_the_ladder():
     files = included(ROOT, sources(ROOT, ["sim"]))
     assert len(files) > 100
     assert not {header for headers in files.values() for header in headers if header.parts[0] != "sim"}
+
+
+def test_the_modules_that_stand_in_for_the_runtime_include_one_another_in_no_circle():
+    arrows = edges(ROOT, ["sim/shim"])
+    assert len(arrows) > 10
+    assert not circles(arrows)
 
 
 def test_no_kernel_is_included_and_none_includes_another():
