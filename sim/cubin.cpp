@@ -1,4 +1,4 @@
-#include "sim/cubin.h"
+#include "cubin.h"
 
 #include <elf.h>
 

@@ -1,10 +1,10 @@
-#include "sim/device_memory.h"
+#include "device_memory.h"
 
 #include <sys/mman.h>
 
 #include <new>
 
-#include "common/text.h"
+#include "text.h"
 
 namespace sim {
 
@@ -96,10 +96,14 @@ void DeviceMemory::copied(uint64_t to, uint64_t from, size_t bytes) {
 }
 
 void DeviceMemory::begin_launch() {
-  if (++launch_ != 0) return;
-  launch_ = Contents::first_launch;
-  for (const auto& [base, block] : blocks_)
-    if (block.allocation.contents) block.allocation.contents->forget_launches();
+  const bool marks_come_round = ++launch_ == 0;
+  if (marks_come_round) launch_ = Contents::first_launch;
+  for (const auto& [base, block] : blocks_) {
+    Contents* const contents = block.allocation.contents.get();
+    if (!contents) continue;
+    contents->look_for_gaps();
+    if (marks_come_round) contents->forget_launches();
+  }
 }
 
 void DeviceMemory::clear() {
@@ -123,25 +127,25 @@ const Allocation* DeviceMemory::find(uint64_t address) const {
 
 std::string DeviceMemory::describe(uint64_t address) const {
   const auto text = [&](const Allocation& allocation) {
-    return ladder::formatted("{} of {} bytes at {:#x}",
-                             allocation.name.empty() ? "the allocation" : "variable '" + allocation.name + "'",
-                             allocation.bytes, allocation.base);
+    return formatted("{} of {} bytes at {:#x}",
+                     allocation.name.empty() ? "the allocation" : "variable '" + allocation.name + "'",
+                     allocation.bytes, allocation.base);
   };
-  if (address < 4096) return ladder::formatted("{:#x} is a null pointer, or an offset from one", address);
+  if (address < 4096) return formatted("{:#x} is a null pointer, or an offset from one", address);
   if (const Allocation* allocation = find(address))
-    return ladder::formatted("{:#x} is byte {} of {}", address, address - allocation->base, text(*allocation));
+    return formatted("{:#x} is byte {} of {}", address, address - allocation->base, text(*allocation));
   if (const Freed* freed = find_freed(address))
-    return ladder::formatted("{:#x} is byte {} of an allocation of {} bytes at {:#x}, which has been freed", address,
-                             address - freed->base, freed->bytes, freed->base);
+    return formatted("{:#x} is byte {} of an allocation of {} bytes at {:#x}, which has been freed", address,
+                     address - freed->base, freed->bytes, freed->base);
   const auto next = blocks_.upper_bound(address);
   const Allocation* before = next == blocks_.begin() ? nullptr : &std::prev(next)->second.allocation;
   const Allocation* behind = next == blocks_.end() ? nullptr : &next->second.allocation;
   const uint64_t past = before ? address - (before->base + before->bytes) : UINT64_MAX;
   const uint64_t ahead = behind ? behind->base - address : UINT64_MAX;
   constexpr uint64_t far = 1 << 20;  // then its neighbours say nothing
-  if (past > far && ahead > far) return ladder::formatted("{:#x} is nowhere near an allocation of the device", address);
-  if (past <= ahead) return ladder::formatted("{:#x} is {} bytes past the end of {}", address, past, text(*before));
-  return ladder::formatted("{:#x} is {} bytes before {}", address, ahead, text(*behind));
+  if (past > far && ahead > far) return formatted("{:#x} is nowhere near an allocation of the device", address);
+  if (past <= ahead) return formatted("{:#x} is {} bytes past the end of {}", address, past, text(*before));
+  return formatted("{:#x} is {} bytes before {}", address, ahead, text(*behind));
 }
 
 uint64_t DeviceMemory::variable(const void* module, const std::string& name) const {

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/contents.h"
+#include "contents.h"
 
 namespace sim {
 

@@ -1,4 +1,4 @@
-#include "sim/fatbin.h"
+#include "fatbin.h"
 
 #include <zstd.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "sim/error.h"
+#include "error.h"
 
 namespace sim {
 namespace {

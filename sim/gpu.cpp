@@ -1,4 +1,4 @@
-#include "sim/gpu.h"
+#include "gpu.h"
 
 #include <algorithm>
 

@@ -136,6 +136,7 @@ SUITES: dict[str, Callable[[Log], Count]] = {
     "pytest": python_tests,  # the two longest begin first
     "sim_gpu_tests": lambda log: google_tests(log, "sim_gpu_tests"),
     "sim_tests": lambda log: google_tests(log, "sim_tests"),
+    "sim_rung_tests": lambda log: google_tests(log, "sim_rung_tests"),
     "clang-format": lambda log: check(log, ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")]),
     "ruff": lambda log: check(log, ["ruff", "check", "--quiet"]),
     "shellcheck": lambda log: check(log, ["shellcheck", "-x", "run_all.sh", ".ci/run", *tracked("*.sh")]),

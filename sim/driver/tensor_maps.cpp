@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/text.h"
-#include "sim/executor/tensor_map.h"
+#include "executor/tensor_map.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -37,7 +37,7 @@ std::pair<uint8_t, NumberType> element_of(CUtensorMapDataType type) {
 }
 
 CUresult unsupported(const char* what) {
-  ladder::print(stderr, "simulator: cuTensorMapEncodeTiled with {} is not supported\n", what);
+  print(stderr, "simulator: cuTensorMapEncodeTiled with {} is not supported\n", what);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -51,11 +51,11 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* result, CUtensorMapDataType type, c
                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
   const auto invalid = [](std::string_view what) {  // the driver says no more than its code
-    ladder::print(stderr, "simulator: cuTensorMapEncodeTiled: {}\n", what);
+    print(stderr, "simulator: cuTensorMapEncodeTiled: {}\n", what);
     return CUDA_ERROR_INVALID_VALUE;
   };
   if (!result || !size || !strides || !box || !element_strides) return invalid("a null pointer");
-  if (rank < 1 || rank > 5) return invalid(ladder::formatted("rank {}: 1 to 5 can be", rank));
+  if (rank < 1 || rank > 5) return invalid(formatted("rank {}: 1 to 5 can be", rank));
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return unsupported("interleaved channels");
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) return unsupported("NaNs outside of the tensor");
   TensorMap map;

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 
@@ -29,7 +29,7 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       if (size[l] > op.bytes)
-        report(warp, l, op, ladder::formatted("a copy of {} bytes with a source of {}", op.bytes, size[l]),
+        report(warp, l, op, formatted("a copy of {} bytes with a source of {}", op.bytes, size[l]),
                Fault::launch_failure);
       copy.valid[l] = uint8_t(size[l]);
     }
@@ -62,7 +62,7 @@ void Block::async_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (uint32_t size = 1; size <= op.bytes; ++size)
     if (by_size[size]) {
       check_bounds(warp, op, pc, by_size[size], from, size, some ? *some : source);
-      check_contents(warp, op, pc, by_size[size], from, size);
+      check_contents(warp, op, pc, by_size[size], from, size, size < op.bytes ? nullptr : some ? some : &source);
     }
   if (reading) {
     Pattern& read = some ? *some : source;
@@ -89,7 +89,7 @@ void Block::async_wait(Warp& warp, const Op& op, Mask mask) {
   }
   std::erase_if(warp.copies, [](const AsyncCopy& copy) { return copy.mask == 0; });
   // Those that have landed by themselves are waited for, too. (Of which groups they were is not kept.)
-  clocks_.learn(warp.actor, copy_actor(), warp.landed_at);
+  clocks_.order(copy_actor(), warp.landed_at, warp.actor);
 }
 
 /// cp.async.mbarrier.arrive (PTX ISA 9.7.13.15.17). Without .noinc the arrival is one more than the phase expects.
@@ -110,7 +110,7 @@ void Block::async_arrive(Warp& warp, const Op& op, Mask mask) {
     Mbarrier& m = find_mbarrier(warp, l, op, owner, a);
     if (!(op.o.flags & flag_noinc) && ++m.pending > Mbarrier::max_count)
       report(warp, l, op,
-             ladder::formatted("{} arrivals pending at an mbarrier: {} are the most", m.pending, Mbarrier::max_count),
+             formatted("{} arrivals pending at an mbarrier: {} are the most", m.pending, Mbarrier::max_count),
              Fault::launch_failure);
     arrival.mbarrier[l] = uint32_t(a);
   }
@@ -138,8 +138,7 @@ void Block::arrive_after_copies(AsyncArrival& arrival, Mask due, uint32_t addres
   const uint32_t count = uint32_t(std::popcount(due));
   if (count > m.pending)
     report(warp, lane, *arrival.op,
-           ladder::formatted("{} arrivals at an mbarrier that waits for {} of {} in this phase", count, m.pending,
-                             m.expected),
+           formatted("{} arrivals at an mbarrier that waits for {} of {} in this phase", count, m.pending, m.expected),
            Fault::launch_failure);
   m.pending -= count;
   m.advance();

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sim/executor/program.h"
+#include "executor/program.h"
 
 namespace sim {
 

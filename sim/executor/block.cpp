@@ -1,13 +1,13 @@
 // A block's start, its barriers, and what is said of it in reports. How its warps run is in run_warp.cpp.
-#include "sim/executor/block.h"
+#include "executor/block.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -28,7 +28,7 @@ std::string lanes_of(Mask mask) {
     if (!(mask >> l & 1)) continue;
     int last = l;
     while (last + 1 < warp_size && (mask >> (last + 1) & 1)) ++last;
-    text += last > l ? ladder::formatted(" {}-{}", l, last) : ladder::formatted(" {}", l);
+    text += last > l ? formatted(" {}-{}", l, last) : formatted(" {}", l);
     l = last;
   }
   return text;
@@ -101,7 +101,7 @@ void Block::preset(Warp& warp, const Preset& p) {
   uint64_t variable = 0;
   if (p.what == Preset::variable) {
     variable = memory_.variable(&cluster_.module, p.name);
-    if (!variable) throw Error(ladder::formatted("kernel {}: variable {} was not defined", program_.kernel, p.name));
+    if (!variable) throw Error(formatted("kernel {}: variable {} was not defined", program_.kernel, p.name));
   }
   for (uint32_t l = 0; l < warp_size; ++l) {
     const uint32_t thread = warp.index * warp_size + l;
@@ -268,8 +268,8 @@ void Block::check_exited(const Warp& warp, const Op& op) const {
   const Mask gone = warp.exist & ~warp.live;
   if (!gone || !finds(Check::exited, op)) return;
   report(warp, first(warp.live), op,
-         ladder::formatted("{} without all lanes of the warp: {} {} exited", op.text, lanes_of(gone),
-                           std::popcount(gone) == 1 ? "has" : "have"),
+         formatted("{} without all lanes of the warp: {} {} exited", op.text, lanes_of(gone),
+                   std::popcount(gone) == 1 ? "has" : "have"),
          Check::exited);
 }
 
@@ -279,25 +279,25 @@ void Block::arrive(Warp& warp, const Op& op) {
   const int l = first(warp.live);
   const uint32_t id = at<uint32_t>(r, op.o.a)[l];
   if (id >= barriers_.size())
-    report(warp, l, op, ladder::formatted("there is no barrier {}, only 0 to 15", id), Fault::launch_failure);
+    report(warp, l, op, formatted("there is no barrier {}, only 0 to 15", id), Fault::launch_failure);
   Barrier& barrier = barriers_[id];
   uint32_t expected = 0;
   if (op.o.b) {
     const uint32_t count = at<uint32_t>(r, op.o.b)[l];
     if (count == 0 || count % warp_size)
-      report(warp, l, op, ladder::formatted("a barrier of {} threads: it must be a multiple of 32", count),
+      report(warp, l, op, formatted("a barrier of {} threads: it must be a multiple of 32", count),
              Fault::launch_failure);
     expected = count / warp_size;
   }
   if (barrier.arrived && barrier.expected != expected)
-    report(warp, l, op, ladder::formatted("barrier {} is waited at with different numbers of threads", id),
+    report(warp, l, op, formatted("barrier {} is waited at with different numbers of threads", id),
            Fault::launch_failure);
   if (barrier.arrived >> warp.index & 1)
-    report(warp, l, op, ladder::formatted("the warp arrives at barrier {} a second time before it is complete", id),
+    report(warp, l, op, formatted("the warp arrives at barrier {} a second time before it is complete", id),
            Fault::launch_failure);
   barrier.expected = expected;
   barrier.arrived |= 1U << warp.index;
-  clocks_.arrive(warp.actor, barrier.known);
+  clocks_.arrive(warp.actor, barrier.clock);
   if (reduces(op.barrier)) {
     const Mask p = (*at<Mask>(r, op.o.c) ^ (op.o.flags & flag_not_c ? all_lanes : 0)) & warp.live;
     barrier.sum += std::popcount(p);
@@ -326,7 +326,7 @@ void Block::complete(uint32_t id) {
   const Barrier barrier = std::exchange(barriers_[id], {});
   for (Warp& warp : warps_) {
     if (!(barrier.waiting >> warp.index & 1)) continue;
-    clocks_.leave(warp.actor, barrier.known);
+    clocks_.leave(warp.actor, barrier.clock);
     if (!barrier.expected) clocks_.leave(warp.actor, exited_);  // it has waited for their end
     warp.state = Warp::ready;
     const Op& op = program_.ops[warp.waits_at];
@@ -344,16 +344,16 @@ void Block::complete(uint32_t id) {
 
 std::string Block::where(const Op& op) const {
   const SourceLine& line = program_.sources[op.source];
-  return line.line ? ladder::formatted("{}:{}, PTX line {}", line.file, line.line, op.ptx_line)
-                   : ladder::formatted("PTX line {}", op.ptx_line);
+  return line.line ? formatted("{}:{}, PTX line {}", line.file, line.line, op.ptx_line)
+                   : formatted("PTX line {}", op.ptx_line);
 }
 
 std::string Block::complete(const Warp& warp, int lane, const Op& op, const std::string& what) const {
   const uint32_t thread = warp.index * warp_size + uint32_t(lane);
   const Extent& size = launch_.block;
-  return ladder::formatted("{}\n  at {}: {}\n  kernel {}, block ({}, {}, {}), thread ({}, {}, {}): warp {}, lane {}",
-                           what, where(op), op.text, program_.kernel, block_index_.x, block_index_.y, block_index_.z,
-                           thread % size.x, thread / size.x % size.y, thread / size.x / size.y, warp.index, lane);
+  return formatted("{}\n  at {}: {}\n  kernel {}, block ({}, {}, {}), thread ({}, {}, {}): warp {}, lane {}", what,
+                   where(op), op.text, program_.kernel, block_index_.x, block_index_.y, block_index_.z, thread % size.x,
+                   thread / size.x % size.y, thread / size.x / size.y, warp.index, lane);
 }
 
 void Block::report(const Warp& warp, int lane, const Op& op, const std::string& what, Fault fault) const {
@@ -370,7 +370,7 @@ void Block::report(const Warp& warp, int lane, const Op& op, const std::string& 
   if (launch_.checks[check] == Severity::error) report(warp, lane, op, what, fault_of(check));
   Warning& warning = cluster_.warnings_[{static_cast<uint32_t>(&op - program_.ops.data()), check}];
   warning.unit = cluster_.index();
-  warning.place = ladder::formatted("{}: {}", where(op), op.text);
+  warning.place = formatted("{}: {}", where(op), op.text);
   warning.text = complete(warp, lane, op, what);
 }
 
@@ -392,12 +392,12 @@ std::string Block::waits_for(const Warp& warp) const {
   if (op.kind == Kind::wgmma_wait)
     return "waits for wgmma that other warps of its warpgroup have not issued: " + where(op);
   if (op.kind == Kind::take_registers)
-    return ladder::formatted("waits for {} registers per thread, of which it has {} and {} more are free: {}",
-                             op.o.immediate, warp.registers_held, free_registers_, where(op));
+    return formatted("waits for {} registers per thread, of which it has {} and {} more are free: {}", op.o.immediate,
+                     warp.registers_held, free_registers_, where(op));
   if (warp.state == Warp::polling) return polls_for(warp);
   const Barrier& b = barriers_[warp.barrier];
-  return ladder::formatted("waits at barrier {} ({} of {} warps have come): {}", warp.barrier, std::popcount(b.arrived),
-                           b.expected ? std::to_string(b.expected) : std::string("all"), where(op));
+  return formatted("waits at barrier {} ({} of {} warps have come): {}", warp.barrier, std::popcount(b.arrived),
+                   b.expected ? std::to_string(b.expected) : std::string("all"), where(op));
 }
 
 }  // namespace sim

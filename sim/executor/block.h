@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.h"
-#include "sim/executor/async_copy.h"
-#include "sim/executor/bulk_copy.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/mbarrier.h"
-#include "sim/executor/shared_memory.h"
-#include "sim/executor/wgmma.h"
+#include "error.h"
+#include "executor/async_copy.h"
+#include "executor/bulk_copy.h"
+#include "executor/executor.h"
+#include "executor/mbarrier.h"
+#include "executor/shared_memory.h"
+#include "executor/wgmma.h"
 
 namespace sim {
 
@@ -168,7 +168,7 @@ class Block {
     uint32_t arrived = 0;   ///< warps, one bit each
     uint32_t expected = 0;  ///< warps; 0: all that live
     uint32_t waiting = 0;   ///< of the arrived, those that wait
-    Knowledge known;
+    VectorClock clock;
     uint32_t sum = 0;  ///< of bar.red: how many predicates are true, and of how many
     uint32_t votes = 0;
   };
@@ -270,7 +270,10 @@ class Block {
   void meet_at_different_barriers(Warp& warp);
 
   // global_memory.cpp
-  void check_contents(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes);
+  bool have_contents(const Op& op, const KnownContents& known, uint64_t origin, uint32_t bytes,
+                     const Pattern& pattern) const;
+  void check_contents(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
+                      const Pattern* pattern);
   void check_contents(const Warp& warp, int lane, const Op& op, uint64_t address, uint64_t bytes, bool reads,
                       bool writes) const;
   void check_global_race(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address,
@@ -340,7 +343,7 @@ class Block {
   std::vector<std::byte> frames_;
   SharedMemory shared_;
   std::array<Barrier, 16> barriers_;
-  Knowledge exited_;  ///< of the warps that have exited
+  VectorClock exited_;  ///< of the warps that have exited
   Mbarriers mbarriers_;
   std::vector<Warpgroup> warpgroups_;
   uint32_t free_registers_ = 0;  ///< given up by setmaxnreg.dec: of one thread of a warp

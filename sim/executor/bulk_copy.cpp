@@ -1,12 +1,12 @@
 // Bulk copies: what is checked when one is issued, and how it lands.
-#include "sim/executor/bulk_copy.h"
+#include "executor/bulk_copy.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -62,8 +62,8 @@ void Block::issue_store(BulkCopy copy) {
   Block& owner = *copy.to.block;
   if (copy.to.address % copy.bytes)
     report(warp, copy.lane, op,
-           ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", copy.to.address,
-                             copy.bytes, copy.bytes),
+           formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", copy.to.address, copy.bytes,
+                     copy.bytes),
            Fault::misaligned);
   if (copy.mbarrier.block != &owner)
     report(warp, copy.lane, op, "the mbarrier is not in the block whose shared memory is written",
@@ -72,8 +72,8 @@ void Block::issue_store(BulkCopy copy) {
   SharedMemory& shared = owner.shared_;
   if (copy.to.address >= shared.size() || copy.bytes > shared.size() - copy.to.address)
     report(warp, copy.lane, op,
-           ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.bytes,
-                             copy.to.address, shared.size()),
+           formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.bytes,
+                     copy.to.address, shared.size()),
            Fault::illegal_address);
   for (uint32_t w = uint32_t(copy.to.address / 4); w < (copy.to.address + copy.bytes) / 4; ++w) {
     const auto verdict = op.o.flags & flag_reduce ? shared.read(w, 0xf, warp.actor, copy.pc, true)
@@ -104,7 +104,7 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
       for (size_t d = 0; d < op.elements.size(); ++d) copy.corner[d] = int32_t(word(warp, op.elements[d].offset, l));
       if (op.elements.size() != copy.map.rank)
         report(warp, l, op,
-               ladder::formatted("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
+               formatted("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
                Fault::launch_failure);
       copy.bytes = copy.map.box_bytes();
     } else {
@@ -126,8 +126,7 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     for (uint32_t rank = 0; rank < 16; ++rank) {
       if (!(ranks >> rank & 1)) continue;
       if (rank >= launch_.cluster.count())
-        report(warp, l, op,
-               ladder::formatted("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
+        report(warp, l, op, formatted("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
                Fault::illegal_address);
       BulkCopy one = copy;
       one.to.block = one.mbarrier.block = &cluster_.block(number_ - rank_ + rank);
@@ -138,14 +137,14 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
 
 TensorMap Block::tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) const {
   if (address % 64)
-    report(warp, lane, op, ladder::formatted("misaligned tensor map at {:#x}: it needs a multiple of 64", address),
+    report(warp, lane, op, formatted("misaligned tensor map at {:#x}: it needs a multiple of 64", address),
            Fault::misaligned);
   const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
   const bool is_param = address >= param && address + 128 <= param + launch_.params.size();
   TensorMap map;
   if (is_param || memory_.contains(address, 128)) std::memcpy(&map, reinterpret_cast<void*>(address), sizeof map);
   if (map.magic != TensorMap::valid)
-    report(warp, lane, op, ladder::formatted("no tensor map at {:#x}", address), Fault::illegal_address);
+    report(warp, lane, op, formatted("no tensor map at {:#x}", address), Fault::illegal_address);
   if (std::any_of(map.step.begin(), map.step.begin() + map.rank, [](uint8_t step) { return step != 1; }))
     report(warp, lane, op, "a tensor map with element strides other than 1 is not supported", Fault::unsupported);
   return map;
@@ -158,28 +157,28 @@ void Block::issue(BulkCopy copy) {
   const bool tensor = copy.map.rank;
   const auto fail = [&](const std::string& what, Fault fault) { report(warp, copy.lane, op, what, fault); };
   if (!tensor && (copy.bytes == 0 || copy.bytes % 16))
-    fail(ladder::formatted("a bulk copy of {} bytes: only multiples of 16 can be", copy.bytes), Fault::misaligned);
+    fail(formatted("a bulk copy of {} bytes: only multiples of 16 can be", copy.bytes), Fault::misaligned);
   if (tensor && copy.corner[0] * int(copy.map.element_bytes) % 16)  // an H200 calls it an illegal instruction
-    fail(ladder::formatted("a box that begins at element {} of its row, byte {}: only multiples of 16 bytes can be",
-                           copy.corner[0], copy.corner[0] * int(copy.map.element_bytes)),
+    fail(formatted("a box that begins at element {} of its row, byte {}: only multiples of 16 bytes can be",
+                   copy.corner[0], copy.corner[0] * int(copy.map.element_bytes)),
          Fault::illegal_instruction);
   for (const BulkCopy::End& end : {copy.from, copy.to}) {
     const uint64_t align = !tensor ? 16 : end.block ? 128 : 1;
     if (end.address % align)
-      fail(ladder::formatted("misaligned address {:#x}: this bulk copy needs a multiple of {}", end.address, align),
+      fail(formatted("misaligned address {:#x}: this bulk copy needs a multiple of {}", end.address, align),
            Fault::misaligned);
     if (!end.block) {
       if (!tensor && !memory_.contains(end.address, copy.bytes))
-        fail(ladder::formatted("a bulk copy of {} bytes outside of every allocation: {}", copy.bytes,
-                               memory_.describe(end.address)),
+        fail(formatted("a bulk copy of {} bytes outside of every allocation: {}", copy.bytes,
+                       memory_.describe(end.address)),
              Fault::illegal_address);
       continue;
     }
     check_reachable(warp, copy.lane, op, *end.block);
     SharedMemory& shared = end.block->shared_;
     if (end.address >= shared.size() || copy.shared_bytes() > shared.size() - end.address)
-      fail(ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory",
-                             copy.shared_bytes(), end.address, shared.size()),
+      fail(formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.shared_bytes(),
+                     end.address, shared.size()),
            Fault::illegal_address);
   }
   if (copy.from.block)
@@ -204,10 +203,9 @@ void Block::issue(BulkCopy copy) {
     const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
     if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at) && finds(Check::proxy, op))
       report(warp, copy.lane, op,
-             ladder::formatted(
-                 "the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
-                 "fence.proxy.async after its initialisation",
-                 copy.mbarrier.address),
+             formatted("the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
+                       "fence.proxy.async after its initialisation",
+                       copy.mbarrier.address),
              Check::proxy);
   }
   cluster_.pending_.push_back(std::move(copy));
@@ -216,9 +214,9 @@ void Block::issue(BulkCopy copy) {
 void Block::report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const {
   if (!finds(Check::proxy, op)) return;
   report(warp, lane, op,
-         ladder::formatted("the asynchronous proxy reads shared memory at {:#x}, which the generic proxy wrote: no "
-                           "fence.proxy.async between",
-                           4 * word),
+         formatted("the asynchronous proxy reads shared memory at {:#x}, which the generic proxy wrote: no "
+                   "fence.proxy.async between",
+                   4 * word),
          Check::proxy);
 }
 
@@ -244,8 +242,7 @@ void Block::count_bulk(const BulkCopy& copy) {
 void Block::check_tensor_row(const BulkCopy& copy, const TensorRow& row) const {
   if (!memory_.contains(row.address, row.bytes))
     report(*copy.warp, copy.lane, *copy.op,
-           ladder::formatted("the tensor map's tensor reaches outside of every allocation: {}",
-                             memory_.describe(row.address)),
+           formatted("the tensor map's tensor reaches outside of every allocation: {}", memory_.describe(row.address)),
            Fault::illegal_address);
   check_contents(*copy.warp, copy.lane, *copy.op, row.address, row.bytes, !copy.from.block, !copy.to.block);
 }
@@ -389,9 +386,8 @@ void Block::end_pending() {
     }
     if (copy.to.block == this)
       report(*copy.warp, copy.lane, *copy.op,
-             ladder::formatted(
-                 "the block ends while this {} into its shared memory is under way: nobody has waited for it",
-                 copy.op->kind == Kind::async_store ? "asynchronous store" : "bulk copy"),
+             formatted("the block ends while this {} into its shared memory is under way: nobody has waited for it",
+                       copy.op->kind == Kind::async_store ? "asynchronous store" : "bulk copy"),
              Fault::launch_failure);
   }
 }

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/executor/tensor_map.h"
+#include "executor/tensor_map.h"
 
 namespace sim {
 
@@ -37,7 +37,7 @@ struct BulkCopy {
   std::vector<std::byte> data;
 
   /// Where byte `at` of the box, row after row, lies at the shared end. A row narrower than the swizzle's span takes a whole
-  /// span (as an H200 does; tests/sim/programs/tma.cu).
+  /// span (as an H200 does; tests/programs/tma.cu).
   uint32_t shared_address(const End& end, uint32_t at) const {
     uint32_t place = at;
     if (map.swizzle && map.swizzle != map.row_bytes())

@@ -1,6 +1,7 @@
-// Which actor knows of which event: vector clocks (Lamport; Fidge; Mattern) of the actors of a cluster. An actor is a warp,
-// or the asynchronous copies into one block. Row a of the table says how much of each actor's past actor a knows of; barriers and
-// mbarriers hand on what the arriving ones knew to those who wait (PTX ISA 8, "Memory Consistency Model": happens before).
+// What happens before what (PTX ISA 8, "Memory Consistency Model"): vector clocks (Lamport; Fidge; Mattern) of the actors of a
+// cluster. An actor is a warp, or the asynchronous copies into one block. Row a of the table is the clock of actor a: up to which
+// time each actor's past happens before what a does next. Barriers and mbarriers join the clocks of those who arrive, and those who
+// wait join the result.
 //
 // All clusters of a cooperative launch run interleaved. There are thousands of actors then, and each is interested in those of its
 // own cluster only: they are a group, and a row has no more than the actors of one group.
@@ -15,8 +16,8 @@
 
 namespace sim {
 
-/// What arrives at a point of synchronisation and is handed on there; empty: nothing yet.
-using Knowledge = std::vector<uint32_t>;
+/// The clocks that have arrived at a point of synchronisation, joined; empty: none yet.
+using VectorClock = std::vector<uint32_t>;
 
 class Clocks {
  public:
@@ -25,7 +26,7 @@ class Clocks {
     for (uint32_t a = 0; a < first_.size(); ++a) first_[a] = a / group * group;
   }
 
-  /// Nothing has happened: each actor's time is 1, and nobody knows of another.
+  /// Nothing has happened: each actor's time is 1, and 0 in the others' clocks.
   void reset() {
     std::fill(rows_.begin(), rows_.end(), 0);
     for (uint32_t a = 0; a < first_.size(); ++a) own(a) = 1;
@@ -33,52 +34,54 @@ class Clocks {
 
   uint32_t now(uint32_t actor) const { return row(actor)[actor - first_[actor]]; }
 
-  /// `other` is of the same group, here and below.
-  bool knows(uint32_t actor, uint32_t other, uint32_t time) const { return row(actor)[other - first_[actor]] >= time; }
+  /// Whether what `other` did at `time` happens before what `actor` does now. Both are of the same group, here and below.
+  bool happens_before(uint32_t other, uint32_t time, uint32_t actor) const {
+    return row(actor)[other - first_[actor]] >= time;
+  }
 
   /// Whether the asynchronous proxy, at work for `actor`, sees what `other` wrote at `time`.
   bool fenced(uint32_t actor, uint32_t other, uint32_t time) const {
     return row(actor)[group_ + other - first_[actor]] >= time;
   }
 
-  /// What `actor` knows goes into `known`, and its time goes on.
-  void arrive(uint32_t actor, Knowledge& known) {
-    known.resize(2 * group_);
+  /// Joins the actor's clock into `clock`; the actor's time goes on.
+  void arrive(uint32_t actor, VectorClock& clock) {
+    clock.resize(2 * group_);
     const uint32_t* const from = row(actor);
-    for (uint32_t i = 0; i < 2 * group_; ++i) known[i] = std::max(known[i], from[i]);
+    for (uint32_t i = 0; i < 2 * group_; ++i) clock[i] = std::max(clock[i], from[i]);
     ++own(actor);
   }
 
   /// The lanes of a warp have met: what they do from now on comes after what they did before.
   void tick(uint32_t actor) { ++own(actor); }
 
-  /// `actor` learns what is in `known`.
-  void leave(uint32_t actor, const Knowledge& known) {
+  /// Joins `clock` into the actor's.
+  void leave(uint32_t actor, const VectorClock& clock) {
     uint32_t* const to = row(actor);
-    for (uint32_t i = 0; i < known.size(); ++i) to[i] = std::max(to[i], known[i]);
+    for (uint32_t i = 0; i < clock.size(); ++i) to[i] = std::max(to[i], clock[i]);
   }
 
-  /// fence.proxy.async: all that `actor` knows of becomes visible to the asynchronous proxy. Its time goes on, so that what
+  /// fence.proxy.async: all that happens before it becomes visible to the asynchronous proxy. Its time goes on, so that what
   /// it writes next is not.
   void fence_proxy(uint32_t actor) {
     std::copy(row(actor), row(actor) + group_, row(actor) + group_);
     ++own(actor);
   }
 
-  /// An event of `actor` of which only those learn to whom `known` is handed; gives back its time. `fenced`: it is visible
-  /// to the asynchronous proxy.
-  uint32_t event(uint32_t actor, Knowledge& known, bool fenced = true) {
+  /// An event of `actor` that happens before what those do who join `clock`; gives back its time. `fenced`: it is visible to
+  /// the asynchronous proxy.
+  uint32_t event(uint32_t actor, VectorClock& clock, bool fenced = true) {
     const uint32_t slot = actor - first_[actor];
-    known.resize(2 * group_);
-    known[slot] = std::max(known[slot], now(actor));
-    if (fenced) known[group_ + slot] = known[slot];
+    clock.resize(2 * group_);
+    clock[slot] = std::max(clock[slot], now(actor));
+    if (fenced) clock[group_ + slot] = clock[slot];
     return own(actor)++;
   }
 
-  /// `actor` learns of all that `other` has done up to `time`.
-  void learn(uint32_t actor, uint32_t other, uint32_t time) {
-    uint32_t& known = row(actor)[other - first_[actor]];
-    known = std::max(known, time);
+  /// All that `other` has done up to `time` happens before what `actor` does next.
+  void order(uint32_t other, uint32_t time, uint32_t actor) {
+    uint32_t& seen = row(actor)[other - first_[actor]];
+    seen = std::max(seen, time);
   }
 
  private:
@@ -88,7 +91,7 @@ class Clocks {
 
   uint32_t group_;               ///< actors of each
   std::vector<uint32_t> first_;  ///< of each actor: the first one of its group
-  std::vector<uint32_t> rows_;   ///< of each actor: what it knows, then what of it is fenced
+  std::vector<uint32_t> rows_;   ///< of each actor: its clock, then what of it is fenced
 };
 
 }  // namespace sim

@@ -1,7 +1,7 @@
 // Whose turn it is among the warps of a cluster, the cluster's barrier, and deadlock.
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
 
-#include "common/text.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -15,7 +15,7 @@ constexpr uint32_t patience = 64;
 }  // namespace
 
 Cluster::Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch,
-                 const DeviceMemory& memory, Headway& headway, size_t worker, GlobalRaces* races)
+                 const DeviceMemory& memory, ProgressWatchdog& watchdog, size_t worker, GlobalRaces* races)
     : program(program),
       module(module),
       launch(launch),
@@ -29,7 +29,7 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
       contents_(program.ops.size()),
       races_(races),
       param_bytes_(launch.params.size() + param_alignment),
-      headway_(headway),
+      watchdog_(watchdog),
       worker_(worker) {
   const uint64_t begin = reinterpret_cast<uint64_t>(param_bytes_.data());
   param_ = param_bytes_.data() + (param_alignment - begin % param_alignment) % param_alignment;
@@ -96,9 +96,9 @@ void Cluster::check_limit(const Warp& warp) {
   int lane = 0;
   while (!(warp.live >> lane & 1)) ++lane;
   warp.block->report(warp, lane, program.ops[warp.pc[lane]],
-                     ladder::formatted("a block has executed more than {} warp instructions: a loop without an end? "
-                                       "(GEMM_LADDER_SIM_LIMIT=N allows N)",
-                                       launch.limit),
+                     formatted("a block has executed more than {} warp instructions: a loop without an end? "
+                               "(GEMM_LADDER_SIM_LIMIT=N allows N)",
+                               launch.limit),
                      Fault::launch_failure);
 }
 
@@ -125,14 +125,14 @@ void Cluster::look_at(Warp& warp) {
     const bool may_go_on = w->state == Warp::ready     ? w->spin.events != events_ || w->spin.same < 2
                            : w->state == Warp::polling ? has_patience(*w)
                                                        : false;
-    if (may_go_on) return headway_.busy(worker_);
+    if (may_go_on) return watchdog_.busy(worker_);
   }
-  switch (headway_.spins(worker_)) {
-    case Headway::Verdict::go_on:
+  switch (watchdog_.spins(worker_)) {
+    case ProgressWatchdog::Verdict::go_on:
       return;
-    case Headway::Verdict::livelock:
+    case ProgressWatchdog::Verdict::livelock:
       livelock(warp);
-    case Headway::Verdict::stop:
+    case ProgressWatchdog::Verdict::stop:
       throw Stopped{};
   }
 }
@@ -188,7 +188,7 @@ bool Cluster::wait(Warp& warp, const Op& op) {
 }
 
 /// That of the warp's cluster. Complete when all of its warps that have not ended have arrived. A warp that has not yet waited for the last phase cannot have
-/// arrived in this one, so one phase's knowledge is enough.
+/// arrived in this one, so one phase's clock is enough.
 void Cluster::check_barrier(const Warp& one) {
   Barrier& barrier = barrier_of(one);
   const size_t of_cluster = size_t{blocks_of_cluster()} * warps_per_block();
@@ -213,9 +213,9 @@ std::string Cluster::name_of(uint32_t actor, const Block& block) const {
   const Block& owner = *blocks_[actor / actors_per_block()];
   const uint32_t index = actor % actors_per_block();
   const bool copy = index == warps_per_block();
-  std::string name = copy ? "a bulk copy" : ladder::formatted("warp {}", index);
+  std::string name = copy ? "a bulk copy" : formatted("warp {}", index);
   const Extent at = owner.index();
-  if (&owner != &block) name += ladder::formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
+  if (&owner != &block) name += formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
   return name;
 }
 
@@ -224,7 +224,7 @@ void Cluster::livelock(const Warp& warp) {
       "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks "
       "that "
       "wait for one another need a cooperative launch)";
-  for (const Warp* const w : warps_) text += ladder::formatted("\n  warp {} {}", w->index, w->block->waits_for(*w));
+  for (const Warp* const w : warps_) text += formatted("\n  warp {} {}", w->index, w->block->waits_for(*w));
   int lane = 0;
   while (!(warp.live >> lane & 1)) ++lane;
   warp.block->report(warp, lane, program.ops[warp.pc[lane]], text, Fault::launch_failure);
@@ -238,9 +238,9 @@ void Cluster::deadlock() {
     text += "\n  ";
     if (blocks() > 1) {
       const Extent at = warp->block->index();
-      text += ladder::formatted("block ({}, {}, {}), ", at.x, at.y, at.z);
+      text += formatted("block ({}, {}, {}), ", at.x, at.y, at.z);
     }
-    text += ladder::formatted("warp {} {}", warp->index, warp->block->waits_for(*warp));
+    text += formatted("warp {} {}", warp->index, warp->block->waits_for(*warp));
   }
   int lane = 0;
   while (!(one->live >> lane & 1)) ++lane;

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/executor/block.h"
-#include "sim/executor/clocks.h"
-#include "sim/executor/global_races.h"
-#include "sim/executor/headway.h"
+#include "executor/block.h"
+#include "executor/clocks.h"
+#include "executor/global_races.h"
+#include "executor/progress_watchdog.h"
 
 namespace sim {
 
@@ -26,7 +26,7 @@ class Cluster {
  public:
   /// `worker`: the number of the CPU thread. `races`: null where races in global memory are not looked for.
   Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory,
-          Headway& headway, size_t worker, GlobalRaces* races = nullptr);
+          ProgressWatchdog& watchdog, size_t worker, GlobalRaces* races = nullptr);
   ~Cluster();
 
   /// Thrown where a fault elsewhere has ended the launch.
@@ -102,14 +102,14 @@ class Cluster {
   std::vector<AsyncArrival> arrivals_;
   uint64_t progress_ = 0;
   uint64_t events_ = 0;  ///< turns that changed the state of their warp
-  Headway& headway_;
+  ProgressWatchdog& watchdog_;
   size_t worker_;
   std::mt19937_64 random_;
 
   /// barrier.cluster of one cluster.
   struct Barrier {
     uint64_t phase = 0;
-    Knowledge arriving, arrived;  ///< of the current phase, of the last complete one
+    VectorClock arriving, arrived;  ///< of the current phase, of the last complete one
   };
   Barrier& barrier_of(const Warp& warp) { return barriers_[warp.actor / actors_per_block() / blocks_of_cluster()]; }
   std::vector<Barrier> barriers_;  ///< more than one in a cooperative launch

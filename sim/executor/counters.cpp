@@ -1,4 +1,4 @@
-#include "sim/executor/counters.h"
+#include "executor/counters.h"
 
 namespace sim {
 

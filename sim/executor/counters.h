@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/executor/program.h"
+#include "executor/program.h"
 
 namespace sim {
 

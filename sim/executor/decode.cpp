@@ -1,6 +1,6 @@
 // PTX to a Program: every operand becomes a place in the register file, every instruction an Op.
-#include "sim/executor/decoder.h"
-#include "sim/executor/shared_memory.h"
+#include "executor/decoder.h"
+#include "executor/shared_memory.h"
 
 namespace sim {
 
@@ -53,16 +53,16 @@ Program Decoder::run() {
 
 void Decoder::fail(const std::string& what) const {
   const std::string source = module_.source_of(*function_, *instruction_);
-  throw Error(ladder::formatted("kernel {}: {}: {}\n  PTX line {}{}", kernel_.name, what, instruction_->text,
-                                instruction_->line, source.empty() ? "" : ", source " + source),
+  throw Error(formatted("kernel {}: {}: {}\n  PTX line {}{}", kernel_.name, what, instruction_->text,
+                        instruction_->line, source.empty() ? "" : ", source " + source),
               Fault::unsupported);
 }
 
 void Decoder::place(const ptx::Function& function) {
   if (places_.count(&function)) return;
   if (!function.refused.empty())
-    throw Error(ladder::formatted("kernel {}: {}{}", kernel_.name,
-                                  &function == &kernel_ ? "" : "in " + function.name + ", ", function.refused),
+    throw Error(formatted("kernel {}: {}{}", kernel_.name, &function == &kernel_ ? "" : "in " + function.name + ", ",
+                          function.refused),
                 Fault::unsupported);
   places_[&function] = {};
   functions_.push_back(&function);
@@ -314,8 +314,7 @@ uint32_t Decoder::special(const Operand& operand, uint8_t bytes) {
   if (operand.special == S::reserved_smem_offset_end) return reserved(SharedMemory::reserved_bytes);
   if (operand.special == S::reserved_smem_offset_cap) return constant(SharedMemory::reserved_bytes, bytes);
   const auto found = known.find(operand.special);
-  if (found == known.end())
-    fail(ladder::formatted("special register %{} is not supported", ptx::name_of(operand.special)));
+  if (found == known.end()) fail(formatted("special register %{} is not supported", ptx::name_of(operand.special)));
   return preset(found->second, bytes);
 }
 
@@ -324,7 +323,7 @@ uint32_t Decoder::read(const Operand& operand, uint8_t& bytes) {
     case Operand::Kind::reg:
       if (operand.negated) fail("a negated predicate is not supported here");
       if (bytes && reg_bytes(operand.index) != bytes)
-        fail(ladder::formatted("register {} has the wrong width", function_->registers[operand.index].name));
+        fail(formatted("register {} has the wrong width", function_->registers[operand.index].name));
       bytes = reg_bytes(operand.index);
       return reg(operand.index);
     case Operand::Kind::special:
@@ -357,7 +356,7 @@ uint32_t Decoder::write(const Operand& operand, uint8_t bytes) {
   if (operand.kind == Operand::Kind::sink) return allocate(bytes);
   if (operand.kind != Operand::Kind::reg) fail("a result that is no register");
   if (reg_bytes(operand.index) != bytes)
-    fail(ladder::formatted("register {} has the wrong width", function_->registers[operand.index].name));
+    fail(formatted("register {} has the wrong width", function_->registers[operand.index].name));
   return reg(operand.index);
 }
 
@@ -397,8 +396,7 @@ uint32_t Decoder::source() {
 
 void Decoder::only(std::initializer_list<std::string_view> allowed) const {
   for (const std::string_view m : instruction_->modifiers)
-    if (std::find(allowed.begin(), allowed.end(), m) == allowed.end())
-      fail(ladder::formatted("unknown modifier .{}", m));
+    if (std::find(allowed.begin(), allowed.end(), m) == allowed.end()) fail(formatted("unknown modifier .{}", m));
 }
 
 Op Decoder::decode_one() {
@@ -407,7 +405,7 @@ Op Decoder::decode_one() {
   op.ptx_line = in.line;
   op.source = source();
   op.text = in.mnemonic;
-  for (const std::string_view m : in.modifiers) op.text += ladder::formatted(".{}", m);
+  for (const std::string_view m : in.modifiers) op.text += formatted(".{}", m);
   if (in.guard.reg != ptx::Guard::always) {
     op.guard = reg(in.guard.reg);
     op.guard_negated = in.guard.negated;
@@ -480,11 +478,11 @@ Op Decoder::lanes(Op& op) {
       op.o.flags = found->second;
       name = std::string(in.mnemonic);
       for (size_t i = 0; i < in.modifiers.size(); ++i)
-        if (i != 1) name += ladder::formatted(".{}", in.modifiers[i]);
+        if (i != 1) name += formatted(".{}", in.modifiers[i]);
     }
   }
   const LaneInstruction* known = find_lane_instruction(name);
-  if (!known) fail(ladder::formatted("unknown instruction {}", op.text));
+  if (!known) fail(formatted("unknown instruction {}", op.text));
   op.kind = Kind::lanes;
   op.function = known->function;
   op.counted = known->counted;
@@ -654,7 +652,7 @@ void Decoder::element_type(Op& op, std::string_view type) {
       {"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2},   {"u16", 2},    {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4},
       {"u32", 4}, {"s32", 4}, {"f32", 4}, {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8},  {"f64", 8}};
   const auto found = sizes.find(type);
-  if (found == sizes.end()) fail(ladder::formatted("unknown type .{}", type));
+  if (found == sizes.end()) fail(formatted("unknown type .{}", type));
   op.bytes = found->second;
   op.is_signed = type[0] == 's';
 }
@@ -958,7 +956,7 @@ Op Decoder::warp(Op& op) {
     return sorted;
   }();
   const auto found = all.find(any_order(op.text));
-  if (found == all.end()) fail(ladder::formatted("unknown instruction {}", op.text));
+  if (found == all.end()) fail(formatted("unknown instruction {}", op.text));
   const Known& known = found->second;
   op.kind = known.kind;
   op.bytes = known.bytes;

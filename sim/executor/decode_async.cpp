@@ -1,5 +1,5 @@
 // cp.async and its groups (PTX ISA 9.7.9.25.3, "Non-bulk copy").
-#include "sim/executor/decoder.h"
+#include "executor/decoder.h"
 
 namespace sim {
 

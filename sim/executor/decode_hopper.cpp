@@ -1,7 +1,7 @@
 // Instructions that are new in sm_90: clusters, mbarriers, bulk copies, wgmma.
-#include "sim/executor/decoder.h"
-#include "sim/executor/wgmma.h"
-#include "sim/gpu.h"
+#include "executor/decoder.h"
+#include "executor/wgmma.h"
+#include "gpu.h"
 
 namespace sim {
 
@@ -258,7 +258,7 @@ void Decoder::wgmma(Op& op) {
                                                           {"s8", {NumberType::signed_, 32, "s32", "s8 u8"}},
                                                           {"u8", {NumberType::unsigned_, 32, "s32", "s8 u8"}}};
   const auto type = types.find(m[5]);
-  if (type == types.end()) fail(ladder::formatted("operands of .{} are not supported", m[5]));
+  if (type == types.end()) fail(formatted("operands of .{} are not supported", m[5]));
   const Known& known = type->second;
   const bool integers = is_integer(known.type);
   if (known.d.find(m[4]) == std::string_view::npos || known.with.find(m[6]) == std::string_view::npos ||
@@ -267,7 +267,7 @@ void Decoder::wgmma(Op& op) {
   const uint32_t k = known.k;
   uint32_t n = 0;
   for (uint32_t i = 8; i <= 256; i += integers && i >= 32 ? 16 : 8)
-    if (m[3] == ladder::formatted("m64n{}k{}", i, k)) n = i;
+    if (m[3] == formatted("m64n{}k{}", i, k)) n = i;
   if (!n) fail("unknown shape");
   op.kind = Kind::wgmma_multiply;
   op.counted = Class::tensor;
@@ -315,7 +315,7 @@ void Decoder::set_registers(Op& op) {
   op.kind = has("inc") ? Kind::take_registers : Kind::give_registers;
   op.o.immediate = static_cast<uint32_t>(operand(0).bits);
   if (op.o.immediate < 24 || op.o.immediate > 256 || op.o.immediate % 8)
-    fail("a number of registers that is no multiple of 8 from 24 to 256");
+    fail("the register count must be a multiple of 8 in [24, 256]");
   uint32_t threads = 1;
   for (const uint32_t extent : kernel_.maxntid) threads *= std::max(1U, extent);
   threads = (threads + warp_size - 1) / warp_size * warp_size * std::max(1U, kernel_.minnctapersm);

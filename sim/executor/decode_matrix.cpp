@@ -1,8 +1,8 @@
 // ldmatrix, stmatrix, movmatrix, mma and wmma (PTX ISA 9.7.14).
 #include <cstdio>
 
-#include "sim/executor/decoder.h"
-#include "sim/executor/matrix.h"
+#include "executor/decoder.h"
+#include "executor/matrix.h"
 
 namespace sim {
 
@@ -28,7 +28,7 @@ void Decoder::list(Op& op, const Operand& registers, size_t count, uint8_t bytes
     if (count != 1) fail("no vector");
     return add(registers);
   }
-  if (registers.elements.size() != count) fail(ladder::formatted("a vector of other than {} registers", count));
+  if (registers.elements.size() != count) fail(formatted("a vector of other than {} registers", count));
   for (const Operand& one : registers.elements) add(one);
 }
 
@@ -59,10 +59,10 @@ void Decoder::multiply(Op& op) {
   if (instruction_->mnemonic == "wmma") {
     name = "wmma";
     for (const std::string_view m : instruction_->modifiers)
-      if (m != "row" && m != "col") name += ladder::formatted(".{}", m);
+      if (m != "row" && m != "col") name += formatted(".{}", m);
   }
   const MatrixMultiply* known = find_matrix_multiply(name);
-  if (!known) fail(ladder::formatted("unknown instruction {}", op.text));
+  if (!known) fail(formatted("unknown instruction {}", op.text));
   op.kind = Kind::matrix_multiply;
   op.counted = Class::tensor;
   op.flops = known->flops;
@@ -98,7 +98,7 @@ void Decoder::fragment_move(Op& op) {
   const bool found = std::any_of(std::begin(table), std::end(table), [&](const Known& known) {
     return shape == known.shape && std::string(is_c ? known.c : known.ab).find(" " + type + " ") != std::string::npos;
   });
-  if (!found) fail(ladder::formatted("unknown instruction {}", op.text));
+  if (!found) fail(formatted("unknown instruction {}", op.text));
 
   auto fragment = std::make_shared<Fragment>();
   Fragment& f = *fragment;

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/text.h"
-#include "sim/error.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/lanes.h"
+#include "error.h"
+#include "executor/executor.h"
+#include "executor/lanes.h"
+#include "text.h"
 
 namespace sim {
 

@@ -1,4 +1,4 @@
-#include "sim/executor/executor.h"
+#include "executor/executor.h"
 
 #include <atomic>
 #include <exception>
@@ -6,9 +6,9 @@
 #include <optional>
 #include <thread>
 
-#include "common/text.h"
-#include "sim/error.h"
-#include "sim/executor/cluster.h"
+#include "error.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -51,17 +51,17 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
          Counters& counters) {
   const uint64_t blocks = launch.grid.count(), threads = launch.block.count();
   if (blocks == 0 || threads == 0 || threads > 1024)
-    throw Error(ladder::formatted("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
+    throw Error(formatted("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
                 Fault::launch_failure);
   if (launch.params.size() < program.param_bytes)
-    throw Error(ladder::formatted("kernel {}: {} bytes of parameters, but it takes {}", program.kernel,
-                                  launch.params.size(), program.param_bytes),
+    throw Error(formatted("kernel {}: {} bytes of parameters, but it takes {}", program.kernel, launch.params.size(),
+                          program.param_bytes),
                 Fault::launch_failure);
 
   const Extent &grid = launch.grid, &cluster = launch.cluster;
   if (cluster.count() == 0 || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
-    throw Error(ladder::formatted("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel,
-                                  grid.x, grid.y, grid.z, cluster.x, cluster.y, cluster.z),
+    throw Error(formatted("kernel {}: a grid of {}x{}x{} blocks in clusters of {}x{}x{}", program.kernel, grid.x,
+                          grid.y, grid.z, cluster.x, cluster.y, cluster.z),
                 Fault::launch_failure);
 
   const uint64_t units = launch.cooperative ? 1 : blocks / cluster.count();
@@ -70,13 +70,13 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
   std::exception_ptr fault;
   const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
   const size_t count = std::min(wanted, units);
-  Headway headway(count);
+  ProgressWatchdog watchdog(count);
   std::optional<GlobalRaces> races;
   if (launch.checks[Check::global_race] != Severity::off) races.emplace(blocks);
   memory.begin_launch();
   const auto work = [&](size_t worker) {
     try {
-      Cluster unit(program, module, launch, memory, headway, worker, races ? &*races : nullptr);
+      Cluster unit(program, module, launch, memory, watchdog, worker, races ? &*races : nullptr);
       for (uint64_t i; (i = next++) < units;) unit.run(i);
       const std::lock_guard lock(mutex);
       add_counts(program, unit.counts(), counters);
@@ -85,9 +85,9 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
       const std::lock_guard lock(mutex);
       if (!fault) fault = std::current_exception();
       next = units;  // the others stop after their cluster
-      headway.stop();
+      watchdog.stop();
     }
-    headway.ended(worker);
+    watchdog.ended(worker);
   };
   std::vector<std::thread> workers;
   for (size_t i = 1; i < count; ++i) workers.emplace_back(work, i);

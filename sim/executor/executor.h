@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "device_memory.h"
+#include "executor/counters.h"
+#include "executor/program.h"
+#include "executor/warnings.h"
+#include "ptx/ir.h"
 #include "sim/checks.h"
-#include "sim/device_memory.h"
-#include "sim/executor/counters.h"
-#include "sim/executor/program.h"
-#include "sim/executor/warnings.h"
-#include "sim/ptx/ir.h"
 
 namespace sim {
 

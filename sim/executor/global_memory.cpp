@@ -1,19 +1,37 @@
 // What a kernel finds in global memory: bytes that nobody has written, bytes that change while it reads them.
 #include <bit>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 
-/// Each lane's access, of `bytes` bytes. Memory that the host has filled, and in which this launch has not stored, needs no
-/// look at the single bytes.
+/// The lanes' accesses as one, where they lie side by side or at one place and nothing speaks against it. False: nothing has
+/// happened.
+bool Block::have_contents(const Op& op, const KnownContents& known, uint64_t origin, uint32_t bytes,
+                          const Pattern& pattern) const {
+  if (!pattern.within(origin - known.begin, bytes, known.bytes)) return false;
+  if (!known.contents) return true;
+  Contents& contents = *known.contents;
+  const bool reads = !is_write(op.kind), writes = !is_read(op.kind) && op.kind != Kind::async_copy;
+  const uint8_t launch = memory_.launch();
+  if (!writes && contents.complete() && !(op.read_only && contents.has_stores_of(launch))) return true;
+  if (pattern.form == Pattern::Form::general) return false;
+  const uint64_t size = pattern.form == Pattern::Form::uniform ? bytes : uint64_t{bytes} * warp_size;
+  if (reads && !contents.may_be_read(origin - known.begin, size, op.read_only, launch)) return false;
+  if (writes) contents.kernel_wrote(origin - known.begin, size, launch);
+  return true;
+}
+
+/// Each lane's access, of `bytes` bytes. `pattern`: of accesses of so many bytes, of these lanes or of more; null: not known.
 void Block::check_contents(const Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address,
-                           uint32_t bytes) {
+                           uint32_t bytes, const Pattern* pattern) {
   if (cluster_.races_) check_global_race(warp, op, pc, mask, address, bytes);
   KnownContents& known = contents_[pc];
+  if (pattern && pattern->mask == mask && have_contents(op, known, address[std::countr_zero(mask)], bytes, *pattern))
+    return;
+  const bool reads = !is_write(op.kind), writes = !is_read(op.kind) && op.kind != Kind::async_copy;
   const uint8_t launch = memory_.launch();
-  const bool is_load = is_read(op.kind) || op.kind == Kind::async_copy;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     const int l = std::countr_zero(rest);
     if (address[l] - known.begin >= known.bytes) {
@@ -23,14 +41,9 @@ void Block::check_contents(const Warp& warp, const Op& op, uint32_t pc, Mask mas
     }
     if (!known.contents) continue;
     const uint64_t first = address[l] - known.begin;
-    if (is_load && known.contents->complete() && !(op.read_only && known.contents->has_stores_of(launch))) {
-      // So do the other lanes' bytes, if they lie there.
-      const int last = warp_size - 1 - std::countl_zero(rest);
-      if (address[last] - known.begin < known.bytes) return;
-      continue;
-    }
-    if (!is_write(op.kind)) check_contents(warp, l, op, address[l], bytes, true, false);
-    if (!is_load) known.contents->kernel_wrote(first, bytes, launch);
+    if (reads && !known.contents->may_be_read(first, bytes, op.read_only, launch))
+      check_contents(warp, l, op, address[l], bytes, true, false);
+    if (writes) known.contents->kernel_wrote(first, bytes, launch);
   }
 }
 
@@ -49,8 +62,8 @@ void Block::check_contents(const Warp& warp, int lane, const Op& op, uint64_t ad
     if (!op.read_only) return;
     if (const size_t i = contents.find_written_by(launch, first, bytes); i < bytes && finds(Check::read_only, op))
       report(warp, lane, op,
-             ladder::formatted("ld.global.nc (__ldg, const __restrict__) of memory that this launch has written: {}",
-                               memory_.describe(address + i)),
+             formatted("ld.global.nc (__ldg, const __restrict__) of memory that this launch has written: {}",
+                       memory_.describe(address + i)),
              Check::read_only);
   }
   if (writes) contents.kernel_wrote(first, bytes, launch);
@@ -73,18 +86,18 @@ void Block::check_global_race(const Warp& warp, const Op& op, uint32_t pc, Mask 
     const int l = std::countr_zero(rest);
     for (uint64_t word = address[l] / 4; word <= (address[l] + bytes - 1) / 4; ++word) {
       const auto other = cluster_.races_->note(word, access, [&](const GlobalRaces::Access& earlier) {
-        return clocks_.knows(warp.actor, earlier.actor, earlier.time);
+        return clocks_.happens_before(earlier.actor, earlier.time, warp.actor);
       });
       if (!other || !finds(Check::global_race, op)) continue;
       const Extent& grid = launch_.grid;
       const bool same = other->block == access.block;
       report(warp, l, op,
-             ladder::formatted("a race in global memory at {:#x}: nothing orders this {} and the {} of {} at {}",
-                               4 * word, access.write ? "write" : "read", other->write ? "write" : "read",
-                               same ? cluster_.name_of(other->actor, *this)
-                                    : ladder::formatted("block ({}, {}, {})", other->block % grid.x,
-                                                        other->block / grid.x % grid.y, other->block / grid.x / grid.y),
-                               where(program_.ops[other->op])),
+             formatted("a race in global memory at {:#x}: nothing orders this {} and the {} of {} at {}", 4 * word,
+                       access.write ? "write" : "read", other->write ? "write" : "read",
+                       same ? cluster_.name_of(other->actor, *this)
+                            : formatted("block ({}, {}, {})", other->block % grid.x, other->block / grid.x % grid.y,
+                                        other->block / grid.x / grid.y),
+                       where(program_.ops[other->op])),
              Check::global_race);
     }
   }

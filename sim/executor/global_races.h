@@ -23,7 +23,7 @@ class GlobalRaces {
  public:
   struct Access {
     uint64_t block = 0;    ///< of the grid
-    uint64_t cluster = 0;  ///< whose clocks know of actor and time
+    uint64_t cluster = 0;  ///< whose clocks have actor and time
     uint32_t actor = 0, time = 0;
     uint32_t op = 0;
     bool write = false, strong = false;
@@ -35,10 +35,10 @@ class GlobalRaces {
   /// The block does a fence, an atomic or a load that looks for changes.
   void synchronises(uint64_t block) { synchronised_[block] = ++now_; }
 
-  /// Notes an access to a word. `knows`: whether the new access comes after an earlier one of the same cluster. Returns the
+  /// Notes an access to a word. `happens_before`: whether an earlier one of the same cluster happens before it. Returns the
   /// earlier access that it races with.
-  template <class Knows>
-  std::optional<Access> note(uint64_t word, Access access, const Knows& knows) {
+  template <class HappensBefore>
+  std::optional<Access> note(uint64_t word, Access access, const HappensBefore& happens_before) {
     Shard& shard = shards_[word / 8 % shards_.size()];
     const std::lock_guard lock(shard.mutex);
     Word& known = shard.words[word];
@@ -46,7 +46,7 @@ class GlobalRaces {
     std::optional<Access> found;
     const auto look = [&](const Access& earlier) {
       if (!earlier.at || (earlier.strong && access.strong)) return;
-      if (earlier.cluster == access.cluster && (earlier.actor == access.actor || knows(earlier))) return;
+      if (earlier.cluster == access.cluster && (earlier.actor == access.actor || happens_before(earlier))) return;
       if (synchronised_[earlier.block] > earlier.at && synchronised_[access.block] > earlier.at) return;
       found = earlier;
     };

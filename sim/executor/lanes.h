@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/executor/program.h"
+#include "executor/program.h"
 
 namespace sim {
 

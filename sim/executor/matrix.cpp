@@ -5,7 +5,7 @@
 // wider than the hardware's adder; the sum is rounded once, to FP32 toward zero, to FP16 to nearest even. TF32 operands
 // are FP32 registers whose low 13 bits are not looked at (9.7.14.5, .tf32): a kernel that does not round is truncated.
 // FP64 is a chain of fused multiply-adds.
-#include "sim/executor/matrix.h"
+#include "executor/matrix.h"
 
 #include <immintrin.h>
 
@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "sim/executor/rounding.h"
-#include "sim/executor/vectors.h"
+#include "executor/rounding.h"
+#include "executor/vectors.h"
 
 namespace sim {
 namespace {

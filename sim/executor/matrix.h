@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/executor/program.h"
+#include "executor/program.h"
 
 namespace sim {
 

@@ -3,10 +3,10 @@
 #include <bit>
 #include <cstring>
 
-#include "common/text.h"
-#include "sim/executor/block.h"
-#include "sim/executor/cluster.h"
-#include "sim/executor/matrix.h"
+#include "executor/block.h"
+#include "executor/cluster.h"
+#include "executor/matrix.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -28,8 +28,8 @@ Matrix transposed(const Matrix& m) {
 void Block::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   if (mask != all_lanes)
     report(warp, std::countr_zero(~mask), op,
-           ladder::formatted("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
-                             warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
+           formatted("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
+                     warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
            Fault::launch_failure);
   switch (op.kind) {
     case Kind::matrix_multiply:
@@ -58,7 +58,7 @@ Block::Addresses Block::shared_addresses(const Warp& warp, const Op& op, Mask ma
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     if (!in_shared_window(address[l]) || &owner_of(warp, l, op, address[l]) != this)
-      report(warp, l, op, ladder::formatted("{:#x} is no address of the block's shared memory", address[l]),
+      report(warp, l, op, formatted("{:#x} is no address of the block's shared memory", address[l]),
              Fault::illegal_address);
     address[l] = shared_offset(address[l] - shared_window);
   }
@@ -105,12 +105,10 @@ void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
   const uint64_t step = uint64_t{stride[0]} * f.element_bytes;
   if (base[0] % alignment)
     report(warp, 0, op,
-           ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", base[0], alignment,
-                             alignment),
+           formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", base[0], alignment, alignment),
            Fault::misaligned);
   if (const uint64_t unit = std::min(16, f.line_bytes); step % unit)
-    report(warp, 0, op, ladder::formatted("a stride of {} bytes: it must be a multiple of {}", step, unit),
-           Fault::misaligned);
+    report(warp, 0, op, formatted("a stride of {} bytes: it must be a multiple of {}", step, unit), Fault::misaligned);
 
   const bool is_load = op.kind == Kind::fragment_load;
   std::byte tile[32][128];

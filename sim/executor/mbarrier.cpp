@@ -1,10 +1,10 @@
 // Addresses within a cluster, and mbarriers (PTX ISA 9.7.13.15).
-#include "sim/executor/mbarrier.h"
+#include "executor/mbarrier.h"
 
 #include <cstring>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
+#include "executor/cluster.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -27,9 +27,9 @@ bool Mbarrier::advance() {
 }
 
 std::string Mbarrier::describe() const {
-  std::string text = ladder::formatted("in phase {}, {} of {} arrivals pending", phase, pending, expected);
-  if (tx_count > 0) text += ladder::formatted(", {} bytes missing", tx_count);
-  if (tx_count < 0) text += ladder::formatted(", {} bytes more than it was told to expect", -tx_count);
+  std::string text = formatted("in phase {}, {} of {} arrivals pending", phase, pending, expected);
+  if (tx_count > 0) text += formatted(", {} bytes missing", tx_count);
+  if (tx_count < 0) text += formatted(", {} bytes more than it was told to expect", -tx_count);
   return text;
 }
 
@@ -39,7 +39,7 @@ void Block::map_address(Warp& warp, const Op& op, Mask mask) {
     if (!(mask >> l & 1)) continue;
     const uint64_t a = op.bytes == 8 ? value<uint64_t>(warp, op.o.a, l) : value<uint32_t>(warp, op.o.a, l);
     if (op.space == Space::generic && !in_shared_window(a))
-      report(warp, l, op, ladder::formatted("{:#x} is no address of shared memory", a), Fault::illegal_address);
+      report(warp, l, op, formatted("{:#x} is no address of shared memory", a), Fault::illegal_address);
     if (op.kind == Kind::cluster_rank) {
       const uint32_t rank = owner_of(warp, l, op, a).rank_;
       std::memcpy(warp.registers + op.o.d + size_t(l) * 4, &rank, 4);
@@ -47,7 +47,7 @@ void Block::map_address(Warp& warp, const Op& op, Mask mask) {
     }
     const uint32_t rank = value<uint32_t>(warp, op.o.b, l);
     if (rank >= launch_.cluster.count())
-      report(warp, l, op, ladder::formatted("there is no block {} in a cluster of {}", rank, launch_.cluster.count()),
+      report(warp, l, op, formatted("there is no block {} in a cluster of {}", rank, launch_.cluster.count()),
              Fault::illegal_address);
     const uint64_t base = op.space == Space::generic ? shared_window : 0;
     const uint64_t mapped = base + (uint64_t{rank + 1} << cluster_rank_shift | shared_offset(a));
@@ -71,14 +71,13 @@ Mbarrier& Block::find_mbarrier(const Warp& warp, int lane, const Op& op, Block& 
   check_reachable(warp, lane, op, owner);
   const auto found = owner.mbarriers_.find(uint32_t(address));
   if (found == owner.mbarriers_.end())
-    report(warp, lane, op, ladder::formatted("no mbarrier has been initialised at {:#x}", address),
-           Fault::launch_failure);
+    report(warp, lane, op, formatted("no mbarrier has been initialised at {:#x}", address), Fault::launch_failure);
   const Mbarrier& m = found->second;
   const bool by_cluster = m.fenced && warp.cluster_waited > m.fenced_in;
-  if (!by_cluster && !clocks_.knows(warp.actor, m.made_by, m.made_at))
+  if (!by_cluster && !clocks_.happens_before(m.made_by, m.made_at, warp.actor))
     report(warp, lane, op,
-           ladder::formatted("the mbarrier at {:#x}: no barrier between its initialisation by {} and this", address,
-                             cluster_.name_of(m.made_by, *this)),
+           formatted("the mbarrier at {:#x}: no barrier between its initialisation by {} and this", address,
+                     cluster_.name_of(m.made_by, *this)),
            Fault::launch_failure);
   return found->second;
 }
@@ -87,20 +86,19 @@ Mbarrier& Block::find_mbarrier(const Warp& warp, int lane, const Op& op, Block& 
 Block& Block::mbarrier_owner(const Warp& warp, int lane, const Op& op, uint64_t& address) {
   if (op.space == Space::generic) {
     if (!in_shared_window(address))
-      report(warp, lane, op, ladder::formatted("{:#x} is no address of shared memory", address),
-             Fault::illegal_address);
+      report(warp, lane, op, formatted("{:#x} is no address of shared memory", address), Fault::illegal_address);
     address -= shared_window;
   }
   const bool anywhere = op.cluster || op.space == Space::generic;
   Block& owner = anywhere ? owner_of(warp, lane, op, address) : *this;
   if (anywhere) address = shared_offset(address);
   if (address % 8)
-    report(warp, lane, op, ladder::formatted("misaligned address {:#x}: an mbarrier needs a multiple of 8", address),
+    report(warp, lane, op, formatted("misaligned address {:#x}: an mbarrier needs a multiple of 8", address),
            Fault::misaligned);
   if (address + 8 > owner.shared_.size())
     report(warp, lane, op,
-           ladder::formatted("the mbarrier at {:#x} is outside of the block's {} bytes of shared memory", address,
-                             owner.shared_.size()),
+           formatted("the mbarrier at {:#x} is outside of the block's {} bytes of shared memory", address,
+                     owner.shared_.size()),
            Fault::illegal_address);
   return owner;
 }
@@ -133,10 +131,10 @@ bool Block::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask)
     const auto add_bytes = [&](int64_t bytes) {
       m.tx_count += bytes;
       if (m.tx_count > Mbarrier::max_count || m.tx_count < -Mbarrier::max_count)
-        report(warp, l, op,
-               ladder::formatted("the mbarrier at {:#x}: {} bytes at once, {} are the most", a, m.tx_count,
-                                 Mbarrier::max_count),
-               Fault::launch_failure);
+        report(
+            warp, l, op,
+            formatted("the mbarrier at {:#x}: {} bytes at once, {} are the most", a, m.tx_count, Mbarrier::max_count),
+            Fault::launch_failure);
     };
     switch (what) {
       case MbarrierOp::inval:
@@ -166,11 +164,11 @@ bool Block::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask)
 
 void Block::init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count) {
   if (count == 0 || count > Mbarrier::max_count)
-    report(warp, lane, op, ladder::formatted("an mbarrier of {} arrivals: 1 to {} can be", count, Mbarrier::max_count),
+    report(warp, lane, op, formatted("arrival count {} is outside [1, {}]", count, Mbarrier::max_count),
            Fault::launch_failure);
   if (mbarriers_.count(uint32_t(address)))
     report(warp, lane, op,
-           ladder::formatted("the mbarrier at {:#x} is initialised a second time, without mbarrier.inval", address),
+           formatted("the mbarrier at {:#x} is initialised a second time, without mbarrier.inval", address),
            Fault::launch_failure);
   for (uint32_t word = uint32_t(address / 4); word < address / 4 + 2; ++word)
     if (const auto verdict = shared_.write(word, 0xf, warp.actor, pc, false);
@@ -185,14 +183,13 @@ void Block::init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint6
   mbarriers_[uint32_t(address)] = m;
 }
 
-/// An arrival hands on what the warp knows whatever its scope: kernels release buffers to other blocks of the cluster by
+/// An arrival hands on the warp's clock whatever its scope: kernels release buffers to other blocks of the cluster by
 /// the unqualified form, whose scope is the block.
 void Block::arrive(Warp& warp, int lane, const Op& op, Mbarrier& m) {
   const uint32_t count = op.o.flags & flag_expect_tx ? 1 : value<uint32_t>(warp, op.o.b, lane);
   if (count == 0 || count > m.pending)
     report(warp, lane, op,
-           ladder::formatted("{} arrivals at an mbarrier that waits for {} of {} in this phase", count, m.pending,
-                             m.expected),
+           formatted("{} arrivals at an mbarrier that waits for {} of {} in this phase", count, m.pending, m.expected),
            Fault::launch_failure);
   const uint64_t state = mbarrier_state(m.phase, m.pending);
   if (op.elements[0].offset != discarded)
@@ -209,15 +206,14 @@ bool Block::test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m) {
   if (op.o.flags & flag_parity) {
     const uint32_t parity = value<uint32_t>(warp, op.o.b, lane);
     if (parity > 1)
-      report(warp, lane, op, ladder::formatted("a phase parity of {}, not 0 or 1", parity), Fault::launch_failure);
+      report(warp, lane, op, formatted("a phase parity of {}, not 0 or 1", parity), Fault::launch_failure);
     complete = m.complete(parity);
   } else {
     const uint64_t phase = value<uint64_t>(warp, op.o.b, lane) >> 20;
     if (phase > m.phase || phase + 1 < m.phase)
       report(warp, lane, op,
-             ladder::formatted(
-                 "the state is of phase {}, the mbarrier is in phase {}: neither the current nor the last one", phase,
-                 m.phase),
+             formatted("the state is of phase {}, the mbarrier is in phase {}: neither the current nor the last one",
+                       phase, m.phase),
              Fault::launch_failure);
     complete = m.phase > phase;
   }
@@ -230,9 +226,8 @@ bool Block::test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m) {
 std::string Block::polls_for(const Warp& warp) const {
   const Op& op = program_.ops[warp.waits_at];
   const auto found = mbarriers_.find(warp.poll.address);
-  return ladder::formatted("waits for the end of phase {} of the mbarrier at {:#x} ({}): {}", warp.poll.phase,
-                           warp.poll.address, found == mbarriers_.end() ? "invalidated" : found->second.describe(),
-                           where(op));
+  return formatted("waits for the end of phase {} of the mbarrier at {:#x} ({}): {}", warp.poll.phase,
+                   warp.poll.address, found == mbarriers_.end() ? "invalidated" : found->second.describe(), where(op));
 }
 
 }  // namespace sim

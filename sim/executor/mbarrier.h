@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "sim/executor/clocks.h"
+#include "executor/clocks.h"
 
 namespace sim {
 
@@ -22,8 +22,8 @@ struct Mbarrier {
   bool fenced = false;  ///< fence.mbarrier_init made it known to the asynchronous proxy
   /// and, by any phase of the cluster's barrier from this one on, to the cluster: its arrivals may be relaxed
   uint64_t fenced_in = 0;
-  Knowledge arriving;  ///< of those that arrived in this phase
-  Knowledge arrived;   ///< of all in the complete ones
+  VectorClock arriving;  ///< of those that arrived in this phase
+  VectorClock arrived;   ///< of all in the complete ones
 
   /// Whether the phase that `parity` stands for is complete: the one before the current phase, or the current one.
   bool complete(uint32_t parity) const { return (phase & 1) != parity; }

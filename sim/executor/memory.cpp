@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
-#include "sim/executor/rounding.h"
+#include "executor/cluster.h"
+#include "executor/rounding.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -70,6 +70,21 @@ void Block::learn(Pattern& pattern, Mask mask, const Addresses& address, uint32_
   pattern.ideal = 0;
 }
 
+namespace {
+
+/// The distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another, and on where in its
+/// sector the first one lies.
+uint8_t sectors_of(const Pattern& pattern, int64_t place) {
+  std::array<int64_t, warp_size> sector;
+  int n = 0;
+  for (int l = 0; l < warp_size; ++l)
+    if (pattern.mask >> l & 1) sector[n++] = (pattern.relative[l] + place) >> 5;
+  if (!std::is_sorted(sector.begin(), sector.begin() + n)) std::sort(sector.begin(), sector.begin() + n);
+  return uint8_t(std::unique(sector.begin(), sector.begin() + n) - sector.begin());
+}
+
+}  // namespace
+
 /// A load from global memory in the form of this operation's last one, where nothing speaks against it: most are such loads, and
 /// here they cost little. False: it is not known to be one, and nothing has happened.
 bool Block::load_as_before(Warp& warp, const Op& op, uint32_t pc) {
@@ -79,20 +94,20 @@ bool Block::load_as_before(Warp& warp, const Op& op, uint32_t pc) {
   Pattern& pattern = patterns_[pc][0];
   const uint64_t* const base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
   uint64_t differs = pattern.mask ^ all_lanes;
+#pragma GCC unroll 8
   for (int l = 0; l < warp_size; ++l) differs |= uint64_t(pattern.relative[l]) ^ (base[l] - base[0]);
   if (differs) return false;
 
   const uint64_t origin = base[0] + uint64_t(op.displacement);
   const uint32_t bytes = op.bytes * uint32_t(op.elements.size());
-  const KnownContents& known = contents_[pc];
-  if (((origin | pattern.bits) & (bytes - 1)) || !pattern.within(origin - known.begin, bytes, known.bytes))
-    return false;
-  if (known.contents &&
-      !(known.contents->complete() && !(op.read_only && known.contents->has_stores_of(memory_.launch()))))
+  if (((origin | pattern.bits) & (bytes - 1)) || !have_contents(op, contents_[pc], origin, bytes, pattern))
     return false;
   count_global(pc, origin, uint64_t{bytes} * warp_size, pattern);
   alignas(32) std::array<std::byte*, warp_size> at;
-  for (int l = 0; l < warp_size; ++l) at[l] = reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement));
+  const bool of_first_lane =
+      pattern.form != Pattern::Form::general && op.elements.size() == 1;  // all that is looked at
+  for (int l = 0; l < (of_first_lane ? 1 : warp_size); ++l)
+    at[l] = reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement));
   move_data(warp, op, all_lanes, at, pattern.form);
   return true;
 }
@@ -174,8 +189,8 @@ void Block::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space
         if (!(mask >> l & 1)) continue;
         if (address[l] + bytes > program_.frame_bytes || address[l] + bytes < address[l])
           reject(warp, l, op, Check::bounds, [&] {
-            return ladder::formatted("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
-                                     program_.frame_bytes);
+            return formatted("address {:#x} is outside of the thread's {} bytes of local memory", address[l],
+                             program_.frame_bytes);
           });
         at[l] = warp.frames + size_t(l) * program_.frame_bytes + address[l];
       }
@@ -216,15 +231,14 @@ void Block::check_aligned(const Warp& warp, const Op& op, const Addresses& addre
   for (int l = 0; l < warp_size; ++l)
     if ((pattern.mask >> l & 1) && (address[l] & (bytes - 1)))
       reject(warp, l, op, Check::misaligned, [&] {
-        return ladder::formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes,
-                                 bytes);
+        return formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", address[l], bytes, bytes);
       });
 }
 
 void Block::check_global(Warp& warp, const Op& op, uint32_t pc, Mask mask, const Addresses& address, uint32_t bytes,
                          Pattern& pattern) {
   check_bounds(warp, op, pc, mask, address, bytes, pattern);
-  check_contents(warp, op, pc, mask, address, bytes);
+  check_contents(warp, op, pc, mask, address, bytes, &pattern);
   if (op.counted != Class::param)
     count_global(pc, address[first(pattern.mask)], uint64_t{bytes} * std::popcount(mask), pattern);
 }
@@ -247,32 +261,22 @@ void Block::check_bounds(Warp& warp, const Op& op, uint32_t pc, Mask mask, const
     const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
     if (op.kind == Kind::load && address[l] >= param && address[l] + bytes <= param + launch_.params.size()) continue;
     reject(warp, l, op, Check::bounds, [&] {
-      return ladder::formatted("{} of {} bytes outside of every allocation: {}",
-                               op.kind == Kind::async_copy ? "a copy"
-                               : is_read(op.kind)          ? "a load"
-                               : is_write(op.kind)         ? "a store"
-                                                           : "an atomic operation",
-                               bytes, memory_.describe(address[l]));
+      return formatted("{} of {} bytes outside of every allocation: {}",
+                       op.kind == Kind::async_copy ? "a copy"
+                       : is_read(op.kind)          ? "a load"
+                       : is_write(op.kind)         ? "a store"
+                                                   : "an atomic operation",
+                       bytes, memory_.describe(address[l]));
     });
   }
 }
 
-/// Sectors: the distinct aligned 32 bytes that the lanes touch. They depend on the addresses relative to one another, and on
-/// where in its sector the first one, `origin`, lies.
 void Block::count_global(uint32_t pc, uint64_t origin, uint64_t bytes, Pattern& pattern) {
   OpCount& count = counts_[pc];
   ++count.global_requests;
   count.global_bytes += bytes;
-  const uint64_t place = origin % 32;
-  uint8_t& sectors = pattern.sectors[place];
-  if (sectors == 0) {
-    std::array<int64_t, warp_size> sector;
-    int n = 0;
-    for (int l = 0; l < warp_size; ++l)
-      if (pattern.mask >> l & 1) sector[n++] = (pattern.relative[l] + int64_t(place)) >> 5;
-    if (!std::is_sorted(sector.begin(), sector.begin() + n)) std::sort(sector.begin(), sector.begin() + n);
-    sectors = uint8_t(std::unique(sector.begin(), sector.begin() + n) - sector.begin());
-  }
+  uint8_t& sectors = pattern.sectors[origin % 32];
+  if (sectors == 0) sectors = sectors_of(pattern, int64_t(origin % 32));
   count.sectors += sectors;
 }
 
@@ -281,7 +285,7 @@ Block& Block::owner_of(const Warp& warp, int lane, const Op& op, uint64_t addres
   const uint64_t rank = (in_shared_window(address) ? address - shared_window : address) >> cluster_rank_shift;
   if (rank == 0 || rank == rank_ + 1) return *this;
   if (rank > launch_.cluster.count())
-    report(warp, lane, op, ladder::formatted("{:#x} is no address of the cluster's shared memory", address),
+    report(warp, lane, op, formatted("{:#x} is no address of the cluster's shared memory", address),
            Fault::illegal_address);
   return cluster_.block(number_ - rank_ + uint32_t(rank - 1));
 }
@@ -292,18 +296,17 @@ void Block::check_reachable(const Warp& warp, int lane, const Op& op, const Bloc
   if (&owner == this) return;
   const Extent& other = owner.block_index_;
   if (owner.ended() && finds(Check::ended, op))
-    report(warp, lane, op,
-           ladder::formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y,
-                             other.z),
-           Check::ended);
+    report(
+        warp, lane, op,
+        formatted("an access to the shared memory of block ({}, {}, {}), which has ended", other.x, other.y, other.z),
+        Check::ended);
   bool started = warp.cluster_waited > 0;  // a relaxed barrier, too, has waited for all to start
-  for (const Warp& w : owner.warps_) started = started || clocks_.knows(warp.actor, w.actor, 1);
+  for (const Warp& w : owner.warps_) started = started || clocks_.happens_before(w.actor, 1, warp.actor);
   if (!started)
     report(warp, lane, op,
-           ladder::formatted(
-               "an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "
-               "barrier before it",
-               other.x, other.y, other.z),
+           formatted("an access to the shared memory of block ({}, {}, {}), which may not have started: no cluster "
+                     "barrier before it",
+                     other.x, other.y, other.z),
            Fault::illegal_address);
 }
 
@@ -316,8 +319,8 @@ void Block::check_shared(Warp& warp, const Op& op, uint32_t pc, Mask mask, Block
     for (int l = 0; l < warp_size; ++l)
       if ((mask >> l & 1) && !shared.contains(address[l], bytes)) {
         const auto what = [&] {
-          return ladder::formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes,
-                                   address[l], shared.size());
+          return formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", bytes, address[l],
+                           shared.size());
         };
         if (&owner != this) report(warp, l, op, what(), Fault::illegal_address);
         reject(warp, l, op, Check::bounds, what);
@@ -469,28 +472,28 @@ void Block::report_shared(const Warp& warp, int lane, const Op& op, uint32_t wor
   const auto message = [&] {
     switch (verdict.found) {
       case Found::uninitialised:
-        return ladder::formatted("a read of shared memory at {:#x}, which nobody in this block has written", address);
+        return formatted("a read of shared memory at {:#x}, which nobody in this block has written", address);
       case Found::write_under_way:
-        return ladder::formatted(
+        return formatted(
             "a {} of shared memory at {:#x} while the asynchronous copy into it, of {}, is still under way: "
             "nobody has waited for it",
             access, address, other);
       case Found::read_under_way:
-        return ladder::formatted(
+        return formatted(
             "a {} of shared memory at {:#x} while an asynchronous operation still reads it, that of {}: "
             "nobody has waited for it",
             access, address, other);
       case Found::lanes_race_with_write:
       case Found::lanes_race_with_read:
-        return ladder::formatted(
+        return formatted(
             "a race of two lanes of a warp in shared memory at {:#x}: no __syncwarp() between this {} and the {} at "
             "{}{}",
             address, access, verdict.found == Found::lanes_race_with_write ? "write" : "read",
             where(program_.ops[verdict.op]), verdict.same_value ? ", which write the same value" : "");
       default:
-        return ladder::formatted("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}{}",
-                                 address, access, verdict.found == Found::race_with_write ? "write" : "read", other,
-                                 verdict.same_value ? ", which writes the same value" : "");
+        return formatted("a race in shared memory at {:#x}: no barrier between this {} and the {} of {}{}", address,
+                         access, verdict.found == Found::race_with_write ? "write" : "read", other,
+                         verdict.same_value ? ", which writes the same value" : "");
     }
   };
   report(warp, lane, op, message(), check);

@@ -1,12 +1,12 @@
-#include "sim/executor/print.h"
+#include "executor/print.h"
 
 #include <bit>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
-#include "common/text.h"
-#include "sim/executor/block.h"
+#include "executor/block.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -26,8 +26,8 @@ std::string print_one(const std::string& conversion, T... values) {
 
 }  // namespace
 
-std::string formatted(const std::string& format, const std::function<uint64_t(int bytes)>& argument,
-                      const std::function<std::string(uint64_t address)>& text, int& count) {
+std::string printf_text(const std::string& format, const std::function<uint64_t(int bytes)>& argument,
+                        const std::function<std::string(uint64_t address)>& text, int& count) {
   std::string result;
   count = 0;
   for (size_t at = 0; at < format.size();) {
@@ -98,7 +98,7 @@ std::string Block::text_at(const Warp& warp, int lane, const Op& op, uint64_t ad
   for (;; ++address) {
     const std::byte* const at = readable(warp, lane, address, 1);
     if (!at)
-      report(warp, lane, op, ladder::formatted("a string outside of every allocation: {}", memory_.describe(address)),
+      report(warp, lane, op, formatted("a string outside of every allocation: {}", memory_.describe(address)),
              Fault::illegal_address);
     if (*at == std::byte{0}) return text;
     text += static_cast<char>(*at);
@@ -130,7 +130,7 @@ void Block::print(Warp& warp, const Op& op, Mask mask) {
       return value;
     };
     int count = 0;
-    const std::string line = formatted(
+    const std::string line = printf_text(
         argument_text(warp, l, op, op.o.a), argument, [&](uint64_t address) { return text_at(warp, l, op, address); },
         count);
     if (launch_.print) launch_.print->add(line);

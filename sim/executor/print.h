@@ -11,8 +11,8 @@ namespace sim {
 
 /// Formats as C does. `argument(bytes)` gives the next argument, of 4 or 8 bytes; `text(address)` the string at a generic
 /// address. `count` becomes the number of arguments, which printf returns (CUDA C++ Programming Guide, "Formatted Output").
-std::string formatted(const std::string& format, const std::function<uint64_t(int bytes)>& argument,
-                      const std::function<std::string(uint64_t address)>& text, int& count);
+std::string printf_text(const std::string& format, const std::function<uint64_t(int bytes)>& argument,
+                        const std::function<std::string(uint64_t address)>& text, int& count);
 
 /// What the threads of a launch print, in a buffer that is written out when the launch has ended. It holds 1 MiB, the
 /// device's default. When it is full, the newest text is kept, as on the device.

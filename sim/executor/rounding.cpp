@@ -1,4 +1,4 @@
-#include "sim/executor/rounding.h"
+#include "executor/rounding.h"
 
 #include <algorithm>
 

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstring>
 
-#include "common/text.h"
-#include "sim/executor/block.h"
-#include "sim/executor/cluster.h"
-#include "sim/executor/lanes.h"
+#include "executor/block.h"
+#include "executor/cluster.h"
+#include "executor/lanes.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -202,8 +202,7 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
   return Then::next;
 }
 
-// --- control flow
-// ------------------------------------------------------------------------------------------------------------
+// --- control flow ----------------------------------------------------------------------------------------------------------------
 
 inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   if (mask != turn.active) {
@@ -246,7 +245,7 @@ Block::Then Block::call_indirect(Warp& warp, const Op& op, Turn& turn, Mask mask
     const auto found = program_.callee_at.find(address);
     if (found == program_.callee_at.end() || program_.callees[found->second].signature != op.o.immediate)
       report(warp, l, op,
-             address ? ladder::formatted("a call through {:#x}, which is no function with these parameters", address)
+             address ? formatted("a call through {:#x}, which is no function with these parameters", address)
                      : std::string("a call through a null pointer"),
              Fault::launch_failure);
     const Callee& callee = program_.callees[found->second];
@@ -264,7 +263,7 @@ Block::Then Block::call_indirect(Warp& warp, const Op& op, Turn& turn, Mask mask
 void Block::enter(Warp& warp, int lane, const Op& op, const Callee& callee) {
   constexpr size_t deepest = 1 << 16;
   if (warp.calls[lane].size() >= deepest)
-    report(warp, lane, op, ladder::formatted("{} calls inside one another: a recursion without an end", deepest),
+    report(warp, lane, op, formatted("{} calls inside one another: a recursion without an end", deepest),
            Fault::launch_failure);
   Kept kept;
   kept.stack = warp.stack[lane];
@@ -307,8 +306,8 @@ uint32_t Block::grow_stack(Warp& warp, int lane, const Op& op, uint64_t bytes, u
   const uint64_t begin = (uint64_t{warp.stack[lane]} + alignment - 1) & ~uint64_t{alignment - 1};
   if (begin > program_.frame_bytes || bytes > program_.frame_bytes - begin)
     report(warp, lane, op,
-           ladder::formatted("the thread's stack of {} bytes is full (local variables of recursive functions, alloca)",
-                             stack_bytes),
+           formatted("the thread's stack of {} bytes is full (local variables of recursive functions, alloca)",
+                     stack_bytes),
            Fault::launch_failure);
   warp.stack[lane] = static_cast<uint32_t>(begin + bytes);
   return static_cast<uint32_t>(begin);
@@ -401,8 +400,7 @@ Block::Then Block::mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mas
   return Then::yield;
 }
 
-// --- registers
-// ---------------------------------------------------------------------------------------------------------------
+// --- registers -------------------------------------------------------------------------------------------------------------------
 
 void Block::pack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
@@ -451,8 +449,7 @@ void Block::is_space(Warp& warp, const Op& op, Mask mask) {
   d = (d & ~mask) | (in & mask);
 }
 
-// --- divergence
-// --------------------------------------------------------------------------------------------------------------
+// --- divergence ------------------------------------------------------------------------------------------------------------------
 
 /// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc. After a long spin,
 /// which may wait for other lanes of the warp, any lane is chosen that has not spun since the others had their turn. They run
@@ -541,7 +538,7 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
       if (!(members[l] >> l & 1) && finds(Check::member_mask, op))
-        report(warp, l, op, ladder::formatted("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
+        report(warp, l, op, formatted("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
                Check::member_mask);
     }
     Mask same = 0;
@@ -609,11 +606,11 @@ void Block::release_parked(Warp& warp) {
   for (Mask rest = parked; rest;) {
     const Mask group = parked_with(warp, rest, first(rest));
     const Op& there = program_.ops[warp.pc[first(rest)]];
-    others += ladder::formatted("\n  {} wait at {} ({})", lanes_of(group), there.text, where(there));
+    others += formatted("\n  {} wait at {} ({})", lanes_of(group), there.text, where(there));
     rest &= ~group;
   }
   const std::string what =
-      ladder::formatted("divergent {}: it needs lanes that wait elsewhere, or that are not coming{}", op.text, others);
+      formatted("divergent {}: it needs lanes that wait elsewhere, or that are not coming{}", op.text, others);
   if (!can_go_on) report(warp, lane, op, what, Fault::launch_failure);
   report(warp, lane, op, what, Check::divergent);
   meet_at_different_barriers(warp);

@@ -1,4 +1,4 @@
-#include "sim/executor/shared_memory.h"
+#include "executor/shared_memory.h"
 
 #include <algorithm>
 #include <bit>
@@ -25,7 +25,7 @@ inline SharedMemory::Verdict SharedMemory::check_read(const Word& word, unsigned
   if (byte_mask & ~word.written) return {Found::uninitialised, 0, 0};
   const Access& write = word.write;
   if (write.warp != warp && (byte_mask & write.bytes) && !(strong && write.strong) &&
-      !clocks_.knows(warp, write.warp, write.time))
+      !clocks_.happens_before(write.warp, write.time, warp))
     return {Found::race_with_write, write.warp, write.op};
   return {};
 }
@@ -34,7 +34,7 @@ inline SharedMemory::Verdict SharedMemory::check_write(const Word& word, unsigne
                                                        bool strong) const {
   const auto races = [&](const Access& other) {
     return other.warp != warp && !(strong && other.strong) && (byte_mask & other.bytes) &&
-           !clocks_.knows(warp, other.warp, other.time);
+           !clocks_.happens_before(other.warp, other.time, warp);
   };
   if (races(word.write)) return {Found::race_with_write, word.write.warp, word.write.op};
   for (const Access& read : word.reads)
@@ -46,7 +46,7 @@ inline SharedMemory::Verdict SharedMemory::check_write(const Word& word, unsigne
 SharedMemory::Verdict SharedMemory::check_more_readers(const Word& word, uint32_t warp) const {
   for (uint32_t rest = word.more_readers; rest; rest &= rest - 1) {
     const uint32_t reader = first_warp_ + uint32_t(std::countr_zero(rest));
-    if (reader != warp && !clocks_.knows(warp, reader, ~word.more_since))
+    if (reader != warp && !clocks_.happens_before(reader, ~word.more_since, warp))
       return {Found::race_with_read, reader, some_op};
   }
   return {};
@@ -118,7 +118,7 @@ int SharedMemory::read(uint32_t first, const int32_t* word, const uint8_t* byte_
         verdict = {Found::lanes_race_with_write, warp, w.write.op};
         return i;
       }
-      if (clocks_.knows(warp, w.write.warp, w.write.time) && !(w.write.warp == warp && w.write.time == time))
+      if (clocks_.happens_before(w.write.warp, w.write.time, warp) && !(w.write.warp == warp && w.write.time == time))
         passed = {w.write.time, w.write.warp};
     }
     note_read(w, byte_mask[i], warp, op, time, strong, lanes[i]);

@@ -1,9 +1,9 @@
 // Shared memory of one block. For each word it is known which warp wrote it and which warps read it last, and when.
 //
-// Two accesses by different warps, one of them a write, are a race unless the second warp knows of the first (clocks.h; PTX
+// Two accesses by different warps, one of them a write, are a race unless the first happens before the second (clocks.h; PTX
 // ISA 8, "Memory Consistency Model": neither happens before the other). As FastTrack (Flanagan and Freund, 2009) does, one
 // word remembers its last write and its last two reads; of other reads since that write, by the block's own warps, only which
-// warps they were and the earliest of their times. A warp that does not know the reader at that time does not know the read.
+// warps they were and the earliest of their times: if that does not happen before a write, the read does not, either.
 // Warps are numbered through the cluster: others' warps may come here too (PTX ISA 5.1.6, "Shared State Space").
 //
 // Two lanes of one warp that touch a word by different instructions race, too, if the warp's lanes have not met in between: the
@@ -12,7 +12,7 @@
 // An asynchronous access (cp.async, bulk copies, wgmma's operands) is under way from the instruction that issues it until
 // somebody has waited for its completion. In between, nobody may write what it reads or touch what it writes, not even
 // the thread that issued it (PTX ISA 9.7.9.25, "Asynchronous copy"). At its end it becomes a read or a write by the actor
-// and at the time that its completion mechanism gives it, which others must know of before they touch the word.
+// and at the time that its completion mechanism gives it, which must happen before others touch the word.
 //
 // Bulk copies and wgmma touch units of four words alike. A unit whose words have the same past has one record for all four,
 // until an access touches a part of it.
@@ -25,8 +25,8 @@
 #include <span>
 #include <vector>
 
-#include "sim/executor/clocks.h"
-#include "sim/executor/program.h"
+#include "executor/clocks.h"
+#include "executor/program.h"
 
 namespace sim {
 
@@ -108,7 +108,7 @@ class SharedMemory {
   void end_async_reads(Units units, uint32_t warp, uint32_t op, uint32_t time);
   void end_async_writes(Units units, uint32_t warp, uint32_t op, uint32_t time);
 
-  /// Whether the asynchronous proxy sees the word's last write: there was a proxy fence since, which the warp knows of.
+  /// Whether the asynchronous proxy sees the word's last write: a proxy fence since then happens before this.
   bool visible_to_async(uint32_t word, uint32_t warp) const {
     const Access& write = (words_[word].under_way & joined ? units_[word / unit_words].word : words_[word]).write;
     return clocks_.fenced(warp, write.warp, write.time);
@@ -201,7 +201,7 @@ struct SharedCost {
   int ideal = 0;       ///< without a bank conflict
 };
 
-/// The model of common/banks.h, for any set of lanes: `byte` is each lane's address, `bytes` the width of an access.
+/// Of any set of lanes: `byte` is each lane's address, `bytes` the width of an access.
 SharedCost shared_cost(const std::array<int64_t, warp_size>& byte, int bytes, Mask mask);
 
 }  // namespace sim

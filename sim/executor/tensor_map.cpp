@@ -1,8 +1,8 @@
-#include "sim/executor/tensor_map.h"
+#include "executor/tensor_map.h"
 
 #include <algorithm>
 
-#include "common/text.h"
+#include "text.h"
 
 namespace sim {
 
@@ -14,22 +14,19 @@ uint32_t TensorMap::rows() const {
 
 /// CUDA Driver API, cuTensorMapEncodeTiled, with interleave NONE.
 std::string TensorMap::check() const {
-  if (rank < 1 || rank > 5) return ladder::formatted("rank {}: 1 to 5 can be", rank);
-  if (!base || base % 16) return ladder::formatted("the tensor's address {:#x} is no multiple of 16", base);
+  if (rank < 1 || rank > 5) return formatted("rank {}: 1 to 5 can be", rank);
+  if (!base || base % 16) return formatted("the tensor's address {:#x} is no multiple of 16", base);
   for (int d = 0; d < rank; ++d) {
-    if (size[d] == 0 || size[d] > uint64_t{1} << 32)
-      return ladder::formatted("a size of {} in dimension {}", size[d], d);
-    if (box[d] == 0 || box[d] > 256)
-      return ladder::formatted("a box of {} in dimension {}: 1 to 256 can be", box[d], d);
-    if (step[d] == 0 || step[d] > 8) return ladder::formatted("an element stride of {} in dimension {}", step[d], d);
+    if (size[d] == 0 || size[d] > uint64_t{1} << 32) return formatted("a size of {} in dimension {}", size[d], d);
+    if (box[d] == 0 || box[d] > 256) return formatted("a box of {} in dimension {}: 1 to 256 can be", box[d], d);
+    if (step[d] == 0 || step[d] > 8) return formatted("an element stride of {} in dimension {}", step[d], d);
   }
   for (int d = 1; d < rank; ++d)
     if (stride[d - 1] % 16 || stride[d - 1] >= uint64_t{1} << 40)
-      return ladder::formatted("a stride of {} bytes in dimension {}: multiples of 16 below 2^40 can be", stride[d - 1],
-                               d);
-  if (row_bytes() % 16) return ladder::formatted("a box {} bytes wide: multiples of 16 can be", row_bytes());
+      return formatted("a stride of {} bytes in dimension {}: multiples of 16 below 2^40 can be", stride[d - 1], d);
+  if (row_bytes() % 16) return formatted("a box {} bytes wide: multiples of 16 can be", row_bytes());
   if (swizzle && row_bytes() > swizzle)
-    return ladder::formatted("a box {} bytes wide is wider than its swizzle's {}", row_bytes(), swizzle);
+    return formatted("a box {} bytes wide is wider than its swizzle's {}", row_bytes(), swizzle);
   return "";
 }
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/executor/program.h"
+#include "executor/program.h"
 
 namespace sim {
 
@@ -56,7 +56,7 @@ struct TensorRow {
 };
 
 /// Row `row` of the box at `corner`. In `units` the tensor ends only after the 16 bytes in which it ends: so an H200 clips what it
-/// stores (tests/sim/programs/tma.cu), and not what it loads.
+/// stores (tests/programs/tma.cu), and not what it loads.
 TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uint32_t row, bool units = false);
 
 }  // namespace sim

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "common/text.h"
-#include "sim/executor/block.h"
+#include "executor/block.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -102,8 +102,7 @@ void Block::shuffle(Warp& warp, const Op& op, Mask mask) {
     else
       j = l;
     if (!(mask >> j & 1) && finds(Check::shuffle, op))
-      report(warp, l, op, ladder::formatted("{} reads from lane {}, which does not take part", op.text, j),
-             Check::shuffle);
+      report(warp, l, op, formatted("{} reads from lane {}, which does not take part", op.text, j), Check::shuffle);
     result[l] = a[j];
   }
   for (int l = 0; l < warp_size; ++l)

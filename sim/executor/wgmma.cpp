@@ -1,5 +1,5 @@
 // wgmma and setmaxnreg.
-#include "sim/executor/wgmma.h"
+#include "executor/wgmma.h"
 
 #include <immintrin.h>
 
@@ -8,10 +8,10 @@
 #include <cstring>
 #include <utility>
 
-#include "common/text.h"
-#include "sim/executor/cluster.h"
-#include "sim/executor/rounding.h"
-#include "sim/executor/vectors.h"
+#include "executor/cluster.h"
+#include "executor/rounding.h"
+#include "executor/vectors.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -151,7 +151,7 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
       for_each_unit(d, k_contiguous, extent, bytes_of(op.type), [&](uint32_t, uint32_t, uint32_t address) {
         if (address + 16 > shared_.size())
           report(warp, lane, op,
-                 ladder::formatted(
+                 formatted(
                      "the matrix descriptor {:#018x} reaches {:#x}, outside of the block's {} bytes of shared memory",
                      bits, address, shared_.size()),
                  Fault::illegal_address);
@@ -187,8 +187,8 @@ void Block::issue_wgmma(Warp& warp, const Op& op, uint32_t pc) {
   } else if (d.values.size() != registers * warp_size) {
     fail("wgmma of different shapes on the same accumulators, without a wait between");
   }
-  // The operation needs all four warps, so when it is complete, each knows what the others did before it.
-  clocks_.arrive(warp.actor, group.known);
+  // The operation needs all four warps, so what each of them did before it happens before its end.
+  clocks_.arrive(warp.actor, group.clock);
   for (Warp& other : warps_)
     if (&warpgroup(other) == &group && other.state == Warp::waiting &&
         program_.ops[other.waits_at].kind == Kind::wgmma_wait)
@@ -217,7 +217,7 @@ bool Block::wait_wgmma(Warp& warp, const Op& op) {
   }
   for (; group.first < *std::min_element(group.waited.begin(), group.waited.end()); ++group.first)
     group.queue.pop_front();
-  clocks_.leave(warp.actor, group.known);
+  clocks_.leave(warp.actor, group.clock);
   return true;
 }
 
@@ -314,8 +314,8 @@ void Block::check_accumulators(const Warp& warp, const Op& op, uint32_t pc, Mask
       for (size_t i = 0; d.users && i < d.values.size() / warp_size; ++i)
         if (d.op->elements[i].offset == offset)
           report(warp, std::countr_zero(mask), op,
-                 ladder::formatted("{} uses an accumulator of {} at {}, which no wgmma.wait_group has waited for",
-                                   op.text, d.op->text, where(*d.op)),
+                 formatted("{} uses an accumulator of {} at {}, which no wgmma.wait_group has waited for", op.text,
+                           d.op->text, where(*d.op)),
                  Fault::launch_failure);
   }
 }
@@ -355,7 +355,7 @@ bool Block::set_registers(Warp& warp, const Op& op) {
         Fault::launch_failure);
   if (op.kind == Kind::give_registers ? wanted > warp.registers_held : wanted < warp.registers_held)
     report(warp, lane, op,
-           ladder::formatted("setmaxnreg to {} registers, but the warp has {} per thread", wanted, warp.registers_held),
+           formatted("setmaxnreg to {} registers, but the warp has {} per thread", wanted, warp.registers_held),
            Fault::launch_failure);
   if (op.kind == Kind::take_registers) {
     const uint32_t missing = wanted - warp.registers_held;

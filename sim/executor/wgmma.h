@@ -10,9 +10,9 @@
 #include <map>
 #include <vector>
 
-#include "sim/executor/clocks.h"
-#include "sim/executor/program.h"
-#include "sim/executor/tensor_map.h"
+#include "executor/clocks.h"
+#include "executor/program.h"
+#include "executor/tensor_map.h"
 
 namespace sim {
 
@@ -87,7 +87,7 @@ struct Warpgroup {
   std::array<std::vector<uint64_t>, warpgroup_warps> committed;  ///< of each group: `issued` at its commit
   std::array<bool, warpgroup_warps> fenced{};
   std::array<std::map<uint32_t, Accumulators>, warpgroup_warps> accumulators;  ///< by the first one's register
-  Knowledge known;                                                             ///< of the warps that have issued
+  VectorClock clock;                                                           ///< of the warps that have issued
 };
 
 }  // namespace sim

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/executor/block.h"
-#include "sim/executor/rounding.h"
+#include "executor/block.h"
+#include "executor/rounding.h"
 
 namespace sim {
 namespace {

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/error.h"
+#include "error.h"
 
 namespace sim::ptx {
 

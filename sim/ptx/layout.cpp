@@ -1,4 +1,4 @@
-#include "sim/ptx/layout.h"
+#include "ptx/layout.h"
 
 #include <algorithm>
 #include <deque>

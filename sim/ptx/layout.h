@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/ptx/ir.h"
+#include "ptx/ir.h"
 
 namespace sim::ptx {
 

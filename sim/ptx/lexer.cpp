@@ -1,11 +1,11 @@
-#include "sim/ptx/lexer.h"
+#include "ptx/lexer.h"
 
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <string>
 
-#include "sim/ptx/ir.h"
+#include "ptx/ir.h"
 
 namespace sim::ptx {
 namespace {

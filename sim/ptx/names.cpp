@@ -1,5 +1,5 @@
 // Tables of the names of types and special registers; look-ups in a module.
-#include "sim/ptx/names.h"
+#include "ptx/names.h"
 
 #include <iterator>
 

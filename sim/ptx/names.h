@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/ptx/ir.h"
+#include "ptx/ir.h"
 
 namespace sim::ptx {
 

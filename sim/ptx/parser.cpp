@@ -1,4 +1,4 @@
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,10 +6,10 @@
 #include <optional>
 #include <tuple>
 
-#include "sim/ptx/layout.h"
-#include "sim/ptx/lexer.h"
-#include "sim/ptx/names.h"
-#include "sim/ptx/scope.h"
+#include "ptx/layout.h"
+#include "ptx/lexer.h"
+#include "ptx/names.h"
+#include "ptx/scope.h"
 
 namespace sim::ptx {
 namespace {

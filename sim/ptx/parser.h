@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "sim/ptx/ir.h"
+#include "ptx/ir.h"
 
 namespace sim::ptx {
 

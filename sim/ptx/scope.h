@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "sim/ptx/ir.h"
+#include "ptx/ir.h"
 
 namespace sim::ptx {
 

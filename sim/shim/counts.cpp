@@ -1,4 +1,4 @@
-#include "sim/shim/counts.h"
+#include "shim/counts.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -6,9 +6,9 @@
 #include <mutex>
 #include <numeric>
 
-#include "common/text.h"
+#include "shim/runtime.h"
 #include "sim/launch_counts.h"
-#include "sim/shim/runtime.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -56,24 +56,24 @@ constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16", "flop
 
 void write_row(FILE* file, const std::string& kernel, uint64_t launches, const std::string& source, uint32_t line,
                const Counts& counts) {
-  ladder::print(file, "{},{},{},{},{}", kernel, launches, source, line, counts.warp_instructions());
-  for (const uint64_t count : counts.instructions) ladder::print(file, ",{}", count);
-  for (const uint64_t count : counts.flops) ladder::print(file, ",{}", count);
-  for (const Column& column : columns) ladder::print(file, ",{}", counts.*column.count);
-  ladder::print(file, "\n");
+  print(file, "{},{},{},{},{}", kernel, launches, source, line, counts.warp_instructions());
+  for (const uint64_t count : counts.instructions) print(file, ",{}", count);
+  for (const uint64_t count : counts.flops) print(file, ",{}", count);
+  for (const Column& column : columns) print(file, ",{}", counts.*column.count);
+  print(file, "\n");
 }
 
 void write() {
   FILE* const file = std::fopen(path(), "w");
   if (!file) {
-    ladder::print(stderr, "simulator: GEMM_LADDER_SIM_COUNTS: cannot write '{}'\n", path());
+    print(stderr, "simulator: GEMM_LADDER_SIM_COUNTS: cannot write '{}'\n", path());
     return;
   }
-  ladder::print(file, "kernel,launches,file,line,warp_instructions");
-  for (int i = 0; i < classes; ++i) ladder::print(file, ",{}_instructions", name(static_cast<Class>(i)));
-  for (const char* unit : flops) ladder::print(file, ",{}", unit);
-  for (const Column& column : columns) ladder::print(file, ",{}", column.name);
-  ladder::print(file, "\n");
+  print(file, "kernel,launches,file,line,warp_instructions");
+  for (int i = 0; i < classes; ++i) print(file, ",{}_instructions", name(static_cast<Class>(i)));
+  for (const char* unit : flops) print(file, ",{}", unit);
+  for (const Column& column : columns) print(file, ",{}", column.name);
+  print(file, "\n");
   for (const auto& [kernel, counters] : gathered()) {
     write_row(file, kernel, counters.launches, "", 0, counters.total);
     for (const auto& [where, counts] : counters.lines)

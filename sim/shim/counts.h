@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/executor/counters.h"
+#include "executor/counters.h"
 
 namespace sim {
 

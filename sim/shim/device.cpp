@@ -1,15 +1,12 @@
 // cudaGetDeviceProperties, cudaDeviceGetAttribute and the rest of device management, from one table.
-#include "sim/shim/device.h"
-
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "common/text.h"
-#include "sim/shim/runtime.h"
-#include "sim/shim/streams.h"
+#include "shim/runtime.h"
+#include "shim/streams.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -124,26 +121,7 @@ size_t limits[] = {1024, size_t{1} << 20, size_t{8} << 20, 2, 2048, 64, 0};  ///
 
 void require_device(int device) { require(device == 0, cudaErrorInvalidDevice); }
 
-/// The GPU that GEMM_LADDER_SIM_GPU names. Where there is none of that name: null, and a line that lists the names.
-const Gpu* gpu_from_environment() {
-  const char* const key = std::getenv("GEMM_LADDER_SIM_GPU");
-  if (!key || !*key) return &gpus().front();
-  const Gpu* const gpu = find_gpu(key);
-  if (!gpu)
-    ladder::print(stderr, "simulator: GEMM_LADDER_SIM_GPU={}: there is no such GPU, only {}\n", key, gpu_names());
-  return gpu;
-}
-
 }  // namespace
-
-const Gpu& described_gpu() { return *runtime().gpu; }
-
-Runtime::Runtime() : gpu(gpu_from_environment()), memory(gpu ? gpu->memory_bytes : 0) {}
-
-Runtime& runtime() {
-  static Runtime* const instance = new Runtime;
-  return *instance;
-}
 
 }  // namespace sim
 
@@ -167,8 +145,7 @@ CUDA_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute
         return;
       }
     require(attribute > 0 && attribute < cudaDevAttrMax);
-    sim::not_supported(
-        ladder::formatted("cudaDeviceGetAttribute of attribute {}", static_cast<int>(attribute)).c_str());
+    sim::not_supported(sim::formatted("cudaDeviceGetAttribute of attribute {}", static_cast<int>(attribute)).c_str());
   });
 }
 

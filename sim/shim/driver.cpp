@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "common/text.h"
-#include "sim/shim/runtime.h"
+#include "shim/runtime.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -40,7 +40,7 @@ CUDA_API cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void**
     *function = driver_function(symbol);
     if (result) *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     if (*function) return;
-    ladder::print(stderr, "simulator: the driver's {} is not there\n", symbol);
+    print(stderr, "simulator: the driver's {} is not there\n", symbol);
     require(result, cudaErrorSymbolNotFound);
   });
 }

@@ -1,8 +1,7 @@
 // What a program can ask and set about a kernel: its attributes, and how many of its blocks fit on one multiprocessor.
-#include <algorithm>
+#include "shim/functions.h"
 
-#include "sim/shim/device.h"
-#include "sim/shim/modules.h"
+#include <algorithm>
 
 namespace sim {
 namespace {
@@ -29,6 +28,29 @@ int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_smem) {
 }
 
 }  // namespace
+
+int max_cluster_blocks(const Kernel& kernel) {
+  return kernel.nonportable_clusters ? described_gpu().cluster_blocks_nonportable : described_gpu().cluster_blocks;
+}
+
+Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration) {
+  const auto& required = kernel.function->reqnctapercluster;
+  const bool compiled = required[0] != 0;
+  Extent cluster;
+  if (compiled) cluster = {required[0], std::max(required[1], 1U), std::max(required[2], 1U)};
+  for (unsigned i = 0; i < configuration.numAttrs; ++i) {
+    if (configuration.attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+    const auto& asked = configuration.attrs[i].val.clusterDim;
+    require(asked.x && asked.y && asked.z, cudaErrorInvalidClusterSize);
+    require(!compiled || (asked.x == cluster.x && asked.y == cluster.y && asked.z == cluster.z),
+            cudaErrorInvalidClusterSize);
+    cluster = {asked.x, asked.y, asked.z};
+  }
+  const dim3 grid = configuration.gridDim;
+  require(cluster.count() <= uint64_t(max_cluster_blocks(kernel)), cudaErrorInvalidClusterSize);
+  require(grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0, cudaErrorInvalidClusterSize);
+  return cluster;
+}
 
 /// Each cluster lies within one GPC.
 int resident_clusters(const Kernel& kernel, const Extent& cluster, int threads, size_t dynamic_smem) {

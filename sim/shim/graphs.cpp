@@ -1,6 +1,6 @@
 // Graphs (CUDA C++ Programming Guide, "CUDA Graphs"), captured or made node by node. A graph that is instantiated keeps what
 // each node does. A launch runs the nodes one after another: in another order with every seed, where the graph leaves it open.
-#include "sim/shim/graphs.h"
+#include "shim/graphs.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,8 +8,11 @@
 #include <random>
 #include <set>
 
-#include "sim/shim/runtime.h"
-#include "sim/shim/streams.h"
+#include "shim/launch.h"
+#include "shim/memory.h"
+#include "shim/pools.h"
+#include "shim/runtime.h"
+#include "shim/streams.h"
 
 struct CUgraphExec_st {
   struct Node {

@@ -1,4 +1,4 @@
-// Graphs: nodes with what they wait for. A launch runs them one after another, in one of the orders that the graph permits.
+// Graphs, captured or made node by node: nodes with what they wait for. A launch runs them one after another, in one of the orders that the graph permits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,19 +29,5 @@ cudaGraph_t new_graph();
 
 /// Also of one that is still being captured.
 void destroy_graph(cudaGraph_t graph);
-
-/// What a launch decides at random, it takes from a seed of its own (launch.cpp).
-uint64_t next_seed();
-
-/// A launch of a kernel with these arguments, which are copied now (launch.cpp).
-std::function<void()> prepared_launch(const void* function, const cudaLaunchConfig_t& configuration, void** arguments);
-
-/// The copy that the parameters describe (memory.cpp).
-std::function<void()> prepared_copy(const cudaMemcpy3DParms& parameters);
-
-/// Memory that a graph takes when it runs, and the work of the nodes that take it and free it (pools.cpp).
-void* graph_memory(size_t bytes);
-std::function<void()> take_graph_memory(void* memory);
-std::function<void()> free_graph_memory(void* memory);
 
 }  // namespace sim

@@ -1,19 +1,19 @@
 // Launches: the configuration of <<<>>>, the checks that the driver makes before a kernel runs, and the run itself. A
 // launch returns when its kernel has ended, as with CUDA_LAUNCH_BLOCKING=1, so a fault shows at the launch.
+#include "shim/launch.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include "common/text.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/print.h"
-#include "sim/shim/counts.h"
-#include "sim/shim/device.h"
-#include "sim/shim/graphs.h"
-#include "sim/shim/modules.h"
-#include "sim/shim/streams.h"
-#include "sim/shim/warnings.h"
+#include "executor/executor.h"
+#include "executor/print.h"
+#include "shim/counts.h"
+#include "shim/functions.h"
+#include "shim/streams.h"
+#include "shim/warnings.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -28,7 +28,7 @@ struct Configuration {
 thread_local std::vector<Configuration> pushed;
 
 /// The device's limits, then the kernel's own. An H200 with CUDA 13.0 returns the same code for all of them
-/// (tests/sim/programs/launches.cu passes there, too).
+/// (tests/programs/launches.cu passes there, too).
 void check_configuration(const Kernel& kernel, const Configuration& launch) {
   const auto within = [](dim3 size, const int(&limits)[3]) {
     return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= unsigned(limits[0]) &&
@@ -83,7 +83,7 @@ std::unique_ptr<const Program> decoded(const ptx::Module& module, const ptx::Fun
   try {
     return std::make_unique<Program>(decode(module, function));
   } catch (const Error& error) {
-    ladder::print(stderr, "simulator: {}\n", error.what());
+    print(stderr, "simulator: {}\n", error.what());
     throw CallFailed{status_of(error.fault)};
   }
 }
@@ -188,7 +188,7 @@ bool is_cooperative(const cudaLaunchConfig_t& configuration) {
       case cudaLaunchAttributeClusterDimension:  // cluster_of reads it
         break;
       default:
-        not_supported(ladder::formatted("launch attribute {}", static_cast<int>(attribute.id)).c_str());
+        not_supported(formatted("launch attribute {}", static_cast<int>(attribute.id)).c_str());
     }
   }
   return cooperative;
@@ -196,7 +196,6 @@ bool is_cooperative(const cudaLaunchConfig_t& configuration) {
 
 }  // namespace
 
-/// GEMM_LADDER_SIM_SEED repeats a run; each launch has an order of warps of its own.
 uint64_t next_seed() {
   static const char* const text = std::getenv("GEMM_LADDER_SIM_SEED");
   static uint64_t seed = text ? std::strtoull(text, nullptr, 0) : 0;
@@ -207,29 +206,6 @@ std::function<void()> prepared_launch(const void* function, const cudaLaunchConf
   return [ready = prepared(find_kernel(function), configuration, arguments, is_cooperative(configuration))]() mutable {
     ready.run();
   };
-}
-
-int max_cluster_blocks(const Kernel& kernel) {
-  return kernel.nonportable_clusters ? described_gpu().cluster_blocks_nonportable : described_gpu().cluster_blocks;
-}
-
-Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration) {
-  const auto& required = kernel.function->reqnctapercluster;
-  const bool compiled = required[0] != 0;
-  Extent cluster;
-  if (compiled) cluster = {required[0], std::max(required[1], 1U), std::max(required[2], 1U)};
-  for (unsigned i = 0; i < configuration.numAttrs; ++i) {
-    if (configuration.attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
-    const auto& asked = configuration.attrs[i].val.clusterDim;
-    require(asked.x && asked.y && asked.z, cudaErrorInvalidClusterSize);
-    require(!compiled || (asked.x == cluster.x && asked.y == cluster.y && asked.z == cluster.z),
-            cudaErrorInvalidClusterSize);
-    cluster = {asked.x, asked.y, asked.z};
-  }
-  const dim3 grid = configuration.gridDim;
-  require(cluster.count() <= uint64_t(max_cluster_blocks(kernel)), cudaErrorInvalidClusterSize);
-  require(grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0, cudaErrorInvalidClusterSize);
-  return cluster;
 }
 
 }  // namespace sim

@@ -1,12 +1,14 @@
 // Memory management: allocations, copies, fills and symbols. A copy is done when its call returns, the asynchronous ones
 // too, unless their stream captures: streams run in order and nothing overlaps. Stream-ordered allocation is in pools.cpp.
+#include "shim/memory.h"
+
 #include <cstring>
 
-#include "common/text.h"
-#include "sim/shim/graphs.h"
-#include "sim/shim/modules.h"
-#include "sim/shim/runtime.h"
-#include "sim/shim/streams.h"
+#include "shim/modules.h"
+#include "shim/pools.h"
+#include "shim/runtime.h"
+#include "shim/streams.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -28,7 +30,7 @@ void allocate(Pointer** pointer, size_t bytes, MemoryKind kind) {
 /// Bytes that begin in the GPU's memory must all lie in one allocation.
 void require_inside(const void* pointer, size_t bytes, const char* call) {
   if (memory().contains(address_of(pointer), bytes)) return;
-  ladder::print(stderr, "simulator: {} of {} bytes: {}\n", call, bytes, memory().describe(address_of(pointer)));
+  print(stderr, "simulator: {} of {} bytes: {}\n", call, bytes, memory().describe(address_of(pointer)));
   throw CallFailed{cudaErrorInvalidValue};
 }
 

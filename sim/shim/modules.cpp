@@ -1,14 +1,13 @@
 // Registration, as nvcc's start-up code of every translation unit calls it, and loading at the first use.
-#include "sim/shim/modules.h"
+#include "shim/modules.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 
-#include "common/text.h"
-#include "sim/fatbin.h"
-#include "sim/ptx/parser.h"
-#include "sim/shim/device.h"
+#include "fatbin.h"
+#include "ptx/parser.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -23,10 +22,10 @@ const PtxImage& choose(const std::vector<PtxImage>& images) {
   if (const PtxImage* const best = newest_for(sm, images)) return *best;
   std::string found;
   for (const PtxImage& image : images) found += (found.empty() ? "; it holds that for " : ", ") + image.target.name();
-  ladder::print(stderr,
-                "simulator: this program holds no PTX that an sm_{0} GPU can run{1}; build it with "
-                "-gencode arch=compute_{0},code=compute_{0}\n",
-                sm, found);
+  print(stderr,
+        "simulator: this program holds no PTX that an sm_{0} GPU can run{1}; build it with "
+        "-gencode arch=compute_{0},code=compute_{0}\n",
+        sm, found);
   throw CallFailed{cudaErrorNoKernelImageForDevice};
 }
 
@@ -45,8 +44,8 @@ void define_variables(Binary& binary) {
     const ptx::Variable& declared = module.variables[i];
     if (declared.space != ptx::StateSpace::global && declared.space != ptx::StateSpace::constant) continue;
     if (declared.is_extern)
-      throw Error(ladder::formatted("variable '{}' is defined in another file: separate compilation (-rdc=true)",
-                                    declared.name));
+      throw Error(
+          formatted("variable '{}' is defined in another file: separate compilation (-rdc=true)", declared.name));
     Variable* const registered = registered_variable(binary, declared.name);
     addresses[i] = registered ? registered->address : 0;  // a managed variable has its address already
     if (!addresses[i]) {
@@ -70,8 +69,8 @@ void define_variables(Binary& binary) {
       const uint64_t address =
           function ? function_address(relocation.symbol.index) : addresses[relocation.symbol.index];
       if (!address)
-        throw Error(ladder::formatted("variable '{}' is initialised with an address in shared or local memory",
-                                      module.variables[i].name));
+        throw Error(formatted("variable '{}' is initialised with an address in shared or local memory",
+                              module.variables[i].name));
       const uint64_t value = address + relocation.addend;
       std::memcpy(reinterpret_cast<void*>(addresses[i] + relocation.offset), &value, relocation.bytes);
     }
@@ -99,7 +98,7 @@ void load(Binary& binary) {
     binary.failed = failed.status;
     throw;
   } catch (const Error& error) {  // no kernel has run, so this error does not stick
-    ladder::print(stderr, "simulator: {}\n", error.what());
+    print(stderr, "simulator: {}\n", error.what());
     binary.module.reset();
     binary.failed = status_of(error.fault);
     throw CallFailed{binary.failed};

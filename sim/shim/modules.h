@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "sim/cubin.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/program.h"
-#include "sim/ptx/ir.h"
-#include "sim/shim/runtime.h"
+#include "cubin.h"
+#include "executor/executor.h"
+#include "executor/program.h"
+#include "ptx/ir.h"
+#include "shim/runtime.h"
 
 namespace sim {
 
@@ -47,17 +47,7 @@ struct Variable {
 /// By the host's stub or by the handle that cudaGetKernel gave out; loaded. Otherwise cudaErrorInvalidDeviceFunction.
 Kernel& find_kernel(const void* function);
 
-/// The largest cluster that its blocks can form on the described GPU.
-int max_cluster_blocks(const Kernel& kernel);
-
-/// The clusters that a launch asks for, by its attribute or by the kernel's __cluster_dims__; without either
-/// 1 x 1 x 1. Throws cudaErrorInvalidClusterSize where it is too large or does not divide the grid.
-Extent cluster_of(const Kernel& kernel, const cudaLaunchConfig_t& configuration);
-
 /// By the host's shadow of the variable; loaded. Otherwise cudaErrorInvalidSymbol.
 Variable& find_variable(const void* symbol);
-
-/// How many clusters of blocks of `threads` threads the described GPU runs at the same time (functions.cpp).
-int resident_clusters(const Kernel& kernel, const Extent& cluster, int threads, size_t dynamic_smem);
 
 }  // namespace sim

@@ -1,12 +1,13 @@
 // Stream-ordered allocation (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator"). What a stream does is done when its
 // call returns, so memory is there, or gone, at once: a use after cudaFreeAsync is outside of every allocation.
+#include "shim/pools.h"
+
 #include <cstring>
 #include <map>
 #include <set>
 
-#include "sim/shim/graphs.h"
-#include "sim/shim/runtime.h"
-#include "sim/shim/streams.h"
+#include "shim/runtime.h"
+#include "shim/streams.h"
 
 struct CUmemPoolHandle_st {
   uint64_t used = 0, used_high = 0, threshold = 0;
@@ -33,18 +34,13 @@ void forget(cudaMemPool_t pool) {
   delete pool;
 }
 
-bool captures(cudaStream_t stream) {
-  cudaStreamCaptureStatus status;
-  require_stream(stream);
-  return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
-}
-
 void allocate(void** pointer, size_t bytes, cudaMemPool_t from, cudaStream_t stream) {
   require(pointer);
   CUmemPoolHandle_st& pool = find_pool(from);
   *pointer = nullptr;
+  require_stream(stream);
   if (!bytes) return;
-  if (captures(stream)) {
+  if (capturing(stream)) {
     *pointer = graph_memory(bytes);
     return on_stream(stream, cudaGraphNodeTypeMemAlloc, take_graph_memory(*pointer));
   }
@@ -98,7 +94,7 @@ CUDA_API cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&] {
     require_stream(stream);
     if (!pointer) return;
-    if (captures(stream)) return on_stream(stream, cudaGraphNodeTypeMemFree, free_graph_memory(pointer));
+    if (capturing(stream)) return on_stream(stream, cudaGraphNodeTypeMemFree, free_graph_memory(pointer));
     require(runtime().memory.free(reinterpret_cast<uint64_t>(pointer)));
     left_pool(pointer);
   });

@@ -7,9 +7,9 @@
 #include <new>
 #include <utility>
 
-#include "sim/device_memory.h"
-#include "sim/error.h"
-#include "sim/gpu.h"
+#include "device_memory.h"
+#include "error.h"
+#include "gpu.h"
 
 namespace sim {
 
@@ -30,6 +30,9 @@ struct Runtime {
 /// Lives as long as the process: programs unregister their kernels when all else is gone.
 Runtime& runtime();
 
+/// Within a call of the runtime.
+const Gpu& described_gpu();
+
 /// The thread's last error, which cudaGetLastError returns and clears; success does not clear it.
 cudaError_t record(cudaError_t status);
 
@@ -41,9 +44,6 @@ cudaError_t kernel_fault(const Error& error);
 
 /// Prints what the simulator cannot do, and ends the call with cudaErrorNotSupported.
 [[noreturn]] void not_supported(const char* what);
-
-/// Memory that cudaMallocAsync gave out is gone (pools.cpp).
-void left_pool(void* pointer);
 
 inline void require(bool condition, cudaError_t otherwise = cudaErrorInvalidValue) {
   if (!condition) throw CallFailed{otherwise};

@@ -1,35 +1,12 @@
 // Streams and events. Work is done when the call that asks for it returns. So the order is always right, nothing has to wait, and
-// the time between two events is 0: the simulator never estimates time. While a stream captures, its work becomes a graph.
-#include "sim/shim/streams.h"
+// the time between two events is 0: the simulator never estimates time. While a stream captures, its work goes to its capture.
+#include "shim/streams.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
-#include "sim/shim/graphs.h"
-#include "sim/shim/runtime.h"
+#include "shim/runtime.h"
 
-namespace sim {
-namespace {
-
-/// What several streams capture together: one graph.
-struct Capture {
-  cudaGraph_t graph;
-  cudaStream_t origin;
-  unsigned long long id;
-  bool invalid = false;  ///< it ends with an error
-  bool ended = false;
-};
-
-}  // namespace
-}  // namespace sim
-
-struct CUstream_st {
-  unsigned flags = 0;
-  int priority = 0;
-  std::shared_ptr<sim::Capture> capture = {};  ///< null: its work is done at once
-  std::vector<cudaGraphNode_t> last = {};      ///< of the capture: what the next node comes after
-};
 struct CUevent_st {
   bool recorded = false;
   std::shared_ptr<sim::Capture> capture = {};  ///< recorded in a stream that captured
@@ -41,14 +18,8 @@ namespace {
 
 std::set<cudaStream_t> streams;
 std::set<cudaEvent_t> events;
-unsigned long long captures = 0;  ///< so far
 
 void require_event(cudaEvent_t event) { require(events.contains(event), cudaErrorInvalidResourceHandle); }
-
-/// Null for a default stream, which cannot capture.
-CUstream_st* capturing(cudaStream_t stream) { return streams.contains(stream) && stream->capture ? stream : nullptr; }
-
-bool is_legacy(cudaStream_t stream) { return !stream || stream == cudaStreamLegacy; }
 
 /// All that capture are invalid from here on.
 void invalidate_captures() {
@@ -65,6 +36,19 @@ void add(std::vector<cudaGraphNode_t>& to, const std::vector<cudaGraphNode_t>& n
     if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
 }
 
+void destroy_capture(cudaStream_t stream) {
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (!capture || capture->origin != stream) return;  // what another one did is joined, or is found missing at the end
+  leave_capture(capture);
+  capture->abandon();
+}
+
+}  // namespace
+
+bool is_legacy(cudaStream_t stream) { return !stream || stream == cudaStreamLegacy; }
+
+CUstream_st* capturing(cudaStream_t stream) { return streams.contains(stream) && stream->capture ? stream : nullptr; }
+
 void leave_capture(const std::shared_ptr<Capture>& capture) {
   capture->ended = true;
   for (const cudaStream_t stream : streams)
@@ -73,29 +57,6 @@ void leave_capture(const std::shared_ptr<Capture>& capture) {
       stream->last.clear();
     }
 }
-
-/// Streams that joined the capture, by waiting for an event of it, must have been joined again: the origin comes after all
-/// that they did.
-bool has_unjoined_work(const Capture& capture) {
-  std::set<cudaGraphNode_t> reached;
-  std::vector<cudaGraphNode_t> next = capture.origin->last;
-  while (!next.empty()) {
-    const cudaGraphNode_t node = next.back();
-    next.pop_back();
-    if (!reached.insert(node).second) continue;
-    next.insert(next.end(), node->after.begin(), node->after.end());
-  }
-  return reached.size() != capture.graph->nodes.size();
-}
-
-void destroy_capture(cudaStream_t stream) {
-  const std::shared_ptr<Capture> capture = stream->capture;
-  if (!capture || capture->origin != stream) return;  // what another one did is joined, or is found missing at the end
-  leave_capture(capture);
-  destroy_graph(capture->graph);
-}
-
-}  // namespace
 
 void require_stream(cudaStream_t stream) {
   require(!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread || streams.contains(stream),
@@ -123,7 +84,7 @@ void on_stream(cudaStream_t stream, cudaGraphNodeType type, std::function<void()
     return work();
   }
   require(!captures->capture->invalid, cudaErrorStreamCaptureInvalidated);
-  captures->last = {captures->capture->graph->add(type, std::move(work), captures->last)};
+  captures->last = {captures->capture->add(type, std::move(work), captures->last)};
 }
 
 }  // namespace sim
@@ -259,72 +220,6 @@ CUDA_API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallba
   });
   if (status == cudaSuccess) function(stream, cudaSuccess, data);
   return status;
-}
-
-// --- capture (CUDA C++ Programming Guide, "Creating a Graph Using Stream Capture") ------------------------------------------
-
-CUDA_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  return call([&] {
-    require(mode >= cudaStreamCaptureModeGlobal && mode <= cudaStreamCaptureModeRelaxed);
-    require(stream != cudaStreamPerThread && !is_legacy(stream), cudaErrorStreamCaptureUnsupported);
-    require_stream(stream);
-    require(!stream->capture, cudaErrorIllegalState);
-    stream->capture = std::make_shared<Capture>(Capture{new_graph(), stream, ++captures});
-    stream->last.clear();
-  });
-}
-
-CUDA_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return call([&] {
-    require(graph);
-    *graph = nullptr;
-    require_stream(stream);
-    require(capturing(stream), cudaErrorIllegalState);
-    const std::shared_ptr<Capture> capture = stream->capture;
-    require(capture->origin == stream, cudaErrorStreamCaptureUnmatched);
-    const bool unjoined = has_unjoined_work(*capture);
-    leave_capture(capture);
-    if (unjoined || capture->invalid) {
-      destroy_graph(capture->graph);
-      throw CallFailed{unjoined ? cudaErrorStreamCaptureUnjoined : cudaErrorStreamCaptureInvalidated};
-    }
-    *graph = capture->graph;
-  });
-}
-
-CUDA_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return call([&] {
-    require_stream(stream);
-    require(status);
-    const CUstream_st* const captures = capturing(stream);
-    *status = !captures                    ? cudaStreamCaptureStatusNone
-              : captures->capture->invalid ? cudaStreamCaptureStatusInvalidated
-                                           : cudaStreamCaptureStatusActive;
-  });
-}
-
-CUDA_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                              unsigned long long* id, cudaGraph_t* graph,
-                                              const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
-                                              size_t* count) {
-  const cudaError_t asked = cudaStreamIsCapturing(stream, status);
-  if (asked != cudaSuccess || *status != cudaStreamCaptureStatusActive) return asked;
-  return call([&] {
-    if (id) *id = stream->capture->id;
-    if (graph) *graph = stream->capture->graph;
-    if (dependencies) *dependencies = stream->last.data();
-    if (edges) *edges = nullptr;
-    if (count) *count = stream->last.size();
-  });
-}
-
-/// Every mode permits the same here.
-CUDA_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  return call([&] {
-    thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
-    require(mode);
-    std::swap(current, *mode);
-  });
 }
 
 // --- events ------------------------------------------------------------------------------------------------------------------

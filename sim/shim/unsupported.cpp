@@ -1,7 +1,7 @@
 // The functions of the runtime that nothing here defines.
-#include "sim/unsupported.h"
+#include "unsupported.h"
 
-#include "sim/shim/runtime.h"
+#include "shim/runtime.h"
 
 #include "cudart_functions.inc"
 

@@ -1,4 +1,4 @@
-#include "sim/shim/warnings.h"
+#include "shim/warnings.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "common/text.h"
-#include "sim/executor/executor.h"
+#include "executor/executor.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -19,19 +19,19 @@ std::map<std::tuple<std::string, std::string, Check>, uint64_t>& gathered() {
 }
 uint64_t errors = 0;
 
-std::string number_of(uint64_t n, const char* what) { return ladder::formatted("{} {}{}", n, what, n == 1 ? "" : "s"); }
+std::string number_of(uint64_t n, const char* what) { return formatted("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 void print_sums() {
   std::fflush(stdout);
-  ladder::print(stderr, "simulator: {}, {}\n", number_of(gathered().size(), "warning"), number_of(errors, "error"));
+  print(stderr, "simulator: {}, {}\n", number_of(gathered().size(), "warning"), number_of(errors, "error"));
   for (const auto& [key, times] : gathered()) {
     const auto& [kernel, place, check] = key;
-    ladder::print(stderr, "  {} at {}: {}\n", name(check), place, number_of(times, "time"));
+    print(stderr, "  {} at {}: {}\n", name(check), place, number_of(times, "time"));
   }
 }
 
 [[noreturn]] void refuse(const char* variable, const std::string& why) {
-  ladder::print(stderr, "simulator: {}: {}\n", variable, why);
+  print(stderr, "simulator: {}: {}\n", variable, why);
   std::exit(2);
 }
 
@@ -57,7 +57,7 @@ uint64_t instruction_limit() {
     char* end;
     errno = 0;
     const uint64_t limit = std::strtoull(text, &end, 10);
-    if (*end || *text == '-' || errno) refuse(variable, ladder::formatted("'{}' is no whole number", text));
+    if (*end || *text == '-' || errno) refuse(variable, formatted("'{}' is no whole number", text));
     return limit ? limit : UINT64_MAX;
   }();
   return read;
@@ -69,7 +69,7 @@ void add_warnings(const std::string& kernel, const Warnings& warnings) {
   std::fflush(stdout);
   for (const auto& [key, warning] : warnings.found()) {
     uint64_t& times = gathered()[{kernel, warning.place, key.second}];
-    if (!times) ladder::print(stderr, "simulator: warning: {} [{}]\n", warning.text, name(key.second));
+    if (!times) print(stderr, "simulator: warning: {} [{}]\n", warning.text, name(key.second));
     times += warning.times;
   }
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/executor/warnings.h"
+#include "executor/warnings.h"
 
 namespace sim {
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tools.includes import CODE, INCLUDE, circles, edges, included, sources
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-CODE = {".cu", ".cpp", ".h", ".inc"}
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 WHOLE = {"kernels", "bench", "tests", "common/harness", "sim", "common"}
-SIMULATOR = {"sim/shim", "sim/driver", "sim/executor", "sim/ptx", "sim"}
+SIMULATOR = {"sim/tests", "sim/shim", "sim/driver", "sim/executor", "sim/ptx", "sim"}
 
 
 def section(title: str) -> str:
@@ -40,17 +40,8 @@ def box(path: Path, boxes: set[str]) -> str | None:
 
 def includes(boxes: set[str]) -> set[tuple[str, str]]:
     """Every pair of different boxes of which one includes a header of the other. Generated headers are in none."""
-    found = set()
-    for folder in {name.partition("/")[0] for name in boxes}:
-        for path in (ROOT / folder).rglob("*"):
-            if path.suffix not in CODE or "local" in path.parts:
-                continue
-            source = path.relative_to(ROOT)
-            for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
-                beside = source.parent / name
-                to = beside if (ROOT / beside).exists() else Path(name)
-                if (ROOT / to).exists():
-                    found.add((box(source, boxes), box(to, boxes)))
+    files = included(ROOT, sources(ROOT, {name.partition("/")[0] for name in boxes}))
+    found = {(box(source, boxes), box(header, boxes)) for source, headers in files.items() for header in headers}
     return {(one, other) for one, other in found if one != other and one and other}
 
 
@@ -62,6 +53,26 @@ def test_boxes_include_what_is_below_them_and_the_table_has_every_arrow(title, b
     assert len(actual) > 5
     assert {(one, other) for one, other, _ in rows(title)} == actual
     assert not [(one, other) for one, other in actual if level[one] >= level[other]]
+
+
+def test_the_ladder_includes_only_the_two_public_headers_of_the_simulator():
+    folders = ["kernels", "common", "bench", "tests"]
+    public = {path.relative_to(ROOT) for path in (ROOT / "sim/include/sim").iterdir()}
+    assert len(public) == 2
+    files = included(ROOT, [*sources(ROOT, folders), *public])
+    assert {header for headers in files.values() for header in headers if header.parts[0] == "sim"} == public
+
+
+def test_the_simulator_includes_nothing_of_the_ladder():
+    files = included(ROOT, sources(ROOT, ["sim"]))
+    assert len(files) > 100
+    assert not {header for headers in files.values() for header in headers if header.parts[0] != "sim"}
+
+
+def test_the_modules_that_stand_in_for_the_runtime_include_one_another_in_no_circle():
+    arrows = edges(ROOT, ["sim/shim"])
+    assert len(arrows) > 10
+    assert not circles(arrows)
 
 
 def test_no_kernel_is_included_and_none_includes_another():
@@ -87,7 +98,8 @@ def test_the_table_has_every_import_between_packages():
 
 
 def test_the_table_has_every_program_with_what_it_links():
-    cmake = "".join((ROOT / file).read_text() for file in ("CMakeLists.txt", "sim/CMakeLists.txt", "tools/rungs.cmake"))
+    files = ("CMakeLists.txt", "sim/CMakeLists.txt", "sim/tests/CMakeLists.txt", "tools/rungs.cmake")
+    cmake = "".join((ROOT / file).read_text() for file in files)
     cmake = cmake.replace("${stem}", "NN_name").replace("${kernels}", "kernels")
     programs = {name: set() for name in re.findall(r"add_executable\(([\w]+)", cmake) if name != "sim_"}
     for name, linked in re.findall(r"target_link_libraries\((\w+) (?:PRIVATE|PUBLIC) ([^)]*)\)", cmake):

@@ -142,7 +142,7 @@ def test_the_chapter_quotes_what_the_simulator_says():
 
 def test_every_mistake_of_the_program_is_in_the_chapter():
     text = sim_chapter.CHAPTER.read_text() if sim_chapter.CHAPTER.exists() else (ROOT / sim_chapter.CHAPTER).read_text()
-    source = (ROOT / "tests/sim/programs/mistakes.cu").read_text()
+    source = (ROOT / "sim/tests/programs/mistakes.cu").read_text()
     kinds = [line.split("(")[0].split()[-1] for line in source.splitlines() if line.startswith("__global__")]
     assert len(kinds) > 5
     for kind in kinds:

@@ -65,7 +65,7 @@ def test_options_before_the_program_are_the_simulators(script, tmp_path):
 def test_what_is_no_program_is_named(script, tmp_path):
     assert refused(sim("nowhere"), USAGE) == "there is no such program"
     assert refused(sim(tmp_path), USAGE) == "it is a folder"
-    assert "compile it first: nvcc" in refused(sim(ROOT / "tests/sim/programs/vector_add.cu"), USAGE)
+    assert "compile it first: nvcc" in refused(sim(ROOT / "sim/tests/programs/vector_add.cu"), USAGE)
     assert "(no ELF file)" in refused(sim(ROOT / "run_all.sh"), USAGE)
     assert refused(sim(shutil.which("ls")), USAGE) == "it holds no CUDA code"
     script.chmod(0o644)

@@ -1,9 +1,11 @@
 // What the chapters say about traffic and conflicts: the simulator's counts of each rung, compared with the chapter and with
 // what Nsight Compute measured on an H200 (bench/recorded/nvidia-h200/profile*.csv).
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -11,8 +13,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "tests/sim/nvcc.h"
 
 namespace {
 
@@ -60,14 +60,15 @@ const Counted& counted(std::string_view name, std::string_view type = "", std::s
   const std::string rung = std::string(name) + "/" + std::string(type) + "/" + std::string(out);
   static std::map<std::string, Counted> known;
   if (const auto found = known.find(rung); found != known.end()) return found->second;
-  const sim::test::TemporaryDirectory directory;
-  const std::string file = (directory.path / "counts.csv").string(), size = " " + std::to_string(n);
-  const std::string command = "GEMM_LADDER_SIM_COUNTS=" + file +
+  const std::string file = testing::TempDir() + "counts_" + std::to_string(getpid()) + ".csv";
+  const std::string size = " " + std::to_string(n);
+  const std::string command = "GEMM_LADDER_SIM_COUNTS='" + file + "'" +
                               " LD_LIBRARY_PATH='" SIM_LIBRARY_DIR "' '" SIM_LAUNCH "' " + std::string(name) + size +
                               size + size + " " + std::string(type) + " " + std::string(out);
   if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
   std::ifstream stream(file);
   Counted result{read_csv(stream), {}};
+  std::remove(file.c_str());
   for (const Row& row : result.lines)
     if (row.at("line") == "0" && row.at("file").empty()) result.total = row;
   return known[rung] = result;

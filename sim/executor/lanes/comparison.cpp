@@ -1,7 +1,7 @@
 // Comparison and selection (PTX ISA 9.7.6).
 //
 // A comparison is a loop that gives a mask; what is done with the mask is written once, not inlined into each of them.
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 namespace sim {
 namespace {

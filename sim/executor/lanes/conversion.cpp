@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 namespace sim {
 namespace {

@@ -1,5 +1,5 @@
 // Integer arithmetic of extended precision (PTX ISA 9.7.2): the carry flag goes in and out.
-#include "sim/executor/lanes/integers.h"
+#include "executor/lanes/integers.h"
 
 namespace sim {
 namespace {

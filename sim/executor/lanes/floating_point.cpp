@@ -1,7 +1,7 @@
 // Floating point (PTX ISA 9.7.3).
 #include <cfenv>
 
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 namespace sim {
 namespace {

@@ -1,6 +1,6 @@
 // The 16-bit formats, alone and in pairs (PTX ISA 9.7.3 and 9.7.4). Their sums and products are taken in FP64, to odd, and
 // rounded once (rounding.h).
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 namespace sim {
 namespace {

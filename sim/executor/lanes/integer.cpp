@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "sim/executor/lanes/integers.h"
+#include "executor/lanes/integers.h"
 
 namespace sim {
 namespace {

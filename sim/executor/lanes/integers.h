@@ -1,7 +1,7 @@
 // Integer arithmetic that more than one section uses. It wraps around.
 #pragma once
 
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 namespace sim {
 

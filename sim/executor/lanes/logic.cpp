@@ -1,7 +1,7 @@
 // Logic and shift (PTX ISA 9.7.8).
 #include <algorithm>
 
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 namespace sim {
 namespace {

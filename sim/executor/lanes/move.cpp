@@ -1,7 +1,7 @@
 // mov of scalars, and prmt (PTX ISA 9.7.9).
 #include <algorithm>
 
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 namespace sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/executor/lanes/table.h"
+#include "executor/lanes/table.h"
 
 #include <algorithm>
 #include <cstring>

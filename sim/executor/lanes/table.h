@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "sim/executor/lanes.h"
-#include "sim/executor/rounding.h"
+#include "executor/lanes.h"
+#include "executor/rounding.h"
 
 namespace sim {
 

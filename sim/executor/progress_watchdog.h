@@ -9,10 +9,10 @@
 
 namespace sim {
 
-class Headway {
+class ProgressWatchdog {
  public:
   /// `workers`: the CPU threads of the launch.
-  explicit Headway(size_t workers) : workers_(workers) {}
+  explicit ProgressWatchdog(size_t workers) : workers_(workers) {}
 
   /// A worker does something, or has no more blocks to run.
   void busy(size_t worker) { becomes(worker, State::busy); }

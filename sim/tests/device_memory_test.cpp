@@ -1,10 +1,10 @@
-#include "sim/device_memory.h"
+#include "device_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "common/text.h"
+#include "text.h"
 
 namespace sim {
 namespace {
@@ -99,10 +99,9 @@ TEST(DeviceMemory, AFreedAddressIsNotGivenOutAgain) {
       ASSERT_TRUE(memory.free(other));
     }
     EXPECT_FALSE(memory.find(freed));
-    EXPECT_EQ(memory.describe(freed + 4),
-              ladder::formatted("{:#x} is byte 4 of an allocation of {} bytes at {:#x}, which has "
-                                "been freed",
-                                freed + 4, bytes, freed));
+    EXPECT_EQ(memory.describe(freed + 4), formatted("{:#x} is byte 4 of an allocation of {} bytes at {:#x}, which has "
+                                                    "been freed",
+                                                    freed + 4, bytes, freed));
   }
   EXPECT_EQ(memory.used(), 0u);
 }
@@ -126,6 +125,47 @@ TEST(DeviceMemory, KnowsWhichBytesHoldAValue) {
   const int host[4] = {};
   memory.copied(a, reinterpret_cast<uint64_t>(host), 16);
   EXPECT_EQ(from.find_unwritten(0, 64), 16u);
+}
+
+/// Memory that kernels have filled bit by bit is complete from the next launch on, and not before; a gap of one byte keeps it open.
+TEST(DeviceMemory, IsCompleteWhenKernelsHaveFilledIt) {
+  DeviceMemory memory;
+  const uint64_t a = memory.allocate(100);
+  Contents& contents = *memory.find(a)->contents;
+  for (const size_t first : {50, 0, 76, 26}) {
+    memory.begin_launch();
+    EXPECT_FALSE(contents.complete());
+    contents.kernel_wrote(first, first == 76 ? 23 : 26, memory.launch());
+    EXPECT_FALSE(contents.may_be_read(0, 100, false, memory.launch()));
+  }
+  memory.begin_launch();
+  EXPECT_FALSE(contents.complete());
+  EXPECT_EQ(contents.find_unwritten(0, 100), 99u);
+  memory.wrote(a + 99, 1);
+  EXPECT_TRUE(contents.may_be_read(0, 100, true, memory.launch()));
+  memory.begin_launch();
+  EXPECT_TRUE(contents.complete());
+}
+
+/// A gap is found wherever it lies in an access, of each size that accesses have.
+TEST(DeviceMemory, FindsAGapOfOneByte) {
+  for (const size_t size : {1, 2, 4, 8, 16, 32, 128})
+    for (size_t gap = 0; gap < size; ++gap) {
+      DeviceMemory memory;
+      const uint64_t a = memory.allocate(size + 1);
+      Contents& contents = *memory.find(a)->contents;
+      memory.begin_launch();
+      contents.kernel_wrote(0, gap, memory.launch());
+      contents.kernel_wrote(gap + 1, size - gap, memory.launch());
+      EXPECT_EQ(contents.find_unwritten(0, size), gap) << size;
+      EXPECT_FALSE(contents.may_be_read(0, size, false, memory.launch()));
+      memory.begin_launch();
+      EXPECT_EQ(contents.find_written_by(memory.launch(), 0, size), size);
+      contents.kernel_wrote(gap, 1, memory.launch());
+      EXPECT_EQ(contents.find_written_by(memory.launch(), 0, size), gap) << size;
+      EXPECT_TRUE(contents.may_be_read(0, size, false, memory.launch()));
+      EXPECT_FALSE(contents.may_be_read(0, size, true, memory.launch()));
+    }
 }
 
 /// There are fewer marks than launches: what an earlier launch wrote is not taken for this one's.

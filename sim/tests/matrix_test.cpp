@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/executor/rounding.h"
-#include "tests/sim/hopper.h"
+#include "executor/rounding.h"
+#include "tests/hopper.h"
 
 namespace {
 

@@ -40,10 +40,8 @@ class TemporaryDirectory {
 inline std::string compiled(const std::filesystem::path& source, const std::string& options) {
   const TemporaryDirectory directory;
   const std::filesystem::path result = directory.path / "result", log = directory.path / "log";
-  // Where CMakeLists.txt looks for it.
-  const std::string command =
-      "PATH=\"$PATH:/usr/local/cuda/bin:" GEMM_LADDER_SOURCE "/.deps/cuda/bin\"; \"${CUDACXX:-nvcc}\" -std=c++20 " +
-      options + " \"" + source.string() + "\" -o \"" + result.string() + "\" > \"" + log.string() + "\" 2>&1";
+  const std::string command = "'" SIM_NVCC "' -std=c++20 " + options + " \"" + source.string() + "\" -o \"" +
+                              result.string() + "\" > \"" + log.string() + "\" 2>&1";
   if (std::system(command.c_str()) != 0) throw std::runtime_error(command + "\n" + read_file(log));
   return read_file(result);
 }

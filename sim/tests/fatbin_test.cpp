@@ -1,12 +1,12 @@
-#include "sim/fatbin.h"
+#include "fatbin.h"
 
 #include <elf.h>
 #include <gmock/gmock.h>
 
 #include <cstring>
 
-#include "sim/error.h"
-#include "tests/sim/nvcc.h"
+#include "error.h"
+#include "tests/nvcc.h"
 
 namespace sim {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/executor/shared_memory.h"
+#include "executor/shared_memory.h"
 
 namespace sim {
 namespace {
@@ -26,13 +26,13 @@ struct SharedMemoryTest : testing::Test {
   Found read(uint32_t word, uint32_t warp) { return shared.read(word, whole, warp, 100 + warp, false).found; }
   Found write(uint32_t word, uint32_t warp) { return shared.write(word, whole, warp, 200 + warp, false).found; }
   void barrier() {
-    Knowledge known;
-    for (uint32_t w = 0; w < 2; ++w) clocks.arrive(w, known);
-    for (uint32_t w = 0; w < 2; ++w) clocks.leave(w, known);
+    VectorClock clock;
+    for (uint32_t w = 0; w < 2; ++w) clocks.arrive(w, clock);
+    for (uint32_t w = 0; w < 2; ++w) clocks.leave(w, clock);
   }
 };
 
-/// Three warps read, and the fourth knows the last two of them only.
+/// Three warps read, and only the last two of them happen before the fourth.
 TEST(ReadersOfAWord, AreAllRemembered) {
   for (uint32_t missing = 0; missing < 3; ++missing) {
     Clocks clocks{4};
@@ -40,11 +40,11 @@ TEST(ReadersOfAWord, AreAllRemembered) {
     SharedMemory shared{64, clocks};
     shared.reset();
     const auto meet = [&](uint32_t left_out) {
-      Knowledge known;
+      VectorClock clock;
       for (uint32_t w = 0; w < 4; ++w)
-        if (w != left_out) clocks.arrive(w, known);
+        if (w != left_out) clocks.arrive(w, clock);
       for (uint32_t w = 0; w < 4; ++w)
-        if (w != left_out) clocks.leave(w, known);
+        if (w != left_out) clocks.leave(w, clock);
     };
     ASSERT_EQ(shared.write(3, whole, 3, 100, false).found, Found::nothing);
     meet(4);

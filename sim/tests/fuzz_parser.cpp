@@ -1,12 +1,12 @@
 // libFuzzer's entry to the PTX parser: whatever the text, parse() returns or throws PtxError.
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. sim/ptx/*.cpp tests/sim/fuzz_parser.cpp -o fuzz_parser
+//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. ptx/*.cpp tests/fuzz_parser.cpp -o fuzz_parser
 //   ./fuzz_parser -max_total_time=600 -max_len=16384 corpus/        with PTX of nvcc in corpus/ to start from
 // sim_tests compiles it, too, so that it stays up to date.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

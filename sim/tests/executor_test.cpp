@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "common/banks.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/shared_memory.h"
-#include "sim/ptx/parser.h"
-#include "tests/sim/nvcc.h"
+#include "executor/executor.h"
+#include "executor/shared_memory.h"
+#include "ptx/parser.h"
+#include "tests/nvcc.h"
 
 namespace {
 
@@ -402,95 +400,83 @@ TEST(Counts, OneLoadFromGlobalAndThenFromSharedMemory) {
   EXPECT_EQ(load.shared_load_wavefronts, 2U);
 }
 
-TEST(Counts, WavefrontsAreThoseOfTheLadder) {
-  std::mt19937 random(1);
-  for (int i = 0; i < 2000; ++i) {
-    ladder::WarpAccess access{1 << random() % 3, {}};
-    std::array<int64_t, 32> byte;
-    const int pattern = random() % 4, stride = random() % 40;
-    for (int l = 0; l < 32; ++l) {
-      access.word[l] = (pattern == 0   ? int(random() % 128)
-                        : pattern == 1 ? l * stride
-                        : pattern == 2 ? l / 2 * stride
-                                       : (l & ~2) * stride) *
-                       access.width;
-      byte[l] = 4 * access.word[l];
-    }
-    ASSERT_EQ(shared_cost(byte, 4 * access.width, all_lanes).wavefronts, ladder::wavefronts(access).count);
+// --- a whole kernel ----------------------------------------------------------------------------------------------------------
+
+/// The product of two matrices of 64 x 64, tile by tile through shared memory.
+constexpr const char* tiled_product = R"(
+extern "C" __global__ void product(int n, const float* a, const float* b, float* c) {
+  __shared__ float tile_a[16][16], tile_b[16][16];
+  const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, column = blockIdx.x * 16 + x;
+  float sum = 0;
+  for (int k = 0; k < n; k += 16) {
+    tile_a[y][x] = a[row * n + k + x];
+    tile_b[y][x] = b[(k + y) * n + column];
+    __syncthreads();
+    for (int i = 0; i < 16; ++i) sum += tile_a[y][i] * tile_b[i][x];
+    __syncthreads();
   }
-}
+  c[row * n + column] = sum;
+})";
 
-// --- the ladder's own kernels --------------------------------------------------------------------------------------------
-
-/// A rung of 256 threads and tiles of 128 x 128, on 256 x 256 x 256: its results against FP64, and its counts.
-Counters run_rung(const std::string& ptx_text) {
-  constexpr int n = 256;
-  const float alpha = 1.5F, beta = 0.5F;
+/// Its result against FP64, and its counts.
+Counters run_product(const std::string& ptx_text) {
+  constexpr int n = 64;
   const ptx::Module module = ptx::parse(ptx_text);
   DeviceMemory memory;
   float* matrix[3];
   for (float*& m : matrix) m = reinterpret_cast<float*>(memory.allocate(n * n * 4));
   for (int i = 0; i < n * n; ++i)
-    for (int m = 0; m < 3; ++m) matrix[m][i] = float((i * (7919 + m) + m) % 17 - 8);
-  for (const float* m : matrix) memory.wrote(reinterpret_cast<uint64_t>(m), n * n * 4);
-  const std::vector<float> before(matrix[2], matrix[2] + n * n);
+    for (int m = 0; m < 2; ++m) matrix[m][i] = float((i * (7919 + m) + m) % 17 - 8);
+  for (int m = 0; m < 2; ++m) memory.wrote(reinterpret_cast<uint64_t>(matrix[m]), n * n * 4);
   LaunchParams launch;
-  launch.grid = {4, 1, 1};
-  launch.block = {256, 1, 1};
-  launch.checks.change("all=error,exited=off");
+  launch.grid = {n / 16, n / 16, 1};
+  launch.block = {16, 16, 1};
+  launch.checks.change("all=error");
   const auto put = [&](auto value) {
     const size_t offset = (launch.params.size() + sizeof value - 1) / sizeof value * sizeof value;
     launch.params.resize(offset + sizeof value);
     std::memcpy(launch.params.data() + offset, &value, sizeof value);
   };
-  put(n), put(n), put(n), put(alpha), put(matrix[0]), put(n), put(matrix[1]), put(n), put(beta), put(matrix[2]), put(n);
+  put(n), put(matrix[0]), put(matrix[1]), put(matrix[2]);
   Counters counters;
-  for (const ptx::Function& function : module.functions)
-    if (function.is_entry) run_kernel(module, function, launch, memory, counters);
+  run_kernel(module, *module.find_function("product"), launch, memory, counters);
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) {
       double sum = 0;
       for (int k = 0; k < n; ++k) sum += double(matrix[0][i * n + k]) * matrix[1][k * n + j];
-      EXPECT_EQ(matrix[2][i * n + j], float(alpha * sum + beta * before[i * n + j]));
+      EXPECT_EQ(matrix[2][i * n + j], float(sum));
     }
   return counters;
 }
 
-std::string rung_ptx(const std::string& name) {
-  const std::string root = GEMM_LADDER_SOURCE;
-  return sim::test::compiled(root + "/kernels/" + name + ".cu", "-arch=sm_90 -ptx -lineinfo -I\"" + root + "\"");
+/// A warp is two rows of 16 threads. Global loads of A and B: two runs of 64 bytes each.
+TEST(Product, IsRightAndCounted) {
+  const Counts total = run_product(sim::test::compiled_text(tiled_product, "-arch=sm_90 -ptx")).total;
+  constexpr uint64_t warps = 16 * 8, tiles = 4;
+  EXPECT_EQ(total.global_loads, warps * tiles * 2);
+  EXPECT_EQ(total.global_load_sectors, warps * tiles * 2 * 4);
+  EXPECT_EQ(total.global_store_sectors, warps * 4);
+  EXPECT_EQ(total.barriers, warps * tiles * 2);
+  EXPECT_EQ(total.flops[0], uint64_t{2} * 64 * 64 * 64);
 }
 
-/// bench/recorded/nvidia-h200/profile_f32.csv has these at 4096 x 4096 x 4096: 4096 times as many.
-TEST(Rungs, WavefrontsAreThoseThatNsightComputeMeasured) {
-  const auto check = [](const std::string& name, uint64_t measured, uint64_t ideal) {
-    const Counts total = run_rung(rung_ptx(name)).total;
-    EXPECT_EQ(total.wavefronts() * 4096, measured) << name;
-    EXPECT_EQ(total.ideal_wavefronts() * 4096, ideal) << name;
-  };
-  check("05_float4", 754974720, 436207616);
-  check("06_bank_conflict_free", 436207616, 436207616);
-  check("06b_padded", 452984832, 436207616);
-  check("07_double_buffer", 436207616, 436207616);
-}
-
-/// Each barrier is needed: if any one of them is removed, 06 is reported.
-TEST(Rungs, ARemovedBarrierIsReported) {
-  const std::string text = rung_ptx("06_bank_conflict_free");
+/// Each of its barriers is needed: if any one of them is removed, it is reported.
+TEST(Product, ARemovedBarrierIsReported) {
+  const std::string text = sim::test::compiled_text(tiled_product, "-arch=sm_90 -ptx -lineinfo");
   int barriers = 0;
   for (size_t at = text.find("bar.sync"); at != std::string::npos; at = text.find("bar.sync", at + 1)) {
     ++barriers;
     std::string broken = text;
     broken.replace(at, 2, "//");
     try {
-      run_rung(broken);
+      run_product(broken);
       ADD_FAILURE() << "barrier " << barriers << " is not missed";
     } catch (const Error& error) {
       const std::string report = error.what();
       EXPECT_TRUE(report.find("a race ") != std::string::npos ||
                   report.find("nobody in this block has written") != std::string::npos)
           << report;
-      EXPECT_NE(report.find("06_bank_conflict_free.cu:"), std::string::npos) << report;
+      EXPECT_NE(report.find("source.cu:"), std::string::npos) << report;
     }
   }
   EXPECT_GE(barriers, 2);

@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.h"
-#include "sim/executor/executor.h"
-#include "sim/executor/lanes.h"
-#include "sim/ptx/parser.h"
-#include "tests/sim/exact.h"
+#include "error.h"
+#include "executor/executor.h"
+#include "executor/lanes.h"
+#include "ptx/parser.h"
+#include "tests/exact.h"
 
 namespace {
 

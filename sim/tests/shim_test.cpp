@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "common/text.h"
-#include "sim/gpu.h"
-#include "tests/sim/run_program.h"
+#include "gpu.h"
+#include "tests/run_program.h"
+#include "text.h"
 
 namespace {
 
@@ -139,8 +139,8 @@ TEST(ShimAlone, WhatWasPrintedBeforeAFaultIsSeen) {
 TEST(ShimAlone, AttributesOfKernelsAreThoseOfTheMachineCode) {
   const Result asked = run("attributes");
   EXPECT_THAT(asked.output, testing::EndsWith("passed\n"));
-  const Result dump = shell("PATH=\"$PATH:/usr/local/cuda/bin:" GEMM_LADDER_SOURCE
-                            "/.deps/sass/bin\" cuobjdump --dump-resource-usage '" SIM_PROGRAMS_DIR "/attributes'");
+  const Result dump =
+      shell("PATH=\"$PATH:" SIM_TOOLS_DIRS "\" cuobjdump --dump-resource-usage '" SIM_PROGRAMS_DIR "/attributes'");
   if (dump.status != 0) GTEST_SKIP() << "no cuobjdump here";
   std::string expected;
   for (const std::string name : {"light", "heavy", "local"}) {
@@ -202,7 +202,7 @@ class DescribedGpu : public testing::TestWithParam<sim::Gpu> {
 TEST_P(DescribedGpu, IsWhatAProgramIsTold) {
   const sim::Gpu& gpu = GetParam();
   const int ptx = gpu.sm == 90 ? 900 : gpu.sm >= 80 ? 800 : 750;
-  const std::string expected = ladder::formatted(
+  const std::string expected = sim::formatted(
       "name {}\nsm {}\nsms {}\nl2 {}\nmemory {}\nclusters {:d}\nPTX {}\nnsmid {}\nshared memory {} of {}\n"
       "blocks of 32 threads {}, of 512 threads {}, of all shared memory 1\npassed\n",
       gpu.name, gpu.sm, gpu.sms, gpu.l2_bytes, gpu.memory_bytes, gpu.has_clusters(), ptx, gpu.sms,
@@ -220,9 +220,9 @@ TEST_P(DescribedGpu, RefusesPtxThatItCannotRun) {
   }
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output,
-              testing::StartsWith(ladder::formatted("simulator: this program holds no PTX that an sm_{} GPU can "
-                                                    "run; it holds that for sm_90a; build it with",
-                                                    gpu.sm)));
+              testing::StartsWith(sim::formatted("simulator: this program holds no PTX that an sm_{} GPU can "
+                                                 "run; it holds that for sm_90a; build it with",
+                                                 gpu.sm)));
   EXPECT_THAT(result.output, testing::HasSubstr("cudaErrorNoKernelImageForDevice"));
 }
 

@@ -1,5 +1,5 @@
 // Clusters: ranks and sizes, the cluster's barrier, other blocks' shared memory, mbarriers; and that misuse is reported.
-#include "tests/sim/hopper.h"
+#include "tests/hopper.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/run_program.h"
+#include "tests/run_program.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Runs a program of tests/sim/programs as a user does: LD_LIBRARY_PATH and nothing else.
+// Runs a program of tests/programs as a user does: LD_LIBRARY_PATH and nothing else.
 #pragma once
 
 #include <sys/wait.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/hopper.h"
+#include "tests/hopper.h"
 
 namespace {
 

@@ -1,18 +1,17 @@
 // The checks as a user meets them: which are off, warnings or errors, that a kernel goes on after a warning, that every
-// mistake planted in tests/sim/programs/planted.cu is found in each of 30 orders of the warps, and its mended kernel is not
+// mistake planted in tests/programs/planted.cu is found in each of 30 orders of the warps, and its mended kernel is not
 // reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "executor/executor.h"
+#include "ptx/parser.h"
 #include "sim/checks.h"
-#include "sim/executor/executor.h"
-#include "sim/ptx/parser.h"
-#include "tests/sim/run_program.h"
+#include "tests/run_program.h"
 
 namespace {
 
@@ -48,20 +47,6 @@ TEST(ChecksList, OfWhatIsNotThere) {
 
 TEST(ChecksList, NamesStandInTheOrderOfTheChecks) {
   for (size_t i = 0; i < check_names.size(); ++i) EXPECT_EQ(static_cast<size_t>(check_names[i].check), i);
-}
-
-TEST(ChecksList, ThePageHasThemAllAndWhatTheyDo) {
-  std::ifstream file(GEMM_LADDER_SOURCE "/docs/sim.md");
-  std::vector<std::string> page, expected;
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("| `") &&
-        (line.ends_with(" error |") || line.ends_with(" warning |") || line.ends_with(" off |")))
-      page.push_back(line.substr(3, line.find('`', 3) - 3) + line.substr(line.rfind('|', line.size() - 2)));
-  for (const CheckName& one : check_names)
-    expected.push_back(std::string(one.name) + (one.severity == Severity::off       ? "| off |"
-                                                : one.severity == Severity::warning ? "| warning |"
-                                                                                    : "| error |"));
-  EXPECT_THAT(page, testing::UnorderedElementsAreArray(expected));
 }
 
 // --- going on ----------------------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 // Bulk copies, wgmma and setmaxnreg: when their effects become visible, and that misuse is reported. The programs tma.cu
-// and wgmma.cu in tests/sim/programs show that they compute what the hardware computes.
+// and wgmma.cu in tests/programs show that they compute what the hardware computes.
 #include <array>
 #include <bit>
 #include <cmath>
 #include <random>
 
-#include "sim/executor/rounding.h"
-#include "sim/executor/tensor_map.h"
-#include "tests/sim/hopper.h"
+#include "executor/rounding.h"
+#include "executor/tensor_map.h"
+#include "tests/hopper.h"
 
 namespace {
 

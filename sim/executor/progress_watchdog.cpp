@@ -1,17 +1,17 @@
-#include "sim/executor/headway.h"
+#include "executor/progress_watchdog.h"
 
 #include <algorithm>
 
 namespace sim {
 
-void Headway::becomes(size_t worker, State state) {
+void ProgressWatchdog::becomes(size_t worker, State state) {
   const std::lock_guard lock(mutex_);
   if (workers_[worker].state == state) return;
   workers_[worker].state = state;
   all_spin_ = false;
 }
 
-Headway::Verdict Headway::spins(size_t worker) {
+ProgressWatchdog::Verdict ProgressWatchdog::spins(size_t worker) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return Verdict::stop;
   workers_[worker].state = State::spinning;
@@ -31,7 +31,7 @@ Headway::Verdict Headway::spins(size_t worker) {
              : Verdict::go_on;
 }
 
-void Headway::stop() {
+void ProgressWatchdog::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
 }

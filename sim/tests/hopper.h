@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/executor/executor.h"
-#include "sim/ptx/parser.h"
+#include "executor/executor.h"
+#include "ptx/parser.h"
 
 namespace sim::test {
 
