@@ -5,7 +5,7 @@
 #                                  --results, --with
 #   ./run_all.sh --quick           the same with fewer sizes and rounds: about two minutes on a GPU. The first build comes on top:
 #                                  about two minutes on 16 cores, about five on 2
-#   ./run_all.sh test              every test that can run here; --with
+#   ./run_all.sh test              every test that can run here; --fast, --with
 #   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); --watch, --sim, --with. Its options: run 06 --help
 #   ./run_all.sh new 90 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md); --with
 #   ./run_all.sh exercise          the exercises: kernels with holes (docs/exercises.md)
@@ -24,6 +24,7 @@
 #   --results DIR      a folder in place of results/<gpu>
 #   --sim              use the simulator where there is a GPU, too
 #   --with DIR         every NN_name.cu in DIR is a rung, too, as those in kernels/local are (kernels/local/README.md)
+#   --fast             those that take less than three minutes together, once the tree is built
 #   --watch            again whenever the file is saved, until Ctrl-C
 #   --solution         the answer as a diff
 #   --json             all that the rungs state about themselves, for scripts
@@ -453,7 +454,7 @@ list_rungs() { build ladder; exec build/bin/ladder --list "$@"; }
 
 # What cannot be set up (a GPU node without a network) is named, and the tests that do without it are run.
 run_tests() {
-  (($# == 0)) || usage_error "test takes no arguments, got '$*'"
+  (($# == 0)) || [[ $* == --fast ]] || usage_error "test takes no argument but --fast, got '$*'"
   need_python3
   optional=yes need_googletest || :
   need_build
@@ -461,7 +462,7 @@ run_tests() {
   build all
   optional=yes need_sass || :
   optional=yes need_python test docs || :
-  exec python3 -m tools.test
+  exec python3 -m tools.test "$@"
 }
 
 compare_results() {

@@ -32,7 +32,7 @@ def run_all(*arguments: str, folder: Path = ROOT, cwd: Path | None = None, **env
         (["zzz"], "there is no sub-command 'zzz'; ./run_all.sh help lists all"),
         (["--quik"], "nearest is --quick"),
         (["-M"], "there is no option '-M'; ./run_all.sh --quick --help lists all"),
-        (["test", "entry"], "test takes no arguments, got 'entry'"),
+        (["test", "entry"], "test takes no argument but --fast, got 'entry'"),
         (["docs", "serve"], "docs takes no arguments, got 'serve'"),
         (["help", "run", "sim"], "help takes one sub-command"),
         (["--quick", "--result"], "nearest is --results"),
