@@ -5,19 +5,14 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "common/per_device.h"
+
 namespace ladder {
 namespace {
 
 std::vector<Rung>& registry() {
   static std::vector<Rung> all;  // constructed at the first registration, whatever the order of translation units
   return all;
-}
-
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  cuda_check(cudaGetDevice(&device));
-  cuda_check(cudaDeviceGetAttribute(&value, which, device));
-  return value;
 }
 
 }  // namespace
@@ -75,8 +70,22 @@ std::string why_not_on(const std::string& arch, int sm) {
 }
 
 DeviceLimits device_limits() {
-  return {attribute(cudaDevAttrComputeCapabilityMajor) * 10 + attribute(cudaDevAttrComputeCapabilityMinor),
-          attribute(cudaDevAttrMultiProcessorCount), attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
+  static PerDevice<DeviceLimits> limits;
+  return limits.get([](int device) {
+    const auto attribute = [device](cudaDeviceAttr which) {
+      int value = 0;
+      cuda_check(cudaDeviceGetAttribute(&value, which, device));
+      return value;
+    };
+    const int major = attribute(cudaDevAttrComputeCapabilityMajor),
+              minor = attribute(cudaDevAttrComputeCapabilityMinor);
+    return DeviceLimits{.sm = major * 10 + minor,
+                        .sms = attribute(cudaDevAttrMultiProcessorCount),
+                        .smem_block_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                        .clock_mhz = attribute(cudaDevAttrClockRate) / 1e3,
+                        .memory_mhz = attribute(cudaDevAttrMemoryClockRate) / 1e3,
+                        .memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth)};
+  });
 }
 
 }  // namespace ladder

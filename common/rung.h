@@ -103,14 +103,20 @@ Arch parse_arch(const std::string& text);
 /// Why code for `arch` does not run on a GPU of compute capability `sm`; empty where it does.
 std::string why_not_on(const std::string& arch, int sm);
 
-/// What a launch may choose its tile or its grid by.
+/// What a launch may choose its tile or its grid by, as the driver states it. Programs reach less than both rates.
 struct DeviceLimits {
   int sm;                ///< compute capability, 90 for sm_90
   int sms;               ///< how many SMs
   int smem_block_bytes;  ///< shared memory that a block may ask for
+  double clock_mhz;      ///< of the SMs, at most
+  double memory_mhz;     ///< the memory's clock; 0 where the driver does not state it
+  int memory_bus_bits;   ///< likewise
+
+  /// Of the memory: two transfers per clock over the whole bus.
+  double memory_bytes_per_us() const { return 2 * memory_mhz * memory_bus_bits / 8; }
 };
 
-/// Of the current device. Throws CudaError.
+/// Of the current device. The driver is asked once per device. Throws CudaError.
 DeviceLimits device_limits();
 
 /// Least whole number of tiles of `tile` that cover `extent`; both positive.

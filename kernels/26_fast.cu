@@ -24,6 +24,7 @@
 #include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
+#include "common/per_device.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cluster.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -575,7 +576,8 @@ auto with_tile(int index, F&& f) {
 template <class Tile, Type type, class TC>
 int resident_clusters() {
   if (Tile::CLUSTER == 1) return device_limits().sms;
-  static const int found = [] {
+  static PerDevice<int> found;
+  return found.get([](int) {
     const auto kernel = gemm<Tile, type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     cudaLaunchConfig_t launch{};
@@ -585,8 +587,7 @@ int resident_clusters() {
     int clusters = 0;
     cuda_check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch));
     return clusters;
-  }();
-  return found;
+  });
 }
 
 /// What a configuration would do for a product, and the time that it would take.
@@ -599,15 +600,25 @@ struct Plan {
 };
 
 // [cost]
-constexpr double LAUNCH_US = 4.9;  // of an empty kernel
-constexpr double DRAM_BYTES_PER_US = 4.2e6;
-constexpr double DRAM_BYTES_PER_CLOCK = 28;  // into an SM
-constexpr double CLOCKS_PER_US = 1750;
+constexpr double LAUNCH_US = 4.9;                               // of an empty kernel
+constexpr double CLOCK_REACHED = 1750.0 / 1980;                 // MHz under load, of an H200's highest
+constexpr double DRAM_REACHED = 4200 / (2 * 3.201 * 6144 / 8);  // GB/s, of what an H200's memory clock and bus allow
+constexpr double DRAM_BYTES_PER_CLOCK = 28;                     // into an SM of an H200
 constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 32;  // into an SM, of rows that do not begin at multiples of 128 bytes
 constexpr double EPILOGUE_CLOCKS = 0.14;  // of a result of 16 bits, where another warpgroup multiplies meanwhile
 constexpr double ALONE = 0.7;             // of the clocks of a k tile, where few clusters are at work
 constexpr double HALF = 0.64;             // of them, where its tile is halved
 constexpr int LEAST_K_TILES = 4;          // of a split over the grid
+
+/// What a program reaches on the current device.
+struct Rates {
+  double clocks_per_us, dram_bytes_per_us;
+};
+
+Rates rates() {
+  const DeviceLimits card = device_limits();
+  return {CLOCK_REACHED * card.clock_mhz, DRAM_REACHED * card.memory_bytes_per_us()};
+}
 
 template <class Tile, Type type, class TC>
 Plan plan(const Problem& p, int index) {
@@ -634,10 +645,12 @@ Plan plan(const Problem& p, int index) {
   const double full = std::max(k_tiles * k_tile, epilogue) + c.clocks.tile * RESULT_SIZE;
   const double last = k_tiles * k_tile * (c.halves && filled <= 0.5 ? HALF : ALONE + (1 - ALONE) * filled);
 
-  const double busy = (c.clocks.fixed + full_waves * full + last) / CLOCKS_PER_US;
+  const Rates reached = rates();
+  const double busy = (c.clocks.fixed + full_waves * full + last) / reached.clocks_per_us;
   const double bytes = (static_cast<double>(p.m) + p.n) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC);
   const double sms = static_cast<double>(work_tiles) / (full_waves + 1) * Tile::CLUSTER;  // at work, on average
-  const double copy = bytes / (sms * DRAM_BYTES_PER_CLOCK * CLOCKS_PER_US), dram = bytes / DRAM_BYTES_PER_US;
+  const double copy = bytes / (sms * DRAM_BYTES_PER_CLOCK * reached.clocks_per_us);
+  const double dram = reached.dram_bytes_per_us > 0 ? bytes / reached.dram_bytes_per_us : 0;  // 0: not stated
   const double us =
       LAUNCH_US + std::pow(std::pow(busy, 4) + std::pow(copy, 4) + std::pow(dram, 4), 0.25);  // about the largest
   return {index, tiles, splits, full_waves + 1, in_last_wave, resident, possible ? us : INFINITY};
@@ -707,12 +720,15 @@ void launch(const Problem& p) {
 
 std::string explain(const Problem& p) {
   return for_types(p, [&]<Type type, class TC>() {
-    std::string text = "predicted, the fastest first:\n";
+    const Rates reached = rates();
+    char line[160];
+    std::snprintf(line, sizeof line, "predicted at %.0f MHz and %.0f GB/s of DRAM, the fastest first:\n",
+                  reached.clocks_per_us, reached.dram_bytes_per_us / 1e3);
+    std::string text = line;
     for (const Plan& plan : plans<type, TC>(p)) {
       if (plan.microseconds == INFINITY) continue;
       const Configuration& c = CONFIGURATIONS[plan.index];
       const std::string splits = plan.splits == 1 ? "" : " in " + std::to_string(plan.splits) + " splits";
-      char line[160];
       std::snprintf(line, sizeof line, "  %-12s %9.1f us: %d tile%s%s, %d wave%s of %d cluster%s, %d in the last\n",
                     c.name, plan.microseconds, plan.tiles, plan.tiles == 1 ? "" : "s", splits.c_str(), plan.waves,
                     plan.waves == 1 ? "" : "s", plan.resident, plan.resident == 1 ? "" : "s", plan.in_last_wave);

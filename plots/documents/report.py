@@ -1,5 +1,6 @@
 """The report: one self-contained report.html, summary.md, a picture to share, and the plots beside them."""
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,6 +186,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
     rows = results.ladder
     return [
         ("GPU", results.gpu),
+        ("card", card(results.environment)),
         ("driver", _all(rows["driver"])),
         ("CUDA", _all(rows["cuda"])),
         ("cuBLAS", _all(rows["cublas"])),
@@ -195,6 +197,21 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("temperature", _range(rows["temperature_c"], "°C")),
         ("p10 to p90", _noise(rows)),
     ]
+
+
+def card(environment: dict) -> str:
+    """What the card is, from environment.json: only what is known, because older files lack the memory's clock and bus."""
+    keys = ("sm_count", "max_sm_clock_mhz", "l2_bytes", "memory_bytes", "memory_clock_mhz", "memory_bus_bits")
+    sms, sm_mhz, l2, memory, memory_mhz, bits = (float(environment.get(key) or math.nan) for key in keys)
+    tb_per_s = 2 * memory_mhz * bits / 8 / 1e6  # two transfers per clock
+    parts = {
+        f"{whole(sms)} SMs": sms,
+        f"SM clock up to {whole(sm_mhz)} MHz": sm_mhz,
+        f"L2 {whole(l2 / 2**20)} MiB": l2,
+        f"memory {whole(memory / 2**30)} GiB": memory,
+        f"memory rate {digits(tb_per_s)} TB/s ({whole(memory_mhz)} MHz, {whole(bits)} bits)": tb_per_s,
+    }
+    return ", ".join(text for text, value in parts.items() if value > 0) or "not recorded"
 
 
 def origin(results: Results) -> str:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 LADDER = ROOT / "build/bin/ladder"
 WAIVED = 77
 SHAPES = "129x136x72,64x256x40"  # edges of every tile; whole tiles
-GPUS = ("h200", "a100", "rtx4090", "rtx5090", "t4")
+GPUS = ("h200", "h100", "a100", "rtx4090", "rtx5090", "t4")
 
 
 def embeds_ptx_of_every_gpu() -> bool:

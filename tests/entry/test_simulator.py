@@ -1,6 +1,7 @@
 """The ladder on the simulator: how a program comes to run there, its rows and counters, and what it finds."""
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -52,6 +53,15 @@ def test_without_a_gpu_the_simulator_is_chosen_and_announced_in_one_line(program
 def test_asked_for_it_is_not_announced():
     done = run("--sim", "64", "64", "64", "--kernels", "01")
     assert done.returncode == 0 and done.stderr == ""
+
+
+@pytest.mark.parametrize(("gpu", "mhz", "bits", "l2"), [("h200", 3201, 6144, 60), ("h100", 2619, 5120, 50), ("t4", 5001, 256, 4)])
+def test_an_environment_says_what_the_card_is(tmp_path, gpu, mhz, bits, l2):
+    file = tmp_path / "environment.json"
+    done = run("--sim", "--sim-gpu", gpu, "8", "8", "8", "--kernels", "01", "--environment", file)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(file.read_text(encoding="utf-8"))
+    assert (said["memory_clock_mhz"], said["memory_bus_bits"], said["l2_bytes"]) == (mhz, bits, l2 << 20)
 
 
 def test_sizes_that_are_not_given_are_small():

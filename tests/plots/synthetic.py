@@ -229,6 +229,9 @@ def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> P
         "utc": "2001-02-03T04:05:06Z",
         "command": "./run_all.sh",
         "l2_bytes": 52428800,
+        "memory_bytes": 85899345920,
+        "memory_clock_mhz": 2619,
+        "memory_bus_bits": 5120,
     }
     (folder / "environment.json").write_text(json.dumps(environment), encoding="utf-8")
     return folder

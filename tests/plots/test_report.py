@@ -1,5 +1,6 @@
 """The report: self-contained, escaped, with the CSV's numbers, and still there when half of the input is not."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -78,6 +79,25 @@ def test_each_type_has_its_own_ceiling(tmp_path):
     assert cells[8:10] == ["0.84", "1928 (0.84)"]
     assert "mma.sync 600 TFLOP/s" in html, "the roofline's"
     assert ["mma_bf16", "600", "TFLOP/s", "2296 FLOP"] in Page(html).rows
+
+
+KNOWN_BEFORE = "132 SMs, SM clock up to 1980 MHz, L2 50 MiB, memory 80 GiB"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        ((), f"{KNOWN_BEFORE}, memory rate 3.35 TB/s (2619 MHz, 5120 bits)"),
+        (("memory_clock_mhz", "memory_bus_bits"), KNOWN_BEFORE),  # as recorded before
+        (("memory_clock_mhz", "max_sm_clock_mhz"), "132 SMs, L2 50 MiB, memory 80 GiB"),
+    ],
+)
+def test_the_card_stands_above_its_ladder(folder, tmp_path, left_out, said):
+    path = folder / "environment.json"
+    environment = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(environment | dict.fromkeys(left_out)), encoding="utf-8")
+    for text, line in zip(report(folder, tmp_path / "out"), (f"<dt>card</dt><dd>{said}</dd>", f"- card: {said}\n"), strict=True):
+        assert 0 < text.index(line) < text.index("The ladder, f32")
 
 
 def test_clocks_that_were_not_counted_are_left_out(tmp_path):
@@ -272,6 +292,7 @@ def test_missing_files_are_named(folder, tmp_path):
         "ceilings.csv is missing" in html
         and "no roofline: ceilings.csv lacks dram" in html
         and "environment.json is missing" in html
+        and "<dt>card</dt><dd>not recorded</dd>" in html
     )
     assert html.count("<svg") == 6
 
