@@ -1,29 +1,41 @@
 #!/usr/bin/env bash
 # GEMM Ladder: the one entry.
 #
-#   ./run_all.sh                   build, check every rung, time the ladder and cuBLAS, write results/<gpu>/report.html
-#   ./run_all.sh --quick           the same in about two minutes: fewer sizes and rounds
-#   ./run_all.sh test              every test that can run here
-#   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); its options: run 06 --help; with --watch, again
-#                                  whenever its file is saved, until Ctrl-C
-#   ./run_all.sh new 90 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md)
+#   ./run_all.sh                   build, check every rung, time the ladder and cuBLAS, write results/<gpu>/report.html; --sim,
+#                                  --results, --with
+#   ./run_all.sh --quick           the same with fewer sizes and rounds: about two minutes on a GPU. The first build comes on top:
+#                                  about two minutes on 16 cores, about five on 2
+#   ./run_all.sh test              every test that can run here; --fast, --with
+#   ./run_all.sh run 06 M N K ...  build and run one rung (06b: a variant); --watch, --sim, --with. Its options: run 06 --help
+#   ./run_all.sh new 90 my_idea --from 16   a rung of your own: a copy of 16 in kernels/local (docs/your_own_kernel.md); --with
 #   ./run_all.sh exercise          the exercises: kernels with holes (docs/exercises.md)
-#   ./run_all.sh exercise 1        yours, in kernels/local: builds and runs it, and says what is wrong; with --watch, again
-#                                  whenever it is saved; with --solution, the answer as a diff
-#   ./run_all.sh list              every rung: number, name, idea, types, unit, architecture
-#   ./run_all.sh diff 05 06        what changed between two rungs, side by side, with registers and GFLOPS; 05 may be left out
-#   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type TYPE
-#   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv FILE
-#   ./run_all.sh sim PROGRAM ...   run any CUDA program on the simulator; options before PROGRAM: --sim-seed N, --sim-gpu NAME,
-#                                  --sim-counts FILE, --sim-checks LIST
+#   ./run_all.sh exercise 1        yours, in kernels/local: builds and runs it, and says what is wrong; --watch, --solution, --with
+#   ./run_all.sh list              every rung: number, name, kind, idea, types, instruction, architecture; --json, --with
+#   ./run_all.sh diff 05 06        two rungs side by side: what changed, with registers and GFLOPS; 05 may be left out; --with
+#   ./run_all.sh profile 06 M N K  Nsight Compute with the metrics that the chapters speak of; --type, --with
+#   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv, --with
+#   ./run_all.sh sim PROGRAM ...   run any CUDA program on the simulator; before PROGRAM: --sim-seed, --sim-gpu, --sim-counts,
+#                                  --sim-checks
 #   ./run_all.sh compare A B       two results folders side by side, with what is outside the noise
 #   ./run_all.sh docs              build the documentation site
-#   ./run_all.sh help              this text
+#   ./run_all.sh help              this text; help run, or run --help: the part on run
 #
-# A kernel of your own: every NN_name.cu in kernels/local is a rung for all of these, and so is every one in DIR with
-# --with DIR. kernels/local/README.md has the details.
-# The first two take --results DIR, a folder in place of results/<gpu>. Interrupted, they keep what was measured, and the
-# same command goes on from there.
+# Options of those that name them:
+#   --results DIR      a folder in place of results/<gpu>
+#   --sim              use the simulator where there is a GPU, too
+#   --with DIR         every NN_name.cu in DIR is a rung, too, as those in kernels/local are (kernels/local/README.md)
+#   --fast             those that take less than three minutes together, once the tree is built
+#   --watch            again whenever the file is saved, until Ctrl-C
+#   --solution         the answer as a diff
+#   --json             all that the rungs state about themselves, for scripts
+#   --type TYPE        of the operands, such as tf32; without it the rung's first
+#   --csv FILE         the counts of every line, into a file
+#   --sim-seed N       of the order in which the simulator's warps run
+#   --sim-gpu NAME     the GPU that it describes: h200, h100, a100, rtx4090, rtx5090 or t4
+#   --sim-counts FILE  what each source line did, as CSV
+#   --sim-checks LIST  what its checks do: race=warn,exited=off or all=warn
+#
+# Interrupted, the first two commands keep what was measured, and the same command goes on from there.
 # With no GPU, or with --sim, they and run use the simulator: the same programs, executed on the CPU at small sizes, checked
 # and counted, not timed. The report in results/simulator shows the counters and, labelled as such, a real GPU's recorded results.
 # What is missing on the machine is set up inside the checkout (tools/setup.sh): .deps, .venv and build hold it all.
@@ -35,11 +47,70 @@ source tools/setup.sh
 export NO_MKDOCS_2_WARNING=1  # Material's advertisement of its successor
 export MPLCONFIGDIR=${MPLCONFIGDIR:-$PWD/.deps/matplotlib}  # its cache of fonts: a home may be read-only
 
-commands=(test run new exercise list diff profile counts sim compare docs help)
+# What the reader can open is named as seen from where they are.
+here=$PWD/
+[[ ! $caller -ef . ]] || here=
 
 usage_error() { say "run_all.sh: $*"; exit 2; }
-nearest() { need_python3; python3 tools/nearest.py "$@"; }
 has_gpu() { nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; }
+
+# door WHAT FILE: the last words of a sub-command that made a file for the reader.
+door() {
+  [[ -s $2 ]] || die "$2 was not written"
+  echo "$1: $2"
+}
+
+# ---- help ------------------------------------------------------------------------------------------------------------
+
+whole_help() { sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' run_all.sh; }
+
+# help_of COMMAND: its lines of that text, and those of the options that they name. --quick stands for the whole ladder.
+help_of() {
+  whole_help | awk -v command="$1" '
+    /^  \.\/run_all\.sh/ {
+      word = match($0, /\.sh [^ ]+/) ? substr($0, RSTART + 4, RLENGTH - 4) : "--quick"
+      mine = word == command
+    }
+    /^  --/ { mine = said ~ ("(^|[^a-z-])" $1 "([^a-z-]|$)"); if (mine && !options++) print "" }
+    !/^  / { mine = 0 }
+    mine { print; if (!options) said = said " " $0 }'
+}
+
+# asks_for_help COMMAND WORD...: what comes after the rung that is to run is the rung's, and sim looks for itself.
+asks_for_help() {
+  local word
+  [[ $1 != sim ]] || return 1
+  for word in "${@:2}"; do
+    case $word in
+      --help | -h) return 0 ;;
+      -*) ;;
+      *) [[ $1 != run ]] || return 1 ;;
+    esac
+  done
+  return 1
+}
+
+# unknown WHAT WORD LIST CANDIDATE...: names the candidate that is like WORD; where none is, the command that lists all.
+unknown() {
+  local near
+  near=$(python3 tools/nearest.py "$2" "${@:4}" 2>/dev/null || :)
+  usage_error "$1 '$2'${near:-; ./run_all.sh $3 lists all}"
+}
+
+# unknown_option COMMAND WORD [BEFORE]
+unknown_option() {
+  local options
+  mapfile -t options < <(help_of "$1" | grep -oE -e '--[a-z-]+' | sort -u)
+  unknown "${3:-}there is no option" "$2" "$1 --help" "${options[@]}" --help
+}
+
+unknown_command() {
+  local commands
+  mapfile -t commands < <(whole_help | sed -n 's|^  \./run_all\.sh \([a-z]*\) .*|\1|p' | sort -u)
+  unknown "there is no sub-command" "$1" help "${commands[@]}"
+}
+
+# ---- the build ---------------------------------------------------------------------------------------------------------
 
 # Fails with the line with which tools/rungs.cmake refuses a file; where there is none, with what the compiler said (of what
 # FAILED, Ninja prints the command first); where that is nothing, too, with the whole log.
@@ -80,14 +151,14 @@ build() {
 # file_of NUMBER: 06, 6, bank_conflict_free and 06_bank_conflict_free all mean kernels/06_bank_conflict_free.cu. A rung's name
 # is that of its file, so nothing need be built to find it.
 file_of() {
-  local word=$1 file stem stems=()
+  local word=$1 file stem words=()
   [[ $word =~ ^[0-9][a-z]?$ ]] && word=0$word
   for file in kernels/*.cu kernels/local/*.cu ${with:+"$with"/*.cu}; do
     stem=$(basename "$file" .cu)
     if [[ $word == "$stem" || $word == "${stem%%_*}" || $word == "${stem#*_}" ]]; then echo "$file"; return; fi
-    [[ $stem == '*' ]] || stems+=("$stem")
+    [[ $stem == '*' ]] || words+=("${stem%%_*}" "$stem")
   done
-  usage_error "there is no rung '$1'; the nearest is $(nearest "$word" "${stems[@]}")"
+  unknown "there is no rung" "$word" list "${words[@]}"
 }
 
 stem_of() {
@@ -189,8 +260,8 @@ finish() {
   step "report" python3 -m plots report --results "$results" --out "$results"
   echo "finished $(date -u +%FT%TZ)" >"$results/run.txt"
   ((!wrong)) || say "run_all.sh: there are wrong results: look for status 'wrong' or 'failed' in $results/*.csv"
-  echo "Report: $results/report.html"
-  [[ ! -f $results/share.png ]] || echo "To share: $results/share.png"
+  door "Report" "$results/report.html"
+  [[ ! -f $results/share.png ]] || door "To share" "$results/share.png"
   return "$wrong"
 }
 
@@ -211,14 +282,15 @@ simulate() {
 
 # With neither GPU nor simulator: the recorded results, as a report that says which GPU and date they are from.
 show_recorded() {
-  local folder shown=()
+  local folder out shown=()
   for folder in bench/recorded/*/; do
     [[ -f $folder/ladder.csv ]] || continue
-    step "report of $folder" python3 -m plots report --recorded --results "$folder" \
-      --out "results/recorded/$(basename "$folder")"
-    shown+=("results/recorded/$(basename "$folder")/report.html")
+    out=${here}results/recorded/$(basename "$folder")
+    step "report of $folder" python3 -m plots report --recorded --results "$folder" --out "$out"
+    shown+=("$out/report.html")
   done
-  if ((${#shown[@]})); then printf 'Report of recorded results: %s\n' "${shown[@]}"; else say "no results are recorded in bench/recorded"; fi
+  ((${#shown[@]})) || say "no results are recorded in bench/recorded"
+  for out in ${shown[@]+"${shown[@]}"}; do door "Report of recorded results" "$out"; done
 }
 
 whole_ladder() {
@@ -233,7 +305,7 @@ whole_ladder() {
         results=$2
         [[ $results == /* ]] || results=$caller/$results
         shift ;;
-      *) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results)" ;;
+      *) unknown_option --quick "$1" ;;
     esac
     shift
   done
@@ -250,14 +322,14 @@ whole_ladder() {
   fi
   if [[ -n $sim ]]; then
     gpu="Simulated NVIDIA H200 (PTX on the CPU)"
-    results=${results:-results/simulator}
+    results=${results:-${here}results/simulator}
     prepare_results "$mode"
     simulate "$mode"
     return
   fi
   export CUDA_DEVICE_ORDER=PCI_BUS_ID  # so that CUDA and nvidia-smi number the GPUs alike
   gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader --id="${CUDA_VISIBLE_DEVICES:-0}" | head -n 1)
-  results=${results:-results/$(tr 'A-Z ' 'a-z-' <<<"$gpu")}
+  results=${results:-${here}results/$(tr 'A-Z ' 'a-z-' <<<"$gpu")}
   prepare_results "$mode"
   measure "$mode"
 }
@@ -298,7 +370,7 @@ run_exercise() {
   for argument in "$@"; do
     case $argument in
       --watch | --solution) how=$argument ;;
-      -*) usage_error "exercise: there is no option '$argument'; the nearest is $(nearest "$argument" --watch --solution)" ;;
+      -*) unknown_option exercise "$argument" "exercise: " ;;
       *) [[ -z $number ]] || usage_error "exercise takes one number, such as: exercise 1"; number=$argument ;;
     esac
   done
@@ -356,10 +428,10 @@ count_rung() {
 # The program runs where the caller is, and gets its arguments as they are. Each option is a variable of the simulator's.
 sim_program() {
   local program option
-  while [[ ${1:-} == --* ]]; do
+  while [[ ${1:-} == -* ]]; do
+    [[ $1 != @(--help|-h) ]] || { help_of sim; exit; }
     option=${1#--sim-}
-    [[ $1 == --sim-@(seed|gpu|counts|checks) ]] ||
-      usage_error "sim: there is no option '$1'; the nearest is $(nearest "$1" --sim-seed --sim-gpu --sim-counts --sim-checks)"
+    [[ $1 == --sim-@(seed|gpu|counts|checks) ]] || unknown_option sim "$1" "sim: "
     [[ -n ${2:-} ]] || usage_error "sim: $1 takes a value"
     export "GEMM_LADDER_SIM_${option^^}=$2"
     shift 2
@@ -382,6 +454,7 @@ list_rungs() { build ladder; exec build/bin/ladder --list "$@"; }
 
 # What cannot be set up (a GPU node without a network) is named, and the tests that do without it are run.
 run_tests() {
+  (($# == 0)) || [[ $* == --fast ]] || usage_error "test takes no argument but --fast, got '$*'"
   need_python3
   optional=yes need_googletest || :
   need_build
@@ -389,7 +462,7 @@ run_tests() {
   build all
   optional=yes need_sass || :
   optional=yes need_python test docs || :
-  exec python3 -m tools.test
+  exec python3 -m tools.test "$@"
 }
 
 compare_results() {
@@ -404,9 +477,18 @@ compare_results() {
 }
 
 build_docs() {
+  (($# == 0)) || usage_error "docs takes no arguments, got '$*'"
   need_python docs
   mkdocs build --quiet --strict
-  echo "Documentation: site/index.html"
+  door "Documentation" "$here$(sed -n 's/^site_dir: *//p' mkdocs.yml)/index.html"
+}
+
+show_help() {
+  (($# <= 1)) || usage_error "help takes one sub-command, such as: help run"
+  local text
+  text=$(if (($#)); then help_of "$1"; else whole_help; fi)
+  [[ $text ]] || unknown_command "$1"
+  echo "$text"
 }
 
 with=
@@ -426,19 +508,25 @@ done
 set -- ${arguments[@]+"${arguments[@]}"}
 
 case ${1:-} in
-  "" | --quick | --sim | --results) whole_ladder "$@" ;;
-  test) run_tests ;;
-  run) run_rung "${@:2}" ;;
-  exercise) run_exercise "${@:2}" ;;
-  new) new_rung "${@:2}" ;;
-  list) list_rungs "${@:2}" ;;
-  diff) diff_rungs "${@:2}" ;;
-  profile) profile_rung "${@:2}" ;;
-  counts) count_rung "${@:2}" ;;
-  sim) sim_program "${@:2}" ;;
-  docs) build_docs ;;
-  compare) compare_results "${@:2}" ;;
-  help | --help | -h) sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0" ;;
-  -*) usage_error "there is no option '$1'; the nearest is $(nearest "$1" --quick --sim --results --help)" ;;
-  *) usage_error "there is no sub-command '$1'; the nearest is $(nearest "$1" "${commands[@]}")" ;;
+  --help | -h) command=help; shift ;;
+  "" | -*) command=--quick ;;  # without it, too: the whole ladder
+  *) command=$1; shift ;;
+esac
+if asks_for_help "$command" "$@"; then set -- "$command"; command=help; fi
+
+case $command in
+  --quick) whole_ladder "$@" ;;
+  test) run_tests "$@" ;;
+  run) run_rung "$@" ;;
+  exercise) run_exercise "$@" ;;
+  new) new_rung "$@" ;;
+  list) list_rungs "$@" ;;
+  diff) diff_rungs "$@" ;;
+  profile) profile_rung "$@" ;;
+  counts) count_rung "$@" ;;
+  sim) sim_program "$@" ;;
+  docs) build_docs "$@" ;;
+  compare) compare_results "$@" ;;
+  help) show_help "$@" ;;
+  *) unknown_command "$command" ;;
 esac

@@ -23,7 +23,7 @@ from bench.fit_26 import MOST, least_squares
 from bench.sweep_27 import CONFIGURATIONS, tile_of
 
 SHAPE = ["m", "n", "k"]
-TERMS = ["start", "k_tile", "unit", "fix_up", "other"]  # as struct Clocks has them
+TERMS = ["start", "k_tile", "work_tile", "fix_up", "other"]  # as struct Clocks has them
 
 
 def plans(path: Path, sms: int = 132) -> pd.DataFrame:
@@ -33,7 +33,9 @@ def plans(path: Path, sms: int = 132) -> pd.DataFrame:
     for line in path.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"27_sgemm_hopper \w+ (\d+)x(\d+)x(\d+):", line):
             shape = tuple(map(int, found.groups()))
-        elif found := re.match(r"[* ] (\d+) x (\d+), (?:1 slice|(\d+) tiles whole, (\d+) shared by (\d+) blocks, (\d+))", line):
+        elif found := re.match(
+            r"[* ] (\d+) x (\d+), (?:1 split|(\d+) whole tiles, (\d+) stream-K tiles over (\d+) blocks, (\d+))", line
+        ):
             m, n = int(found[1]), int(found[2])
             tile = f"{m}x{n}"
             k_tiles = -(-shape[2] // depths[tile])
@@ -41,9 +43,9 @@ def plans(path: Path, sms: int = 132) -> pd.DataFrame:
                 waves = -(-(-(-shape[0] // m) * -(-shape[1] // n)) // sms)
                 counts = [1, waves * k_tiles, waves, 0, 0]
             else:
-                whole, shared, blocks, share = map(int, found.groups()[2:])
-                others = (k_tiles - 1) // (shared * k_tiles // blocks)
-                counts = [1, whole // sms * k_tiles + share, whole // sms, 1, others]
+                whole, stream_k, blocks, most = map(int, found.groups()[2:])
+                others = (k_tiles - 1) // (stream_k * k_tiles // blocks)
+                counts = [1, whole // sms * k_tiles + most, whole // sms, 1, others]
             rows.append((tile, *shape, *counts))
     return pd.DataFrame(rows, columns=["tile", *SHAPE, *TERMS])
 

@@ -18,17 +18,17 @@
 //   raster, raster_4096
 //            tile of C (Part II) at 8192 and at 4096 cubed, with its place in the order of the tiles
 //   raster_25  the same at 4096 cubed for the tiles of clusters, 256 x 256
-//   slices   unit of work (17) at 128 x 4096 x 4096, 128 x 128 results per tile: row is the tile of C, col the first k tile of the
-//            slice, word the number of its k tiles
+//   splits   work tile (17) at 128 x 4096 x 4096, 128 x 128 results per tile: row is the tile of C, col the first k tile of the
+//            split, word the number of its k tiles
 //
 // Columns:
 //
 //   rung     05, 06, 06b for shared memory; 03, 04, 06, 08, 14 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
 //            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32; for ldsm 13;
 //            for wgmma_c 22; for permuted the results in 16 bytes, 4 or 8, or 2 for the order of 15; for raster group_size_m;
-//            for slices their number
-//   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile, for slices
-//            that of the unit
+//            for splits their number
+//   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile, for splits
+//            that of the work tile
 //   row,col  of the element in its tile: of A (m, k), of B (k, n), or of C (m, n); in rows of 128 bytes, of the 4-byte
 //            word
 //   word     4-byte word of the shared tile that holds it; bank = word mod 32; empty for C. Of a fragment and of wgmma_c, its
@@ -204,11 +204,11 @@ void print_raster(const char* map, int size, const char* rung, int group_size_m,
 }
 
 /// Units of work at 128 x 4096 x 4096, for tiles of 128 x 128 results and k tiles of 64.
-void print_slices(int slices) {
+void print_splits(int splits) {
   const int c_tiles = 4096 / 128;
-  for (int unit = 0; unit < c_tiles * slices; ++unit) {
-    const Slice slice = slice_of(unit % slices, slices, 4096 / 64);
-    std::printf("slices,%d,%d,%d,%d,%d,,\n", slices, unit, unit / slices, slice.first, slice.k_tiles);
+  for (int work_tile = 0; work_tile < c_tiles * splits; ++work_tile) {
+    const KTileRange of_split = k_tiles_of_split(work_tile % splits, splits, 4096 / 64);
+    std::printf("splits,%d,%d,%d,%d,%d,,\n", splits, work_tile, work_tile / splits, of_split.first, of_split.k_tiles);
   }
 }
 
@@ -242,6 +242,6 @@ int main() {
   print_raster("raster_4096", 4096, "8", 8);
   print_raster("raster_25", 4096, "4", 4, 256);
   print_raster("raster_25", 4096, "8", 8, 256);
-  print_slices(1);
-  print_slices(4);
+  print_splits(1);
+  print_splits(4);
 }

@@ -97,8 +97,8 @@ int run(int m, int n, int k) {
   }
   const Resources resources = rung.resources(p);
   cuda_check(cudaMalloc(&p.workspace, resources.workspace_bytes));
-  cuda_check(cudaMalloc(&p.flags, resources.flags * sizeof(unsigned)));
-  cuda_check(cudaMemset(p.flags, 0, resources.flags * sizeof(unsigned)));
+  cuda_check(cudaMalloc(&p.locks, resources.locks * sizeof(unsigned)));
+  cuda_check(cudaMemset(p.locks, 0, resources.locks * sizeof(unsigned)));
   const float ms = milliseconds(rung, p);
   const int wrong = wrong_samples(p);
   std::printf("%s %s %dx%dx%d: %.4g ms, %.4g TFLOP/s, %d of %d sampled results wrong\n", rung.stem().c_str(),

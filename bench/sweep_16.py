@@ -50,7 +50,7 @@ TWICE = [("(Tile::THREADS, 1)", "(Tile::THREADS, 2)"), ("device_limits().sms)", 
 KEPT = ("    keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);\n", "")
 FROM_BASE = [  # pointers that stay, and how far back from them the next k tile is
     ("int copy_bytes = 16; ", "int back = 0, copy_bytes = 16; "),
-    ("if (RAGGED) copy_bytes = min(", "back = 0;\n    if (RAGGED) copy_bytes = min("),
+    ("if (RESIDUE) copy_bytes = min(", "back = 0;\n    if (RESIDUE) copy_bytes = min("),
     ("#pragma unroll\n      for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;", "back += BK_BYTES;"),
     ("cp_async_cg_16(dst, cp_async_src[i]", "cp_async_cg_16(dst, cp_async_src[i] - back"),
 ]
@@ -134,7 +134,7 @@ VARIANTS = {
     ),
     # the launch
     "blocks_that_end": Variant("a block for each tile of C", [(f"min({C_TILES}, device_limits().sms)", C_TILES)]),
-    "one_kernel": Variant("guards for a ragged K in every loop", [("<Large, type, TC, false>", "<Large, type, TC, true>")]),
+    "one_kernel": Variant("copies are predicated in every loop", [("<Large, type, TC, false>", "<Large, type, TC, true>")]),
     "again": Variant("nothing: as written, timed again as the last", []),
 }  # fmt: skip
 

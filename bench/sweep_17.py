@@ -4,7 +4,7 @@
 usage: python3 bench/sweep_17.py [--build-only] [--built] [--arch sm_90a] [17b] [17f]     (after ./run_all.sh list, which builds)
 
 Of each rung a copy is built whose plan is not the model's but the one that SWEEP_PLAN names. It runs once for every shape, tile,
-number of slices and way of adding them. The rows go to build/sweep_17/ladder.csv: the harness's columns after those of the plan.
+number of splits and way of adding them. The rows go to build/sweep_17/ladder.csv: the harness's columns after those of the plan.
 """
 
 import argparse
@@ -23,10 +23,8 @@ from tools.gpu import has_gpu
 SHAPES = ["128x4096x4096", "256x4096x4096", "512x512x16384", "256x256x65536", "1024x1024x1024", "1536x1536x1536"]
 SHAPES += ["2048x2048x2048", "3072x3072x3072"]
 BUILT = ROOT / "build/sweep_17/built.json"  # what record.sh looks for
-SMS = 132  # of the GPU that the slices are chosen for
-READ = (
-    '  int tile = 0, slices = 0, in_turn = 0;\n  std::sscanf(std::getenv("SWEEP_PLAN"), "%d,%d,%d", &tile, &slices, &in_turn);\n'
-)
+SMS = 132  # of the GPU that the splits are chosen for
+READ = '  int tile = 0, splits = 0, serial = 0;\n  std::sscanf(std::getenv("SWEEP_PLAN"), "%d,%d,%d", &tile, &splits, &serial);\n'
 INCLUDES: Change = ('#include "common/layout.h"', '#include <cstdio>\n#include <cstdlib>\n\n#include "common/layout.h"')
 
 
@@ -46,11 +44,11 @@ class Rung:
 
 RUNGS = {
     "17b": Rung(  # it has 17's way of adding, too
-        "17b_in_turn",
+        "17b_serial_split_k",
         (
             "Plan plan(const TiledProduct& t) {\n",
             f"Plan plan(const TiledProduct& t) {{\n{READ}  const int mine = std::is_same_v<Tile, Large> ? 0 : 1;\n"
-            "  if (slices) return {{min(slices, t.k_tiles), mine == tile ? 0.0 : 1.0, 0.0}, in_turn == 1};\n",
+            "  if (splits) return {{min(splits, t.k_tiles), mine == tile ? 0.0 : 1.0, 0.0}, serial == 1};\n",
         ),
         {"large": (256, 128), "deep": (128, 128)},
         ("second_kernel", "in_turn"),
@@ -60,8 +58,8 @@ RUNGS = {
     "17f": Rung(
         "17f_split_k_fp32",
         (
-            "SlicePlan plan(const Problem& p) {\n",
-            f"SlicePlan plan(const Problem& p) {{\n{READ}  if (slices) return {{slices, 0.0, 0.0}};\n",
+            "SplitPlan plan(const Problem& p) {\n",
+            f"SplitPlan plan(const Problem& p) {{\n{READ}  if (splits) return {{splits, 0.0, 0.0}};\n",
         ),
         {"128x256": (128, 256)},
         ("second_kernel",),
@@ -71,7 +69,7 @@ RUNGS = {
 }
 
 
-def slice_counts(tiles: int, k_tiles: int) -> list[int]:
+def split_counts(tiles: int, k_tiles: int) -> list[int]:
     """Those that fill one to three waves as well as they can, and the smallest ones."""
     filling = [waves * SMS // tiles for waves in (1, 2, 3)]
     return sorted({n for n in [1, 2, 3, 4, 6, 8, *filling] if 1 <= n <= k_tiles and (n == 1 or tiles * n <= 6 * SMS)})
@@ -82,22 +80,22 @@ def rows(rung: Rung, shape: str) -> list[dict[str, str]]:
     m, n, k = (int(size) for size in shape.split("x"))
     found = []
     for number, (tile, (tile_m, tile_n)) in enumerate(rung.tiles.items()):
-        for slices in slice_counts(-(-m // tile_m) * -(-n // tile_n), -(-k // rung.k_tile)):
-            for in_turn, way in enumerate(rung.ways):
-                if slices == 1 and in_turn:
+        for splits in split_counts(-(-m // tile_m) * -(-n // tile_n), -(-k // rung.k_tile)):
+            for serial, way in enumerate(rung.ways):
+                if splits == 1 and serial:
                     continue
                 table = rung.sweep.folder / "one.csv"
                 table.unlink(missing_ok=True)
                 command = [rung.sweep.folder / "ladder", "--shapes", shape, "--type", rung.type, "--out", "same", "--csv", table]
                 command += ["--ceilings", ROOT / "bench/recorded/nvidia-h200/ceilings.csv"]
-                plan = {"SWEEP_PLAN": f"{number},{slices},{in_turn}"}
+                plan = {"SWEEP_PLAN": f"{number},{splits},{serial}"}
                 subprocess.run(command, env=os.environ | plan, stdout=subprocess.DEVNULL)
                 with table.open(newline="") as file:
                     for row in csv.DictReader(file):
                         row["kernel"] = rung.stem
-                        found.append({"slices": str(slices), "way": way if slices > 1 else "none"} | row)
+                        found.append({"slices": str(splits), "way": way if splits > 1 else "none"} | row)
                         said = (row[column] for column in ("status", "median_ms", "ratio_best", "reason"))
-                        print(shape, tile, slices, way, *said, flush=True)
+                        print(shape, tile, splits, way, *said, flush=True)
     return found
 
 

@@ -70,11 +70,14 @@ VARIANTS = {
     "stages_3_buffers_4": Variant("3 stages, 4 buffers", stages(3, 4)),
     "buffers_1": Variant("1 buffer", stages(4, 1)),
     "wait_0": Variant("each k tile is multiplied before the next is issued", [
-        ("wgmma_wait_group<1>();  // the k tile before is multiplied\n    give_back();\n    multiplied = stage;",
-         "wgmma_wait_group<0>();\n    multiplied = stage;\n    give_back();"),
-        ("wgmma_wait_group<0>();\n    give_back();\n    multiplied = -1;", ""),
+        ("wgmma_wait_group<1>();  // the previous k tile is multiplied\n    consumer_release();\n    multiplied = state.index;",
+         "wgmma_wait_group<0>();\n    multiplied = state.index;\n    consumer_release();"),
+        ("wgmma_wait_group<0>();\n    consumer_release();\n    multiplied = -1;", ""),
     ]),
-    "promotion_128": Variant("L2 loads of 128 bytes", [("L2_PROMOTION_L2_256B", "L2_PROMOTION_L2_128B")]),
+    "promotion_128": Variant("L2 loads of 128 bytes", [
+        (f"{{{rows}}})", f"{{{rows}}}, CU_TENSOR_MAP_L2_PROMOTION_L2_128B)")
+        for rows in ("Tile::BM", "Tile::BN / Tile::CLUSTER", "Tile::WM")
+    ]),
     "late_1": Variant("the second warpgroup a k tile behind", late(1)),
     "late_2": Variant("the second warpgroup two k tiles behind", late(2)),
     "conflict_free": Variant("stores into buffers without conflicts", CONFLICT_FREE),

@@ -28,7 +28,7 @@ SERPENTINE = "i % 2 ? j : TN - 1 - j;"
 ROWS = "for (int i = TM - 1; i >= 0; --i) {\n#pragma unroll\n            for (int j = 0; j < TN; ++j) {"
 COLUMNS = "for (int j = 0; j < TN; ++j) {\n#pragma unroll\n            for (int row = TM - 1; row >= 0; --row) {"
 PLAN = "best_schedule(costs, {c.clocks.k_tile, c.clocks.fix_up, c.clocks.other}, t)"
-NO_SHARES = "{Schedule(min(t.c_tiles, sms), t.c_tiles, t.k_tiles, 1, t.c_tiles), 1}"
+NO_STREAM_K = "{Schedule(min(t.c_tiles, sms), t.c_tiles, t.k_tiles, 1, t.c_tiles), 1}"
 LOAD_A = """#pragma unroll
     for (int i = TM - 4; i >= 0; i -= 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
 """
@@ -51,7 +51,7 @@ def tile_of(configuration: str) -> str:
 
 VARIANTS = {
     "as_written": Variant("nothing", []),
-    "no_shares": Variant("no shares: the last wave by whole tiles", [(PLAN, NO_SHARES)]),
+    "no_shares": Variant("no stream-K: the last wave by whole tiles", [(PLAN, NO_STREAM_K)]),
     "one_tile_of_rows": Variant(
         "room for one tile of A as it lies in memory, not two",
         [("ROWS_STAGES = MOST_ROWS_STAGES < 4 ? MOST_ROWS_STAGES : 4", "ROWS_STAGES = 1")],
@@ -97,7 +97,7 @@ VARIANTS = {
         "8 registers from each producer thread to two consumers",
         [("PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216", "PRODUCER_REGISTERS = 56, CONSUMER_REGISTERS = 224")],
     ),
-    "unit_16": Variant("basic blocks of 16 k steps", [("UNIT = 8;", "UNIT = 16;")]),
+    "unit_16": Variant("basic blocks of 16 k steps", [("UNROLL = 8;", "UNROLL = 16;")]),
     "group_8": Variant("groups of 8 rows of tiles", [("GROUP_SIZE_M = 16;", "GROUP_SIZE_M = 8;")]),
     **{f"tile_{tile_of(line)}": Variant(f"tiles of {tile_of(line)}", only(line)) for line in CONFIGURATIONS},
     "again": Variant("nothing: as written, timed again as the last", []),

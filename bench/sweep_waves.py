@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The saw-tooth of waves, timed: products whose tiles fill the SMs more or less evenly, by whole tiles, by slices and by shares.
+"""The saw-tooth of waves, timed: products whose tiles fill the SMs more or less evenly, by whole tiles, split-K and stream-K.
 
 usage: python3 bench/sweep_waves.py [--csv FILE] [--rounds N]      (after ./run_all.sh list, which builds; needs a GPU)
 
@@ -20,7 +20,7 @@ from tools.gpu import has_gpu
 
 TABLE = ROOT / "build/sweep_waves/ladder.csv"
 CEILINGS = ROOT / "bench/recorded/nvidia-h200/ceilings.csv"
-RUNGS = {"bf16": ["16", "17", "18"], "f32": ["08", "17f", "18f"]}  # whole tiles, slices, shares
+RUNGS = {"bf16": ["16", "17", "18"], "f32": ["08", "17f", "18f"]}  # whole tiles, split-K, stream-K
 K = {"bf16": 4096, "f32": 2048}  # of the squares
 SQUARES = range(1024, 6144 + 1, 128)  # their M and N
 SMALL = [(128, 4096), (256, 256), (512, 512), (1024, 1024)]  # M and N of the others

@@ -1,13 +1,14 @@
-// bin/timeline: runs rungs whose functions of common/ptx write down what warps do (common/ptx/timeline.h), and the same rungs as they
+// bin/timeline: runs rungs that bench/record_timeline.h has instrumented to write down what their warps do, and the same rungs as they
 // are beside them. It writes two files:
 //   FILE            what the first warp of each warpgroup did in some blocks, in the last of several launches
 //   FILE's _runs    the times of both, taken like those of ladder.csv, so that a reader sees what the recording costs
 // Each rung is linked in twice. Without CMake, and for the simulator, where nothing is timed and clocks mean nothing:
-//   nvcc -I. -std=c++20 -O3 -gencode arch=compute_90a,code=[sm_90a,compute_90a] -DLADDER_TIMELINE -c kernels/23_*.cu -o recorded.o
-//   nvcc the same without -DLADDER_TIMELINE -o plain.o
+//   nvcc -I. -std=c++20 -O3 -gencode arch=compute_90a,code=[sm_90a,compute_90a] -include bench/record_timeline.h -c kernels/23_*.cu
+//        -o recorded.o
+//   nvcc the same without -include bench/record_timeline.h, -o plain.o
 //   nvcc -I. -std=c++20 bench/timeline.cpp recorded.o plain.o build/libharness.a -cudart=shared -lcublas -lcublasLt -ldl -o timeline
 //   LD_LIBRARY_PATH=build/sim ./timeline --shape 384x512x512 --csv timeline.csv
-#include "common/ptx/timeline.h"
+#include "bench/timeline.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

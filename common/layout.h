@@ -103,20 +103,20 @@ constexpr LADDER_HOST_DEVICE Coord raster(int i, int tiles_m, int tiles_n, int g
   return {first_row + i_in_group % rows, i_in_group / rows};
 }
 
-/// A slice of K (17): its first k tile and how many it has.
-struct Slice {
+/// The k tiles of a split (17): the first, and how many.
+struct KTileRange {
   int first, k_tiles;
-  constexpr bool operator==(const Slice&) const = default;
+  constexpr bool operator==(const KTileRange&) const = default;
 };
 
-// [slice]
-/// Slice number `i` of `slices`, which differ by one k tile at most; the longer ones come first. Each has at least one where
-/// slices <= k_tiles.
-constexpr LADDER_HOST_DEVICE Slice slice_of(int i, int slices, int k_tiles) {
-  const int least = k_tiles / slices, longer = k_tiles % slices;  // so many have one more
+// [split]
+/// The k tiles of split `i` of `splits`. Splits differ by one k tile at most, and the longer ones come first. Each has at least one where
+/// splits <= k_tiles.
+constexpr LADDER_HOST_DEVICE KTileRange k_tiles_of_split(int i, int splits, int k_tiles) {
+  const int least = k_tiles / splits, longer = k_tiles % splits;  // so many have one more
   return {i * least + (i < longer ? i : longer), least + (i < longer)};
 }
-// [/slice]
+// [/split]
 
 // --- FP32 tiles in shared memory
 

@@ -56,7 +56,7 @@ struct Problem {
   void* c = nullptr;  ///< C on entry, D on return; not read where beta is 0
   int ldc = 0;
   void* workspace = nullptr;  ///< Resources::workspace_bytes, of no defined content
-  unsigned* flags = nullptr;  ///< Resources::flags of them, zero before the launch; it leaves them zero
+  unsigned* locks = nullptr;  ///< Resources::locks of them, zero before the launch; it leaves them zero
   cudaStream_t stream = nullptr;
 
   template <class T>

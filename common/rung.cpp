@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "common/per_device.h"
+
 namespace ladder {
 namespace {
 
@@ -13,25 +15,32 @@ std::vector<Rung>& registry() {
   return all;
 }
 
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  cuda_check(cudaGetDevice(&device));
-  cuda_check(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 }  // namespace
 
-const char* name(Unit unit) {
-  switch (unit) {
-    case Unit::cuda_cores:
-      return "CUDA cores";
-    case Unit::mma_sync:
+const char* name(MathInstruction instruction) {
+  switch (instruction) {
+    case MathInstruction::ffma:
+      return "FFMA";
+    case MathInstruction::mma_sync:
       return "mma.sync";
-    case Unit::wgmma:
+    case MathInstruction::wgmma:
       return "wgmma";
   }
-  throw std::logic_error("no such unit");
+  throw std::logic_error("no such instruction");
+}
+
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::step:
+      return "step";
+    case Kind::variant:
+      return "variant";
+    case Kind::counter_example:
+      return "counter-example";
+    case Kind::fp32_form:
+      return "FP32 form";
+  }
+  throw std::logic_error("no such kind");
 }
 
 Registration::Registration(Rung rung, std::source_location where) {
@@ -61,8 +70,22 @@ std::string why_not_on(const std::string& arch, int sm) {
 }
 
 DeviceLimits device_limits() {
-  return {attribute(cudaDevAttrComputeCapabilityMajor) * 10 + attribute(cudaDevAttrComputeCapabilityMinor),
-          attribute(cudaDevAttrMultiProcessorCount), attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
+  static PerDevice<DeviceLimits> limits;
+  return limits.get([](int device) {
+    const auto attribute = [device](cudaDeviceAttr which) {
+      int value = 0;
+      cuda_check(cudaDeviceGetAttribute(&value, which, device));
+      return value;
+    };
+    const int major = attribute(cudaDevAttrComputeCapabilityMajor),
+              minor = attribute(cudaDevAttrComputeCapabilityMinor);
+    return DeviceLimits{.sm = major * 10 + minor,
+                        .sms = attribute(cudaDevAttrMultiProcessorCount),
+                        .smem_block_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                        .clock_mhz = attribute(cudaDevAttrClockRate) / 1e3,
+                        .memory_mhz = attribute(cudaDevAttrMemoryClockRate) / 1e3,
+                        .memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth)};
+  });
 }
 
 }  // namespace ladder

@@ -12,17 +12,28 @@
 
 namespace ladder {
 
-/// What multiplies. Its ceiling is the one that the rung is measured by.
-enum class Unit {
-  cuda_cores,  ///< FMA in FP32
-  mma_sync,    ///< the tensor cores through mma.sync or wmma: operands in registers
-  wgmma,       ///< the tensor cores through wgmma: operands in shared memory
+/// The instruction that multiplies. Its ceiling is the one that the rung is measured by.
+enum class MathInstruction {
+  ffma,      ///< FFMA: FP32 on the FMA pipe
+  mma_sync,  ///< mma.sync, directly or through wmma: tensor cores, operands in registers
+  wgmma,     ///< wgmma: tensor cores, operands in shared memory
 };
 
-/// "CUDA cores", "mma.sync" or "wgmma".
-const char* name(Unit unit);
+/// "FFMA", "mma.sync" or "wgmma".
+const char* name(MathInstruction instruction);
 
-/// Block tile: rows of C, columns of C, and the slice of K held at a time.
+/// What a rung is to the climb. A rung without a letter is a step; a letter may mean any of these.
+enum class Kind {
+  step,             ///< the climb leads over it, as a whole step or a half one
+  variant,          ///< another way to do what its predecessor does
+  counter_example,  ///< slower than its predecessor, and shows why
+  fp32_form,        ///< the idea of the rung with the same number, for FP32 operands
+};
+
+/// "step", "variant", "counter-example" or "FP32 form".
+const char* name(Kind kind);
+
+/// Block tile: rows of C, columns of C, and elements of K per k tile.
 struct TileShape {
   int m, n, k;
 };
@@ -35,7 +46,7 @@ struct Resources {
   int dynamic_smem_bytes = 0;  ///< per block
   TileShape tile;
   size_t workspace_bytes = 0;  ///< scratch memory that the launch finds in Problem::workspace
-  int flags = 0;               ///< how many it finds in Problem::flags
+  int locks = 0;               ///< how many it finds in Problem::locks
 };
 
 /// Rung::refuses of a rung that takes every problem.
@@ -43,14 +54,15 @@ inline std::string accepts_all(const Problem&) { return ""; }
 
 /// One rung of the ladder.
 struct Rung {
-  const char* number;  ///< "06", or "06b" for a variant
+  const char* number;  ///< "06", or "06b": `kind` says what the letter means
   const char* name;    ///< "bank_conflict_free"; number_name is the stem that file, target, chapter and CSV share
   const char* idea;    ///< one line
-  const char*
-      predecessor;  ///< number of the rung that this one changes, which its gain is relative to; "" for the first of a kind
+  /// Number of the rung that this one changes, and that its gain is relative to; "" for the first of its kind.
+  const char* predecessor;
+  Kind kind = Kind::step;
   std::vector<Type> types;
   const char* arch;  ///< "sm_80": this or any later; "sm_90a": exactly this one. CMake reads this line, too
-  Unit unit;
+  MathInstruction instruction;
   LayoutB layout_b;
   int row_align_bytes;  ///< every row of A, B and C must start at a multiple of this; 4 for FP32 means any
   /// Why this problem, on the current device, is not for this rung; empty where it is. Sizes, leading dimensions, alpha, beta
@@ -78,7 +90,7 @@ struct Registration {
   explicit Registration(Rung rung, std::source_location where = std::source_location::current());
 };
 
-/// All rungs of this program, sorted by number, a variant after its rung.
+/// All rungs of this program, sorted by number, 06b after 06.
 const std::vector<Rung>& rungs();
 
 /// Rung::arch taken apart. Throws std::invalid_argument for anything but "sm_" and a number, with or without an "a".
@@ -91,14 +103,20 @@ Arch parse_arch(const std::string& text);
 /// Why code for `arch` does not run on a GPU of compute capability `sm`; empty where it does.
 std::string why_not_on(const std::string& arch, int sm);
 
-/// What a launch may choose its tile or its grid by.
+/// What a launch may choose its tile or its grid by, as the driver states it. Programs reach less than both rates.
 struct DeviceLimits {
   int sm;                ///< compute capability, 90 for sm_90
   int sms;               ///< how many SMs
   int smem_block_bytes;  ///< shared memory that a block may ask for
+  double clock_mhz;      ///< of the SMs, at most
+  double memory_mhz;     ///< the memory's clock; 0 where the driver does not state it
+  int memory_bus_bits;   ///< likewise
+
+  /// Of the memory: two transfers per clock over the whole bus.
+  double memory_bytes_per_us() const { return 2 * memory_mhz * memory_bus_bits / 8; }
 };
 
-/// Of the current device. Throws CudaError.
+/// Of the current device. The driver is asked once per device. Throws CudaError.
 DeviceLimits device_limits();
 
 /// Least whole number of tiles of `tile` that cover `extent`; both positive.

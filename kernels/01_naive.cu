@@ -62,7 +62,7 @@ const Registration registration{{
     .predecessor = "",
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 4,
     .resources =

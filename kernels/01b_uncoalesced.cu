@@ -58,9 +58,10 @@ const Registration registration{{
     .name = "uncoalesced",
     .idea = "threads along the wrong dimension",
     .predecessor = "01",
+    .kind = Kind::counter_example,
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 4,
     .resources =

@@ -83,7 +83,7 @@ const Registration registration{{
     .predecessor = "01",
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 4,
     .resources =

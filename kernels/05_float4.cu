@@ -3,7 +3,7 @@
 // Idea              A float4 moves four elements with one instruction. In shared memory, too, the four elements must be
 //                   contiguous. Those of rB are. For rA, the tile of A is stored transposed: sA[k][m].
 // Changed from 04   loads, stores and fragments by float4; four scalar stores transpose A into sA. The loop takes tiles
-//                   from the last to the first. Only the last can be ragged, so only the first one loaded needs guards
+//                   from the last to the first. Only the last can be a residue tile, so only the first one loaded needs guards
 // Expect            0.86 of cuBLAS at most: 1.10 times 04 by wavefronts, 1.15 times 04 by issue slots. A quarter of the
 //                   global loads of 04, and 4 shared loads per 64 FMAs (04: 6)
 // Limiter now       bank conflicts: a load of rB takes 8 wavefronts instead of 4 (lanes 8 words apart), a store to sA
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: at mo
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i]);
 #pragma unroll
       for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
-    } else {  // the ragged tile: zeros past K, where there may be NaN
+    } else {  // the residue tile: zeros past K, where there may be NaN
       const int k_left = K - k_offset;
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
@@ -160,7 +160,7 @@ const Registration registration{{
     .predecessor = "04",
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =

@@ -1,9 +1,9 @@
 // 06_bank_conflict_free · every shared access in as few wavefronts as its bytes need
 //
 // Idea              A bank serves one word per clock. Lanes that want different words of one bank are served one after
-//                   the other. Two changes of place avoid this. A thread takes its 8 rows and columns as 4 + 4, half a
-//                   tile apart: then the lanes' 16-byte loads of sB are contiguous. And row m of A is kept in column m
-//                   ^ (k / 4 * 8) of sA: the four lanes that met in one bank, each with another k / 4, now store to
+//                   the other. Two layout changes remove the conflicts. A thread takes its 8 rows and columns as 4 + 4, half a
+//                   tile apart: then the lanes' 16-byte loads of sB are contiguous. Row m of A is kept in column m
+//                   ^ (k / 4 * 8) of sA: the four lanes that stored to one bank, each with another k / 4, now store to
 //                   four different banks.
 // Changed from 05   split() places the thread's results, swizzled_column() the columns of sA; loop and loads are as
 //                   before
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: at mo
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i]);
 #pragma unroll
       for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
-    } else {  // the ragged tile: zeros past K, where there may be NaN
+    } else {  // the residue tile: zeros past K, where there may be NaN
       const int k_left = K - k_offset;
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
@@ -184,7 +184,7 @@ const Registration registration{{
     .predecessor = "05",
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: at mo
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i]);
 #pragma unroll
       for (int i = 0; i < Tile::B_LOADS; ++i) nextB[i] = load4(gB + static_cast<size_t>(i * Tile::B_ROWS) * ldb);
-    } else {  // the ragged tile: zeros past K, where there may be NaN
+    } else {  // the residue tile: zeros past K, where there may be NaN
       const int k_left = K - k_offset;
 #pragma unroll
       for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
@@ -160,9 +160,10 @@ const Registration registration{{
     .name = "padded",
     .idea = "padding instead of the swizzle",
     .predecessor = "06",
+    .kind = Kind::variant,
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =

@@ -3,7 +3,7 @@
 // Idea              Two stages of the shared tiles. The next tile's global loads are issued before the inner product
 //                   and wait in registers. After the product they are stored into the stage that no thread reads. So
 //                   1024 FMAs per thread hide the latency of global memory, and one barrier per tile is enough.
-// Changed from 06   sA[2], sB[2]; the first tile is loaded before the loop, with guards because it may be ragged, so
+// Changed from 06   sA[2], sB[2]; the first tile is loaded before the loop, with guards because it may be a residue tile, so
 //                   the loads in the loop need none; split() and swizzled_column() come from common/layout.h
 // Expect            1.23 times 06, 1.10 of cuBLAS at most: 06 stands still from a tile's barrier until its loads are
 //                   back
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: at mo
 #pragma unroll
     for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[write_stage][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
   };
-  // The last tile comes first. It may be ragged: zeros past K, where there may be NaN.
+  // The last tile comes first. It may be a residue tile: zeros past K, where there may be NaN.
   const int k_left = K - k_offset;
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
@@ -168,7 +168,7 @@ const Registration registration{{
     .predecessor = "06",
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =

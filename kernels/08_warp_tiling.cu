@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 #pragma unroll
     for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[write_stage][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
   };
-  // The last tile comes first. It may be ragged: zeros past K, where there may be NaN.
+  // The last tile comes first. It may be a residue tile: zeros past K, where there may be NaN.
   const int k_left = K - k_offset;
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
@@ -204,7 +204,7 @@ const Registration registration{{
     .predecessor = "07",
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =

@@ -149,7 +149,7 @@ const Registration registration{{
     .predecessor = "",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_75",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
   // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
-  // at the end of K comes first; it may be ragged.
+  // at the end of K comes first; it may be a residue tile.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
   const unsigned char* ldg_src[COPIES];  // what this thread loads next: rows of A, then columns of B
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
     if (k_offset_bytes + BK_BYTES <= k_bytes) {
 #pragma unroll
       for (int i = 0; i < COPIES; ++i) next[i] = load16(ldg_src[i]);
-    } else {  // the ragged tile: zeros past K, where there may be NaN
+    } else {  // the residue tile: zeros past K, where there may be NaN
       const int bytes_left = k_bytes - k_offset_bytes - copy_chunk * 16;
 #pragma unroll
       for (int i = 0; i < BM / COPY_ROWS; ++i) next[i] = load16(ldg_src[i], bytes_left);
@@ -206,7 +206,7 @@ const Registration registration{{
     .predecessor = "09a",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_75",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
 
   // [copy]
   // 2. set up. The copies run ahead through the k tiles of all tiles of C of this block. The tile at the end of K comes
-  // first; it may be ragged.
+  // first; it may be a residue tile.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   const int last_k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
   int copy_c_tile = blockIdx.x, copy_k_offset_bytes = last_k_offset_bytes;
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
       for (int i = 0; i < BN / COPY_ROWS; ++i)
         cuda::memcpy_async(sB + i * COPY_ROWS * PITCH_BYTES, gB(i), chunk, pipeline);
       pipeline.producer_commit();
-    } else {  // ragged: memcpy_async cannot fill with zeros
+    } else {  // a residue tile: memcpy_async cannot fill with zeros
 #pragma unroll
       for (int i = 0; i < BM / COPY_ROWS; ++i)
         *reinterpret_cast<uint4*>(sA + i * COPY_ROWS * PITCH_BYTES) = load16(gA(i), bytes_left);
@@ -235,7 +235,7 @@ const Registration registration{{
     .predecessor = "09b",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

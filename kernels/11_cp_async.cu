@@ -3,7 +3,7 @@
 // Idea              cp.async moves 16 bytes from global to shared memory without a register in between, and the thread
 //                   goes on at once. Shared memory has two stages: the next tile is copied into one while the tile in
 //                   the other is multiplied. The threads wait for the copies just before they need them.
-// Changed from 10   cp.async instead of load16 and 16-byte stores; two stages; the first tile, ragged or not, is copied
+// Changed from 10   cp.async instead of load16 and 16-byte stores; two stages; the first tile, a residue tile or not, is copied
 //                   before the loop, with zeros past K; one barrier per tile; TF32 is truncated, because its bytes pass
 //                   through no register
 // Expect            1.3 times 10: 10 takes 256 wavefronts while its mma take 193 clocks, and waits for global memory
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
   // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
-  // at the end of K comes first; it may be ragged.
+  // at the end of K comes first; it may be a residue tile.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
@@ -178,7 +178,7 @@ const Registration registration{{
     .predecessor = "10",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
   // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
-  // at the end of K comes first; it may be ragged.
+  // at the end of K comes first; it may be a residue tile.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   int k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
@@ -179,7 +179,7 @@ const Registration registration{{
     .predecessor = "12",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -1,4 +1,4 @@
-// 14_multistage · several k tiles under way, fragments one step ahead
+// 14_multistage · several k tiles in flight, fragments one k step ahead
 //
 // Idea              Two k tiles are copied while a third is multiplied, and the fragments of the next step are loaded while
 //                   this one is multiplied. Then a warp waits for neither:
@@ -6,9 +6,9 @@
 // Changed from 13   3 stages; rA[2], rB[2]; the copies of a k tile are spread over the steps of the one that is multiplied;
 //                   256 x 128 results per block, one block per SM. A second tile of 128 x 128 for GPUs with less than 144 KB of
 //                   shared memory per block
-// Expect            neither a copy nor a fragment is waited for. What remains beside the mma are barriers, prologue and
-//                   epilogue, 7 % of the time: 1.28 times 13
-// Limiter now       the tensor cores' mma.sync, and what interrupts them: copies, barriers, the ends of a block
+// Expect            no warp waits for a copy or a fragment. In addition to the mma, barriers, prologue and epilogue remain,
+//                   7 % of the time: 1.28 times 13
+// Limiter now       mma.sync, and what interrupts it: copies, barriers, the start and end of a block
 // New instructions  none
 // Limits            tf32 (truncated), bf16, f16; sm_80 with 96 KB of shared memory per block; any M, N, K; rows a multiple
 //                   of 16 bytes
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
   // 2. set up. Past the last row or column, read the last one: its results are not stored. The tile
-  // at the end of K comes first; it may be ragged.
+  // at the end of K comes first; it may be a residue tile.
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
   const int k_offset_bytes = (k_tiles - 1) * BK_BYTES;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
@@ -116,9 +116,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= back;
   };
 
-  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. `bytes`, where it
-  // is given, bytes of each are inside the matrix; the rest is filled with zeros. COPY_ROWS rows further down, the chunk
-  // has the same place in its row.
+  // Copies this thread's 16-byte chunks [first, last) of a k tile. Where `bytes` is given, so many bytes of each chunk lie inside
+  // the matrix, and the rest is filled with zeros. COPY_ROWS rows further down, a chunk has the same place in its row.
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   const auto copy = [&](uint32_t write_stage_bytes, int first, int last, auto... bytes) {
 #pragma unroll
@@ -126,8 +125,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       cp_async_cg_16(cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES, cp_async_src[i], bytes...);
   };
 
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
@@ -147,8 +146,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
 
   // [prologue]
-  // The first k tile, which may be ragged, is filled with zeros past K. Where it is the only one, it is copied again: the
-  // copies must stay inside the row.
+  // The first k tile may be a residue tile: zeros past K. If it is the only one, the main loop copies it again, unpredicated, and
+  // these copies must stay inside the row.
   copy(0, 0, COPIES, min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16));
   if (k_tiles == 1)
 #pragma unroll
@@ -169,7 +168,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  // Consumes one stage; returns the next one's offset.
   const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
@@ -238,7 +237,7 @@ const Registration registration{{
     .predecessor = "13",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -1,15 +1,14 @@
-// 15_block_raster · blocks that stay on their SM, and an order of tiles that L2 likes
+// 15_block_raster · persistent blocks, and an L2-friendly rasterisation of the tiles
 //
 // Idea              One block per SM computes one tile of C after another, and its copies run ahead into the next tile of C:
 //                   the tensor cores no longer rest while a block ends and another begins. Which tiles run side by side
-//                   decides what L2 can serve. In rows they need few rows of A and all columns of B; in a block about as
-//                   high as it is wide they need the fewest of both. So tiles are taken in groups of GROUP_SIZE_M tile
-//                   rows, down the group before across.
+//                   decides what L2 can serve. A row of tiles needs few rows of A and all columns of B; a square of tiles needs the
+//                   fewest of both. So tiles are taken in groups of GROUP_SIZE_M tile rows, column by column within a group.
 // Changed from 14   as many blocks as SMs, and a loop over tiles of C; the copies have a tile of C of their own; a second
-//                   kernel for a ragged K, which may now come at any time; tile_at()
+//                   kernel for a K that ends in a residue tile, which may now come at any time; tile_at()
 // Expect            the prologue, 2 % of the time of a tile of C at 4096, overlaps with the tile before for three tiles of
 //                   four: 1.01 times 14. From DRAM as much as 14 at 4096, half at 8192, a quarter at 16384 x 16384 x 4096.
-//                   That saves no clocks, for 14 asks DRAM for less than it can deliver, but power
+//                   That saves power, but no clocks: DRAM can deliver more than 14 asks for
 // Limiter now       mma.sync and what interrupts it: copies, barriers, the epilogue
 // New instructions  none
 // Limits            as 14
@@ -53,7 +52,7 @@ using Large = TileConfig<256, 64>;  // 144 KB of shared memory: A100, H100, H200
 using Small = TileConfig<128, 32>;  // 96 KB: RTX 30, 40 and 50
 
 // [raster]
-/// Row and column, in tiles, of tile number `i` of C: down the group of tile rows before across. The last group may have
+/// Row and column, in tiles, of tile number `i` of C: column by column within a group of tile rows. The last group may have
 /// fewer rows.
 constexpr __host__ __device__ Coord tile_at(int i, int tiles_m, int tiles_n, int group_size_m) {
   const int group_tiles = group_size_m * tiles_n, first_row = i / group_tiles * group_size_m;
@@ -101,8 +100,8 @@ __device__ void store_results(const float (&acc)[Tile::WM / 16][Tile::WN / 8][4]
   }
 }
 
-/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
-template <class Tile, Type type, class TC, bool RAGGED>
+/// RESIDUE: the last k tile is a residue tile, so copies are predicated: each says how many of its bytes lie inside the matrix.
+template <class Tile, Type type, class TC, bool RESIDUE>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
@@ -127,7 +126,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
   const auto start_c_tile = [&] {
     // Past the last row or column, read the last one: its results are not stored. After the last tile of C, copy it once
-    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
+    // more; the copies are never used. The tile at the end of K comes first; it may be a residue tile.
     const auto [tile_row, tile_col] = tile_at(min(copy_c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int block_row = tile_row * BM, block_col = tile_col * BN;
     const int k_offset_bytes = (k_tiles - 1) * BK_BYTES;
@@ -138,13 +137,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                                  : B + static_cast<size_t>(min(block_col + copy_row + i * COPY_ROWS - BM, N - 1)) * ldb;
       cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
     }
-    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
+    if (RESIDUE) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
   const auto next_k_tile = [&] {
     if (--copy_k_tiles_left > 0) {
 #pragma unroll
       for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
-      if (RAGGED) copy_bytes = 16;
+      if (RESIDUE) copy_bytes = 16;
     } else {
       copy_k_tiles_left = k_tiles;
       copy_c_tile += gridDim.x;
@@ -153,22 +152,22 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   // [/stream]
 
-  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
-  // further down, the chunk has the same place in its row.
+  // Copies this thread's 16-byte chunks [first, last) of a k tile. COPY_ROWS rows further down, a chunk has the same place in
+  // its row.
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {
       const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
-      if (RAGGED)
+      if (RESIDUE)
         cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
       else
         cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
 
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
@@ -201,7 +200,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  // Consumes one stage; returns the next one's offset.
   const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
@@ -248,12 +247,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
-    const bool ragged = p.k % (Large::BK_BYTES / Operand<type>::BYTES) != 0;
+    const bool residue = p.k % (Large::BK_BYTES / Operand<type>::BYTES) != 0;
     return device_limits().smem_block_bytes >= Large::SMEM_BYTES
-               ? f.template operator()<Large, type, TC>(ragged ? gemm<Large, type, TC, true>
-                                                               : gemm<Large, type, TC, false>)
-               : f.template operator()<Small, type, TC>(ragged ? gemm<Small, type, TC, true>
-                                                               : gemm<Small, type, TC, false>);
+               ? f.template operator()<Large, type, TC>(residue ? gemm<Large, type, TC, true>
+                                                                : gemm<Large, type, TC, false>)
+               : f.template operator()<Small, type, TC>(residue ? gemm<Small, type, TC, true>
+                                                                : gemm<Small, type, TC, false>);
   });
 }
 
@@ -271,11 +270,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "15",
     .name = "block_raster",
-    .idea = "blocks that stay on their SM; tiles of C in an order for which L2 serves most of A and B",
+    .idea = "persistent blocks; an L2-friendly rasterisation of the tiles of C",
     .predecessor = "14",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -5,8 +5,8 @@
 //                   a row. Loads of C are in flight meanwhile.
 // Changed from 16   the epilogue; the stage that was multiplied last is its scratch, so one more barrier per tile of C; columns
 //                   of B permuted in fours, for the scratch is FP32
-// Expect            the sectors of 16 are whole already, so nothing is gained, and the way through shared memory costs 2048
-//                   wavefronts per tile of C: 0.98 times 16
+// Expect            the sectors of 16 are whole already, so nothing is gained. Shared memory costs 2048 wavefronts per tile of
+//                   C: 0.98 times 16
 // Limiter now       mma.sync, as in 16; the epilogue, during which it rests
 // New instructions  none
 // Limits            as 14
@@ -53,8 +53,8 @@ struct TileConfig {
 using Large = TileConfig<256, 64>;  // 144 KB of shared memory: A100, H100, H200
 using Small = TileConfig<128, 32>;  // 96 KB: RTX 30, 40 and 50
 
-/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
-template <class Tile, Type type, class TC, bool RAGGED>
+/// RESIDUE: the last k tile is a residue tile, so copies are predicated: each says how many of its bytes lie inside the matrix.
+template <class Tile, Type type, class TC, bool RESIDUE>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
   const auto start_c_tile = [&] {
     // Past the last row or column, read the last one: its results are not stored. After the last tile of C, copy it once
-    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
+    // more; the copies are never used. The tile at the end of K comes first; it may be a residue tile.
     const auto [tile_row, tile_col] = raster(min(copy_c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int block_row = tile_row * BM, block_col = tile_col * BN, copy_col = permuted_column(copy_row, 4);
     const int k_offset_bytes = (k_tiles - 1) * BK_BYTES;
@@ -89,9 +89,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                                  : B + static_cast<size_t>(min(block_col + copy_col + i * COPY_ROWS - BM, N - 1)) * ldb;
       cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
     }
-    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
+    if (RESIDUE) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(min(c_tile, c_tiles - 1), tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (--copy_k_tiles_left > 0) {
 #pragma unroll
       for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
-      if (RAGGED) copy_bytes = 16;
+      if (RESIDUE) copy_bytes = 16;
     } else {
       if (beta != 0.0F) prefetch_c(copy_c_tile);
       copy_k_tiles_left = k_tiles;
@@ -113,22 +113,22 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
   };
 
-  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
-  // further down, the chunk has the same place in its row.
+  // Copies this thread's 16-byte chunks [first, last) of a k tile. COPY_ROWS rows further down, a chunk has the same place in
+  // its row.
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {
       const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
-      if (RAGGED)
+      if (RESIDUE)
         cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
       else
         cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
 
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  // Consumes one stage; returns the next one's offset.
   const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
@@ -265,12 +265,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
-    const bool ragged = p.k % (Large::BK_BYTES / Operand<type>::BYTES) != 0;
+    const bool residue = p.k % (Large::BK_BYTES / Operand<type>::BYTES) != 0;
     return device_limits().smem_block_bytes >= Large::SMEM_BYTES
-               ? f.template operator()<Large, type, TC>(ragged ? gemm<Large, type, TC, true>
-                                                               : gemm<Large, type, TC, false>)
-               : f.template operator()<Small, type, TC>(ragged ? gemm<Small, type, TC, true>
-                                                               : gemm<Small, type, TC, false>);
+               ? f.template operator()<Large, type, TC>(residue ? gemm<Large, type, TC, true>
+                                                                : gemm<Large, type, TC, false>)
+               : f.template operator()<Small, type, TC>(residue ? gemm<Small, type, TC, true>
+                                                                : gemm<Small, type, TC, false>);
   });
 }
 
@@ -290,9 +290,10 @@ const Registration registration{{
     .name = "c_through_smem",
     .idea = "a counter-example: C through shared memory, so that stores cover whole lines",
     .predecessor = "16",
+    .kind = Kind::counter_example,
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

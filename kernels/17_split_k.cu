@@ -1,12 +1,14 @@
-// 17_split_k · where the tiles of C are too few for the SMs, several blocks share one, each with a slice of K
+// 17_split_k · where the tiles of C are too few for the SMs, several blocks compute one, each with a split of K
 //
-// Idea              128 x 4096 x 4096 has 32 tiles of C, and the GPU 132 SMs. So K is cut into slices: a unit of work is a tile of
-//                   C and a slice of K. Each unit stores its own sums in a workspace. A second kernel adds them.
-// Changed from 16   the loop runs over units; a unit has its own k tiles; its sums go to the workspace; the second kernel; a
-//                   smaller tile with more stages; the host chooses tile and number of slices by a model of the clocks
-// Expect            128 x 4096 x 4096 in BF16: 3.2 times 16. 128 units of 16 k tiles take the place of 32 tiles of 64; starting
-//                   and adding take longer than the multiplication that is left
-// Limiter now       what is not multiplication: the launch, the first copies, storing and adding the slices; in the main loop
+// Idea              128 x 4096 x 4096 has 32 tiles of C, and the GPU 132 SMs. So K is split (split-K): a work tile is a tile of C and a
+//                   split of K. Each work tile stores its partial sums in a workspace, and a reduction kernel adds them
+//                   (parallel split-K).
+// Changed from 16   the loop runs over work tiles; a work tile has its own k tiles; its partial sums go to the workspace; the
+//                   reduction kernel; a smaller tile with more stages; the host chooses tile and number of splits by a model of
+//                   the clocks
+// Expect            128 x 4096 x 4096 in BF16: 3.2 times 16. 128 work tiles of 16 k tiles replace 32 tiles of 64. Start and reduction
+//                   take longer than the multiplication that is left
+// Limiter now       what is not multiplication: the launch, the first copies, storing and adding partial sums; in the main loop
 //                   shared memory, of which a tile of 128 x 128 takes more per mma
 // New instructions  none
 // Limits            as 16
@@ -53,12 +55,12 @@ using Large = TileConfig<256, 64, 3>;  // 144 KB of shared memory: A100, H100, H
 using Deep = TileConfig<128, 32, 7>;   // 224 KB: H100, H200; more copies on their way, for few tiles of C
 using Small = TileConfig<128, 32, 3>;  // 96 KB: RTX 30, 40 and 50
 
-/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
-template <class Tile, Type type, class TC, bool RAGGED>
+/// RESIDUE: the last k tile is a residue tile, so copies are predicated: each says how many of its bytes lie inside the matrix.
+template <class Tile, Type type, class TC, bool RESIDUE>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc,
-         int slices, size_t slice_stride) {
+         int splits, size_t split_stride) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
   constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
@@ -67,27 +69,27 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
-  const int units = c_tiles * slices;  // unit u is slice u % slices of tile u / slices
+  const int work_tiles = c_tiles * splits;  // work tile w is split w % splits of tile w / splits
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
   const auto [copy_row, copy_chunk] = row_major(threadIdx.x, BK_BYTES / 16);     // my first 16 bytes of a tile
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
-  // The copies run ahead of the mma: they have their own unit, and their own count of k tiles.
-  int copy_unit = blockIdx.x, copy_k_tiles_left;
+  // The copies run ahead of the mma: they have their own work tile, and their own count of k tiles.
+  int copy_work_tile = blockIdx.x, copy_k_tiles_left;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
   int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
-  const auto start_unit = [&] {
-    // Past the last row or column, read the last one: its results are not stored. After the last unit, copy it once
-    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
-    if (copy_unit >= units) return;
-    const int unit = copy_unit;
-    const auto [tile_row, tile_col] = raster(unit / slices, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-    const Slice slice = slice_of(unit % slices, slices, k_tiles);
-    copy_k_tiles_left = slice.k_tiles;
+  const auto start_work_tile = [&] {
+    // Past the last row or column, read the last one: its results are not stored. After the last work tile, copy it once
+    // more; the copies are never used. The tile at the end of K comes first; it may be a residue tile.
+    if (copy_work_tile >= work_tiles) return;
+    const int work_tile = copy_work_tile;
+    const auto [tile_row, tile_col] = raster(work_tile / splits, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    const KTileRange of_split = k_tiles_of_split(work_tile % splits, splits, k_tiles);
+    copy_k_tiles_left = of_split.k_tiles;
     const int block_row = tile_row * BM, block_col = tile_col * BN, copy_col = permuted_column(copy_row, SIZE);
-    const int k_offset_bytes = (k_tiles - 1 - slice.first) * BK_BYTES;
+    const int k_offset_bytes = (k_tiles - 1 - of_split.first) * BK_BYTES;
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
       const T* const start = i < BM / COPY_ROWS
@@ -95,9 +97,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                                  : B + static_cast<size_t>(min(block_col + copy_col + i * COPY_ROWS - BM, N - 1)) * ldb;
       cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
     }
-    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
+    if (RESIDUE) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -110,30 +112,30 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (--copy_k_tiles_left > 0) {
 #pragma unroll
       for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
-      if (RAGGED) copy_bytes = 16;
+      if (RESIDUE) copy_bytes = 16;
     } else {
-      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(copy_unit);  // then there is one slice
-      copy_unit += gridDim.x;
-      start_unit();
+      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(copy_work_tile);  // then splits is 1
+      copy_work_tile += gridDim.x;
+      start_work_tile();
     }
   };
 
-  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
-  // further down, the chunk has the same place in its row.
+  // Copies this thread's 16-byte chunks [first, last) of a k tile. COPY_ROWS rows further down, a chunk has the same place in
+  // its row.
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {
       const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
-      if (RAGGED)
+      if (RESIDUE)
         cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
       else
         cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
 
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
@@ -153,7 +155,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
   };
 
-  start_unit();
+  start_work_tile();
 #pragma unroll 1
   for (int stage = 0; stage < STAGES - 1; ++stage) {
     if (stage > 0) next_k_tile();
@@ -166,7 +168,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  // Consumes one stage; returns the next one's offset.
   const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
@@ -196,15 +198,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/main-loop]
 
   uint32_t read_stage_bytes = 0;
-  for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
-    const int c_tile = unit / slices, slice = unit % slices;
+  for (int work_tile = blockIdx.x; work_tile < work_tiles; work_tile += gridDim.x) {
+    const int c_tile = work_tile / splits, split = work_tile % splits;
     float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 #pragma unroll 1
-    for (int k_tiles_left = slice_of(slice, slices, k_tiles).k_tiles; k_tiles_left > 0; --k_tiles_left)
+    for (int k_tiles_left = k_tiles_of_split(split, splits, k_tiles).k_tiles; k_tiles_left > 0; --k_tiles_left)
       read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
 
     // [epilogue]
-    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    // 4. epilogue: of every 16 rows a lane holds VECTORS vectors of SIZE neighbouring results, alternately in rows g and g + 8
     constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
@@ -213,7 +215,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int i = 0; i < WM / 16; ++i) {
       const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
       const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
-      const auto gC = [&](int v) { return C + slice * slice_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
+      const auto gC = [&](int v) { return C + split * split_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
       const auto columns_left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // of C, from here on
 #pragma unroll
       for (int first = 0; first < VECTORS; first += TOGETHER) {
@@ -246,21 +248,21 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
 /// Clocks of an H200, fitted to a run of bench/sweep_17.py before the recorded one.
 template <class Tile>
-constexpr SliceCosts costs = {.start = 14400,
+constexpr SplitCosts costs = {.start = 14400,
                               .k_tile = Tile::BM == 256 ? 1790 : 1040,
-                              .unit = Tile::BM == 256 ? 4400 : 1500,
-                              .add = 3600,
-                              .add_slice = 140,
-                              .add_byte = 1 / 14.0};
+                              .work_tile = Tile::BM == 256 ? 4400 : 1500,
+                              .reduction = 3600,
+                              .reduction_split = 140,
+                              .reduction_byte = 1 / 14.0};
 
 template <class Tile, Type type>
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES};
 
 /// The best plan with this tile.
 template <class Tile>
-SlicePlan plan(const TiledProduct& t) {
-  return best_slices(t.k_tiles, [&](int slices) {
-    return multiply_clocks(costs<Tile>, t, slices) + add_clocks(costs<Tile>, t, slices);
+SplitPlan plan(const TiledProduct& t) {
+  return best_splits(t.k_tiles, [&](int splits) {
+    return multiply_clocks(costs<Tile>, t, splits) + reduction_clocks(costs<Tile>, t, splits);
   });
 }
 
@@ -269,8 +271,8 @@ template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
     const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
-    const SlicePlan large = plan<Large>(tiled(p, shape<Large, type>, gpu.sms));
-    const SlicePlan small = plan<Small>(tiled(p, shape<Small, type>, gpu.sms));
+    const SplitPlan large = plan<Large>(tiled(p, shape<Large, type>, gpu.sms));
+    const SplitPlan small = plan<Small>(tiled(p, shape<Small, type>, gpu.sms));
     if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
       return f.template operator()<Large, type, TC>(large);
     return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
@@ -279,49 +281,48 @@ auto for_kernel(const Problem& p, F&& f) {
 }
 
 void launch(const Problem& p) {
-  for_kernel(p, [&]<class Tile, Type type, class TC>(const SlicePlan& plan) {
+  for_kernel(p, [&]<class Tile, Type type, class TC>(const SplitPlan& plan) {
     using T = typename Operand<type>::Element;
     const auto run = [&]<class Sum>(float alpha, float beta, Sum* C, int ldc) {
-      const bool ragged = p.k % shape<Tile, type>.k != 0;
-      const auto kernel = ragged ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
+      const bool residue = p.k % shape<Tile, type>.k != 0;
+      const auto kernel = residue ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
       cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-      const int units = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * plan.slices;
-      kernel<<<min(units, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-          p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.slices,
+      const int work_tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * plan.splits;
+      kernel<<<min(work_tiles, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+          p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C, ldc, plan.splits,
           static_cast<size_t>(p.m) * ldc);
       cuda_check(cudaGetLastError());
     };
-    if (plan.slices == 1) {
+    if (plan.splits == 1) {
       run(p.alpha, p.beta, p.C<TC>(), p.ldc);
     } else {
-      run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
-      launch_add_slices<TC>(p, plan.slices);
+      run(1.0F, 0.0F, static_cast<float*>(p.workspace), partials_ld(p));
+      launch_reduce_splits<TC>(p, plan.splits);
     }
   });
 }
 
 std::string explain(const Problem& p) {
-  return for_kernel(p, [&]<class Tile, Type type, class TC>(const SlicePlan& plan) {
-    return explain_slices(plan, "by a second kernel");
-  });
+  return for_kernel(
+      p, [&]<class Tile, Type type, class TC>(const SplitPlan& plan) { return explain_splits(plan, "parallel"); });
 }
 
 const Registration registration{{
     .number = "17",
     .name = "split_k",
-    .idea = "K in slices where the tiles of C are too few for the SMs; a second kernel adds their sums",
+    .idea = "split-K where the tiles of C are too few for the SMs; a reduction kernel adds partial sums",
     .predecessor = "16",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,
     .resources =
         [](const Problem& p) {
-          return for_kernel(p, [&]<class Tile, Type type, class TC>(const SlicePlan& plan) {
+          return for_kernel(p, [&]<class Tile, Type type, class TC>(const SplitPlan& plan) {
             return Resources{(const void*)gemm<Tile, type, TC, false>, Tile::THREADS, Tile::SMEM_BYTES,
-                             shape<Tile, type>, plan.slices == 1 ? 0 : sums_bytes(p, plan.slices)};
+                             shape<Tile, type>, plan.splits == 1 ? 0 : partials_bytes(p, plan.splits)};
           });
         },
     .launch = launch,

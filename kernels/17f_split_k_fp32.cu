@@ -1,11 +1,11 @@
-// 17f_split_k_fp32 · 17's slices of K for the FP32 kernel of 08
+// 17f_split_k_fp32 · 17's split-K for the FP32 kernel of 08
 //
-// Idea              1024 x 1024 has 32 tiles of 128 x 256, and the GPU 132 SMs. Four slices of K make 128 blocks of them. Each
-//                   leaves its sums in a workspace, and a second kernel adds them in order.
-// Changed from 08   a block is a tile of C and a slice of K; its k tiles; its sums go to the workspace; the second kernel;
-//                   the host chooses the number of slices, by a model of the clocks
-// Expect            1024 x 1024 x 1024: 3.1 times 08. 128 blocks of 32 k tiles take the place of 32 blocks of 128
-// Limiter now       as 08 while it multiplies; beside that the launches, the first loads, and the slices' way through L2
+// Idea              1024 x 1024 has 32 tiles of 128 x 256, and the GPU 132 SMs. Four splits of K make 128 blocks of them. Each
+//                   stores its partial sums in a workspace, and a reduction kernel adds them in order.
+// Changed from 08   a block is a tile of C and a split of K; its k tiles; its partial sums go to the workspace; the reduction
+//                   kernel; the host chooses the number of splits, by a model of the clocks
+// Expect            1024 x 1024 x 1024: 3.1 times 08. 128 blocks of 32 k tiles replace 32 blocks of 128
+// Limiter now       as 08 while it multiplies; in addition the launches, the first loads, and the partial sums' way through L2
 // New instructions  none
 // Limits            as 08
 // Run               ./run_all.sh run 17f 1024 1024 1024
@@ -62,10 +62,10 @@ static_assert([] {
   return true;
 }());
 
-/// Block b computes slice b / c_tiles of tile b % c_tiles. C holds a matrix per slice, `slice_stride` elements apart.
+/// Block b computes split b / c_tiles of tile b % c_tiles. C holds a matrix per split, `split_stride` elements apart.
 __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 255 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
-          float beta, float* __restrict__ C, int ldc, int slices, size_t slice_stride) {
+          float beta, float* __restrict__ C, int ldc, int splits, size_t split_stride) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS;
   alignas(16) __shared__ float sA[2][BK][BM];
@@ -73,10 +73,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 
   // 1. who am I
   const int tiles_n = ceil_div(N, BN), c_tiles = ceil_div(M, BM) * tiles_n;
-  const int c_tile = blockIdx.x % c_tiles, slice = blockIdx.x / c_tiles;
+  const int c_tile = blockIdx.x % c_tiles, split = blockIdx.x / c_tiles;
   const int block_row = c_tile / tiles_n * BM;
   const int block_col = c_tile % tiles_n * BN;
-  const auto [first_k_tile, k_tiles] = slice_of(slice, slices, ceil_div(K, BK));
+  const auto [first_k_tile, k_tiles] = k_tiles_of_split(split, splits, ceil_div(K, BK));
   const int first_k_offset = first_k_tile * BK;
   // [lane-map]
   // Lanes go down the columns: four neighbours load the same columns of B. So a load of B takes 2 wavefronts, and one of
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 #pragma unroll
     for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[write_stage][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
   };
-  // The last tile comes first. It may be ragged: zeros past K, where there may be NaN.
+  // The last tile comes first. It may be a residue tile: zeros past K, where there may be NaN.
   const int k_left = K - k_offset;
 #pragma unroll
   for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 #pragma unroll
     for (int j = 0; j < TN; j += 4) {
       const int n = block_col + warp_col * WN + spread(lane_col, j, LANE_COLS);
-      float* gC = C + slice * slice_stride + static_cast<size_t>(m) * ldc + n;
+      float* gC = C + split * split_stride + static_cast<size_t>(m) * ldc + n;
       if (n + 4 <= N) {
         float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
         if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
@@ -193,50 +193,55 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 }
 
 /// Clocks of an H200, fitted to a run of bench/sweep_17.py before the recorded one.
-constexpr SliceCosts costs = {
-    .start = 6300, .k_tile = 2505, .unit = 6700, .add = 3000, .add_slice = 160, .add_byte = 1 / 11.5};
+constexpr SplitCosts costs = {.start = 6300,
+                              .k_tile = 2505,
+                              .work_tile = 6700,
+                              .reduction = 3000,
+                              .reduction_split = 160,
+                              .reduction_byte = 1 / 11.5};
 
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK};
 
-SlicePlan plan(const Problem& p) {
+SplitPlan plan(const Problem& p) {
   const TiledProduct t = tiled(p, shape, device_limits().sms);
-  return best_slices(t.k_tiles,
-                     [&](int slices) { return multiply_clocks(costs, t, slices) + add_clocks(costs, t, slices); });
+  return best_splits(
+      t.k_tiles, [&](int splits) { return multiply_clocks(costs, t, splits) + reduction_clocks(costs, t, splits); });
 }
 
 void launch(const Problem& p) {
-  const int slices = plan(p).slices;
+  const int splits = plan(p).splits;
   const auto run = [&](float alpha, float beta, float* C, int ldc) {
-    const int blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * slices;
+    const int blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN) * splits;
     sgemm<<<blocks, Tile::THREADS, 0, p.stream>>>(p.m, p.n, p.k, alpha, p.A<float>(), p.lda, p.B<float>(), p.ldb, beta,
-                                                  C, ldc, slices, static_cast<size_t>(p.m) * ldc);
+                                                  C, ldc, splits, static_cast<size_t>(p.m) * ldc);
     cuda_check(cudaGetLastError());
   };
-  if (slices == 1) {
+  if (splits == 1) {
     run(p.alpha, p.beta, p.C<float>(), p.ldc);
   } else {
-    run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
-    launch_add_slices<float>(p, slices);
+    run(1.0F, 0.0F, static_cast<float*>(p.workspace), partials_ld(p));
+    launch_reduce_splits<float>(p, splits);
   }
 }
 
 const Registration registration{{
     .number = "17f",
     .name = "split_k_fp32",
-    .idea = "17's slices of K for the FP32 kernel of 08",
+    .idea = "17's split-K for the FP32 kernel of 08",
     .predecessor = "08",
+    .kind = Kind::fp32_form,
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =
         [](const Problem& p) {
-          const int slices = plan(p).slices;
-          return Resources{(const void*)sgemm, Tile::THREADS, 0, shape, slices == 1 ? 0 : sums_bytes(p, slices)};
+          const int splits = plan(p).splits;
+          return Resources{(const void*)sgemm, Tile::THREADS, 0, shape, splits == 1 ? 0 : partials_bytes(p, splits)};
         },
     .launch = launch,
-    .explain = [](const Problem& p) { return explain_slices(plan(p), "by a second kernel"); },
+    .explain = [](const Problem& p) { return explain_splits(plan(p), "parallel"); },
 }};
 
 }  // namespace

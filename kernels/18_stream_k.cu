@@ -1,11 +1,12 @@
-// 18_stream_k · the tiles of the last wave are shared out by k tiles, so that all SMs end together
+// 18_stream_k · the k tiles of the last wave are divided evenly among all SMs, so that all end together
 //
 // Idea              4096 x 4096 has 512 tiles of C, 3.88 waves on 132 SMs, and takes the time of 4. So only whole waves are computed
-//                   by tiles. The k tiles of the tiles that are left, one tile after the other, are a row that is cut into as many
-//                   equal shares as there are SMs. A share ends where it ends: a tile then has parts in two blocks or more. The
-//                   block with the tile's last part adds the sums of the others, which they computed first, and stores C.
-// Changed from 17   a block has segments, whole tiles or slices as before and then the parts of its share, in place of units; sums
-//                   of a part in the order of the registers, with a flag per warp; a cooperative launch, where blocks wait
+//                   by tiles (data-parallel). The k tiles of the remaining tiles of C, one tile after the other, are cut into as
+//                   many equal parts as there are SMs (stream-K). So several blocks may have k tiles of the same tile of C. The
+//                   block with its last k tiles adds the partial sums of the others, which they computed first, and stores C.
+// Changed from 17   a block has work units instead of work tiles: whole tiles or splits as before, then its part of the stream-K k
+//                   tiles; partial sums in the order of the registers, with a lock per warp; a cooperative launch, where blocks
+//                   wait
 // Expect            3072 x 3072 x 3072 in BF16: 1.29 times 17. Its 288 tiles are 2.18 waves: whole tiles take the time of 3 waves, 18
 //                   that of 2.18 and a fix-up. Where the last wave is nearly full, as at 4096, it stays with whole tiles
 // Limiter now       as 16, without the last wave
@@ -16,10 +17,10 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async.h"
-#include "common/ptx/flag.h"
 #include "common/ptx/keep_in_register.h"
 #include "common/ptx/ldmatrix.h"
 #include "common/ptx/prefetch.h"
+#include "common/ptx/semaphore.h"
 #include "common/ptx/shared_address.h"
 #include "common/rung.h"
 #include "common/split_k.h"
@@ -56,12 +57,12 @@ using Large = TileConfig<256, 64, 3>;  // 144 KB of shared memory: A100, H100, H
 using Deep = TileConfig<128, 32, 7>;   // 224 KB: H100, H200; more copies on their way, for few tiles of C
 using Small = TileConfig<128, 32, 3>;  // 96 KB: RTX 30, 40 and 50
 
-/// RAGGED: the last k tile is not whole. Then every copy says how many of its bytes there are.
-template <class Tile, Type type, class TC, bool RAGGED>
+/// RESIDUE: the last k tile is a residue tile, so copies are predicated: each says how many of its bytes lie inside the matrix.
+template <class Tile, Type type, class TC, bool RESIDUE>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc,
-         Schedule schedule, size_t slice_stride, float4* partial_sums, unsigned* flags) {
+         Schedule schedule, size_t split_stride, float4* partials, unsigned* locks) {
   using T = typename Operand<type>::Element;
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
   constexpr int COPY_ROWS = Tile::COPY_ROWS, COPIES = Tile::COPIES;
@@ -76,19 +77,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 2. set up
   const int k_bytes = K * static_cast<int>(sizeof(T)), k_tiles = ceil_div(k_bytes, BK_BYTES);
-  // The copies run ahead of the mma: they have their own segment, and their own count of k tiles.
+  // The copies run ahead of the mma: they have their own work unit, and their own count of k tiles.
   int copy_i = 0, copy_k_tiles_left;
   const unsigned char* cp_async_src[COPIES];  // what this thread copies next: rows of A, then columns of B
   int copy_bytes = 16;                        // of each copy; the rest is filled with zeros
-  const auto start_segment = [&] {
-    // Past the last row or column, read the last one: its results are not stored. After the last segment, copy it once
-    // more; the copies are never used. The tile at the end of K comes first; it may be ragged.
-    const Segment segment = segment_of(schedule, blockIdx.x, copy_i);
-    if (segment.k_tiles == 0) return;
-    copy_k_tiles_left = segment.k_tiles;
-    const auto [tile_row, tile_col] = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+  const auto start_work_unit = [&] {
+    // Past the last row or column, read the last one: its results are not stored. After the last work unit, copy it once
+    // more; the copies are never used. The tile at the end of K comes first; it may be a residue tile.
+    const WorkUnit work_unit = work_unit_of(schedule, blockIdx.x, copy_i);
+    if (work_unit.k_tiles == 0) return;
+    copy_k_tiles_left = work_unit.k_tiles;
+    const auto [tile_row, tile_col] = raster(work_unit.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int block_row = tile_row * BM, block_col = tile_col * BN, copy_col = permuted_column(copy_row, SIZE);
-    const int k_offset_bytes = (k_tiles - 1 - segment.first) * BK_BYTES;
+    const int k_offset_bytes = (k_tiles - 1 - work_unit.first) * BK_BYTES;
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
       const T* const start = i < BM / COPY_ROWS
@@ -96,9 +97,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                                  : B + static_cast<size_t>(min(block_col + copy_col + i * COPY_ROWS - BM, N - 1)) * ldb;
       cp_async_src[i] = reinterpret_cast<const unsigned char*>(start) + k_offset_bytes + copy_chunk * 16;
     }
-    if (RAGGED) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
+    if (RESIDUE) copy_bytes = min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16);
   };
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -111,30 +112,30 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (--copy_k_tiles_left > 0) {
 #pragma unroll
       for (int i = 0; i < COPIES; ++i) cp_async_src[i] -= BK_BYTES;
-      if (RAGGED) copy_bytes = 16;
+      if (RESIDUE) copy_bytes = 16;
     } else {
-      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(segment_of(schedule, blockIdx.x, copy_i).c_tile);
+      if (beta != 0.0F && copy_k_tiles_left == 0) prefetch_c(work_unit_of(schedule, blockIdx.x, copy_i).c_tile);
       ++copy_i;
-      start_segment();
+      start_work_unit();
     }
   };
 
-  // Copies some of this thread's 16-byte chunks of a k tile, the first and the last of which are named. COPY_ROWS rows
-  // further down, the chunk has the same place in its row.
+  // Copies this thread's 16-byte chunks [first, last) of a k tile. COPY_ROWS rows further down, a chunk has the same place in
+  // its row.
   const uint32_t cp_async_dst = shared_address(smem) + swizzle_128b(copy_row, copy_chunk);
   const auto copy = [&](uint32_t write_stage_bytes, int first, int last) {
 #pragma unroll
     for (int i = first; i < last; ++i) {
       const uint32_t dst = cp_async_dst + write_stage_bytes + i * COPY_ROWS * BK_BYTES;
-      if (RAGGED)
+      if (RESIDUE)
         cp_async_cg_16(dst, cp_async_src[i], copy_bytes);
       else
         cp_async_cg_16(dst, cp_async_src[i]);
     }
   };
 
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
   };
 
-  start_segment();
+  start_work_unit();
 #pragma unroll 1
   for (int stage = 0; stage < STAGES - 1; ++stage) {
     if (stage > 0) next_k_tile();
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the stage that is given; returns the stage of the next.
+  // Consumes one stage; returns the next one's offset.
   const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
     const uint32_t next_stage_bytes =
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
@@ -198,56 +199,56 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   uint32_t read_stage_bytes = 0;
 #pragma unroll 1
-  for (int i_segment = 0;; ++i_segment) {
-    int k_tiles_left = segment_of(schedule, blockIdx.x, i_segment).k_tiles;
+  for (int i_unit = 0;; ++i_unit) {
+    int k_tiles_left = work_unit_of(schedule, blockIdx.x, i_unit).k_tiles;
     if (k_tiles_left == 0) break;
     float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]
 #pragma unroll 1
     for (; k_tiles_left > 0; --k_tiles_left) read_stage_bytes = multiply_k_tile(read_stage_bytes, acc);
-    const auto [c_tile, slice, first_k_tile, segment_k_tiles] = segment_of(schedule, blockIdx.x, i_segment);
+    const auto [c_tile, split, first_k_tile, unit_k_tiles] = work_unit_of(schedule, blockIdx.x, i_unit);
 
     // [fix-up]
-    // Part of a tile: its last block adds what the others have left. Every thread reads what its like has written.
+    // A stream-K tile: its last block adds the partial sums of the others. Every thread reads those of the same thread index.
     uint32_t thread = threadIdx.x;
     keep_in_register(thread);  // else the addresses are computed before the main loop, which has no registers for them
-    const auto sums_of = [&](int block) { return partial_sums + block * (BM * BN / 4) + thread; };
-    const auto flag_of = [&](int block) { return flags + block * (Tile::THREADS / 32) + thread / 32; };
-    if (schedule.shared_tiles > 0 && first_k_tile + segment_k_tiles < k_tiles) {
-      float4* const sums = sums_of(blockIdx.x);  // THREADS apart; a block leaves one part at most
+    const auto partials_of = [&](int block) { return partials + block * (BM * BN / 4) + thread; };
+    const auto lock_of = [&](int block) { return locks + block * (Tile::THREADS / 32) + thread / 32; };
+    if (schedule.stream_k_tiles > 0 && first_k_tile + unit_k_tiles < k_tiles) {
+      float4* const partial = partials_of(blockIdx.x);  // THREADS apart; a block stores one tile's at most
 #pragma unroll
       for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
         for (int j = 0; j < WN / 8; ++j)
-          sums[(i * (WN / 8) + j) * Tile::THREADS] = {acc[i][j][0], acc[i][j][1], acc[i][j][2], acc[i][j][3]};
+          partial[(i * (WN / 8) + j) * Tile::THREADS] = {acc[i][j][0], acc[i][j][1], acc[i][j][2], acc[i][j][3]};
       __syncwarp();  // all lanes have written
-      if (lane == 0) st_release_gpu(flag_of(blockIdx.x), 1);
+      if (lane == 0) st_release_gpu(lock_of(blockIdx.x), 1);
       continue;
     }
-    if (schedule.shared_tiles > 0 && first_k_tile > 0) {
+    if (schedule.stream_k_tiles > 0 && first_k_tile > 0) {
       const int first_block = first_block_of(schedule, c_tile);
 #pragma unroll 1
       for (int block = first_block; block < blockIdx.x; ++block)
-        while (ld_acquire_gpu(flag_of(block)) != 1) {
+        while (ld_acquire_gpu(lock_of(block)) != 1) {
         }
 #pragma unroll
       for (int i = 0; i < WM / 16; ++i)
 #pragma unroll 1
         for (int block = first_block; block < blockIdx.x; ++block) {
-          const float4* const sums = sums_of(block);
+          const float4* const partial = partials_of(block);
 #pragma unroll
           for (int j = 0; j < WN / 8; ++j) {
-            const float4 sum = sums[(i * (WN / 8) + j) * Tile::THREADS];
+            const float4 sum = partial[(i * (WN / 8) + j) * Tile::THREADS];
             acc[i][j][0] += sum.x, acc[i][j][1] += sum.y, acc[i][j][2] += sum.z, acc[i][j][3] += sum.w;
           }
         }
-      __syncwarp();  // all lanes have seen the flags and read
+      __syncwarp();  // all lanes have seen the locks and read
 #pragma unroll 1
-      for (int block = first_block + lane; block < blockIdx.x; block += 32) *flag_of(block) = 0;  // for the next launch
+      for (int block = first_block + lane; block < blockIdx.x; block += 32) *lock_of(block) = 0;  // for the next launch
     }
     // [/fix-up]
 
     // [epilogue]
-    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    // 4. epilogue: of every 16 rows a lane holds VECTORS vectors of SIZE neighbouring results, alternately in rows g and g + 8
     constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
@@ -256,7 +257,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int i = 0; i < WM / 16; ++i) {
       const auto row = [&](int v) { return first_row + i * 16 + v % 2 * 8; };
       const auto col = [&](int v) { return first_col + v / 2 * 4 * SIZE; };
-      const auto gC = [&](int v) { return C + slice * slice_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
+      const auto gC = [&](int v) { return C + split * split_stride + static_cast<size_t>(row(v)) * ldc + col(v); };
       const auto columns_left = [&](int v) { return row(v) < M ? N - col(v) : 0; };  // of C, from here on
 #pragma unroll
       for (int first = 0; first < VECTORS; first += TOGETHER) {
@@ -287,28 +288,30 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-/// Clocks of an H200: those of 17, but for the k tile of Large. What that was fitted to is not recorded.
+/// Clocks of an H200: those of 17, but for the k tile of Large, whose fit is not recorded.
 template <class Tile>
-constexpr SliceCosts costs = {.start = 14400,
+constexpr SplitCosts costs = {.start = 14400,
                               .k_tile = Tile::BM == 256 ? 1745 : 1040,
-                              .unit = Tile::BM == 256 ? 4400 : 1500,
-                              .add = 3600,
-                              .add_slice = 140,
-                              .add_byte = 1 / 14.0};
+                              .work_tile = Tile::BM == 256 ? 4400 : 1500,
+                              .reduction = 3600,
+                              .reduction_split = 140,
+                              .reduction_byte = 1 / 14.0};
 
 template <class Tile, Type type>
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES};
 
 template <class Tile>
-constexpr ShareCosts share_costs = {.k_tile = costs<Tile>.k_tile, .fix_up = 20000, .other = 2000};
+constexpr StreamKCosts stream_k_costs = {.k_tile = costs<Tile>.k_tile, .fix_up = 20000, .other = 2000};
 
 /// Calls `f` with the tile and the types, and its plan: of the tiles that the GPU has the shared memory for, the fastest.
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_types(p, [&]<Type type, class TC>() {
     const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
-    const SchedulePlan large = best_schedule(costs<Large>, share_costs<Large>, tiled(p, shape<Large, type>, gpu.sms));
-    const SchedulePlan small = best_schedule(costs<Small>, share_costs<Small>, tiled(p, shape<Small, type>, gpu.sms));
+    const SchedulePlan large =
+        best_schedule(costs<Large>, stream_k_costs<Large>, tiled(p, shape<Large, type>, gpu.sms));
+    const SchedulePlan small =
+        best_schedule(costs<Small>, stream_k_costs<Small>, tiled(p, shape<Small, type>, gpu.sms));
     if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
       return f.template operator()<Large, type, TC>(large);
     return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
@@ -321,24 +324,24 @@ void launch(const Problem& p) {
     const Schedule& schedule = plan.schedule;
     using T = typename Operand<type>::Element;
     const auto run = [&]<class Sum>(float alpha, float beta, Sum* C, int ldc) {
-      const bool ragged = p.k % shape<Tile, type>.k != 0;
-      const auto kernel = ragged ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
+      const bool residue = p.k % shape<Tile, type>.k != 0;
+      const auto kernel = residue ? gemm<Tile, type, Sum, true> : gemm<Tile, type, Sum, false>;
       cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
       cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
       resident.id = cudaLaunchAttributeCooperative, resident.val.cooperative = 1;
       cudaLaunchConfig_t config{};
       config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS;
       config.dynamicSmemBytes = Tile::SMEM_BYTES, config.stream = p.stream;
-      config.attrs = &resident, config.numAttrs = schedule.shared_tiles > 0;
+      config.attrs = &resident, config.numAttrs = schedule.stream_k_tiles > 0;
       cuda_check(cudaLaunchKernelEx(&config, kernel, p.m, p.n, p.k, alpha, p.A<T>(), p.lda, p.B<T>(), p.ldb, beta, C,
                                     ldc, schedule, static_cast<size_t>(p.m) * ldc, static_cast<float4*>(p.workspace),
-                                    p.flags));
+                                    p.locks));
     };
-    if (schedule.slices == 1) {
+    if (schedule.splits == 1) {
       run(p.alpha, p.beta, p.C<TC>(), p.ldc);
     } else {
-      run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
-      launch_add_slices<TC>(p, schedule.slices);
+      run(1.0F, 0.0F, static_cast<float*>(p.workspace), partials_ld(p));
+      launch_reduce_splits<TC>(p, schedule.splits);
     }
   });
 }
@@ -351,11 +354,11 @@ std::string explain(const Problem& p) {
 const Registration registration{{
     .number = "18",
     .name = "stream_k",
-    .idea = "the tiles of the last wave shared out by k tiles, so that all SMs end together",
+    .idea = "stream-K: the k tiles of the last wave divided evenly, so that all SMs end together",
     .predecessor = "17",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,
@@ -363,13 +366,13 @@ const Registration registration{{
         [](const Problem& p) {
           return for_kernel(p, [&]<class Tile, Type type, class TC>(const SchedulePlan& plan) {
             const Schedule& s = plan.schedule;
-            const int leave = s.shared_tiles > 0 ? s.blocks : 0;  // blocks that may leave a part
+            const int storing = s.stream_k_tiles > 0 ? s.blocks : 0;  // blocks that may store partial sums
             return Resources{(const void*)gemm<Tile, type, TC, false>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
                              shape<Tile, type>,
-                             s.slices > 1 ? sums_bytes(p, s.slices) : leave * size_t{4} * Tile::BM * Tile::BN,
-                             leave * Tile::THREADS / 32};
+                             s.splits > 1 ? partials_bytes(p, s.splits) : storing * size_t{4} * Tile::BM * Tile::BN,
+                             storing * Tile::THREADS / 32};
           });
         },
     .launch = launch,

@@ -1,18 +1,18 @@
-// 18f_stream_k_fp32 · 18's shares of k tiles for the FP32 kernel of 08
+// 18f_stream_k_fp32 · 18's stream-K for the FP32 kernel of 08
 //
-// Idea              4096 x 4096 has 512 tiles of 128 x 256, 3.88 waves on 132 SMs, and takes the time of 4. The tiles of the last wave
-//                   are shared out by k tiles, as in 18.
-// Changed from 17f  a block has segments: the kernel of 08 runs once for each; the fix-up between main loop and epilogue; where
-//                   no tile is shared, a second instance without them
-// Expect            3072 x 3072 x 3072: 1.09 times 17f, whose 5 slices need 10.9 waves of a fifth and a second kernel
+// Idea              4096 x 4096 has 512 tiles of 128 x 256, 3.88 waves on 132 SMs, and takes the time of 4. The k tiles of the last
+//                   wave are divided evenly among all SMs, as in 18.
+// Changed from 17f  a block has work units: the kernel of 08 runs once for each; the fix-up between main loop and epilogue; where
+//                   there are no stream-K tiles, a second instance without them
+// Expect            3072 x 3072 x 3072: 1.09 times 17f, whose 5 splits need 10.9 waves of a fifth and a reduction kernel
 // Limiter now       as 08, without the last wave
 // New instructions  ld.acquire.gpu, st.release.gpu
 // Limits            as 08
 // Run               ./run_all.sh run 18f 4096 4096 4096
 // Read              docs/18_stream_k.md
 #include "common/layout.h"
-#include "common/ptx/flag.h"
 #include "common/ptx/keep_in_register.h"
+#include "common/ptx/semaphore.h"
 #include "common/rung.h"
 #include "common/split_k.h"
 #include "common/stream_k.h"
@@ -65,13 +65,13 @@ static_assert([] {
   return true;
 }());
 
-/// C holds a matrix per slice, `slice_stride` elements apart. partial_sums and flags: of the blocks that leave a part of a tile.
-/// SHARED: the schedule has shares. Without them a block has one unit, and the grid as many blocks as there are units.
-template <bool SHARED>
+/// C holds a matrix per split, `split_stride` elements apart. `partials` and `locks`: of the blocks that store partial sums of a tile.
+/// STREAM_K: the schedule has stream-K tiles. Without them a block has one work tile, and the grid as many blocks as work tiles.
+template <bool STREAM_K>
 __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 255 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
-          float beta, float* __restrict__ C, int ldc, Schedule schedule, size_t slice_stride, float4* partial_sums,
-          unsigned* flags) {
+          float beta, float* __restrict__ C, int ldc, Schedule schedule, size_t split_stride, float4* partials,
+          unsigned* locks) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS;
   alignas(16) __shared__ float sA[2][BK][BM];
@@ -91,15 +91,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
   const int a_k = a_k4 * 4, b_col = b_col4 * 4;  // my first four elements of a tile: A[a_row][a_k...], B[b_k][b_col...]
 
 #pragma unroll 1
-  for (uint32_t i_segment = 0; SHARED || i_segment == 0; ++i_segment) {
-    const Segment segment = segment_of(schedule, blockIdx.x, i_segment);
-    const int k_tiles = segment.k_tiles;
-    if (SHARED && k_tiles == 0) break;
-    if (SHARED && i_segment > 0) __syncthreads();  // everyone has read the tiles of the segment before
-    const int block_row = segment.c_tile / tiles_n * BM, block_col = segment.c_tile % tiles_n * BN;
+  for (uint32_t i_unit = 0; STREAM_K || i_unit == 0; ++i_unit) {
+    const WorkUnit work_unit = work_unit_of(schedule, blockIdx.x, i_unit);
+    const int k_tiles = work_unit.k_tiles;
+    if (STREAM_K && k_tiles == 0) break;
+    if (STREAM_K && i_unit > 0) __syncthreads();  // everyone has read the tiles of the previous work unit
+    const int block_row = work_unit.c_tile / tiles_n * BM, block_col = work_unit.c_tile % tiles_n * BN;
 
     // 2. set up. Past the last row or column, read the last one: its results are not stored.
-    const int first_k_offset = (all_k_tiles - segment.first - k_tiles) * BK;
+    const int first_k_offset = (all_k_tiles - work_unit.first - k_tiles) * BK;
     int k_offset = first_k_offset + (k_tiles - 1) * BK;
     const float* gA[Tile::A_LOADS];
 #pragma unroll
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 #pragma unroll
       for (int i = 0; i < Tile::B_LOADS; ++i) store4(&sB[write_stage][b_k + i * Tile::B_ROWS][b_col], nextB[i]);
     };
-    // The last tile comes first. It may be ragged: zeros past K, where there may be NaN.
+    // The last tile comes first. It may be a residue tile: zeros past K, where there may be NaN.
     const int k_left = K - k_offset;
 #pragma unroll
     for (int i = 0; i < Tile::A_LOADS; ++i) nextA[i] = load4(gA[i], k_left - a_k);
@@ -179,33 +179,33 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
     }
     // [/main-loop]
 
-    if (SHARED) keep_in_register(i_segment);  // work it out again: it would take registers from the main loop
-    const Segment done = SHARED ? segment_of(schedule, blockIdx.x, i_segment) : segment;
+    if (STREAM_K) keep_in_register(i_unit);  // computed again: kept, it would take registers from the main loop
+    const WorkUnit done = STREAM_K ? work_unit_of(schedule, blockIdx.x, i_unit) : work_unit;
     // [fix-up]
-    // Part of a tile: its last block adds what the others have left. Every thread reads what its like has written.
-    const auto sums_of = [&](int block) { return partial_sums + block * (BM * BN / 4) + threadIdx.x; };
-    const auto flag_of = [&](int block) { return flags + block * (Tile::THREADS / 32) + threadIdx.x / 32; };
-    if (SHARED && done.first + done.k_tiles < all_k_tiles) {
-      float4* const sums = sums_of(blockIdx.x);  // THREADS apart; a block leaves one part at most
+    // A stream-K tile: its last block adds the partial sums of the others. Every thread reads those of the same thread index.
+    const auto partials_of = [&](int block) { return partials + block * (BM * BN / 4) + threadIdx.x; };
+    const auto lock_of = [&](int block) { return locks + block * (Tile::THREADS / 32) + threadIdx.x / 32; };
+    if (STREAM_K && done.first + done.k_tiles < all_k_tiles) {
+      float4* const partial = partials_of(blockIdx.x);  // THREADS apart; a block stores one tile's at most
 #pragma unroll
       for (int i = 0; i < TM; ++i)
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
-          sums[(i * TN + j) / 4 * Tile::THREADS] = {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
+          partial[(i * TN + j) / 4 * Tile::THREADS] = {acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
       // [left]
       __syncwarp();  // all lanes have written
-      if (threadIdx.x % 32 == 0) st_release_gpu(flag_of(blockIdx.x), 1);
+      if (threadIdx.x % 32 == 0) st_release_gpu(lock_of(blockIdx.x), 1);
       // [/left]
       continue;
     }
-    if (SHARED && done.first > 0) {
+    if (STREAM_K && done.first > 0) {
       // [adds]
       const int first_block = first_block_of(schedule, done.c_tile);
       // [/adds]
       // [wait]
 #pragma unroll 1
       for (int block = first_block; block < blockIdx.x; ++block) {
-        while (__any_sync(~0U, ld_acquire_gpu(flag_of(block)) != 1)) {
+        while (__any_sync(~0U, ld_acquire_gpu(lock_of(block)) != 1)) {
         }
       }
       // [/wait]
@@ -213,18 +213,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
       for (int i = 0; i < TM; ++i)
 #pragma unroll 1
         for (int block = first_block; block < blockIdx.x; ++block) {
-          const float4* const sums = sums_of(block);
+          const float4* const partial = partials_of(block);
 #pragma unroll
           for (int j = 0; j < TN; j += 4) {
-            const float4 sum = sums[(i * TN + j) / 4 * Tile::THREADS];
+            const float4 sum = partial[(i * TN + j) / 4 * Tile::THREADS];
             acc[i][j] += sum.x, acc[i][j + 1] += sum.y, acc[i][j + 2] += sum.z, acc[i][j + 3] += sum.w;
           }
         }
       // [clear]
-      __syncwarp();  // all lanes have seen the flags and read
+      __syncwarp();  // all lanes have seen the locks and read
 #pragma unroll 1
       for (int block = first_block + threadIdx.x % 32; block < blockIdx.x; block += 32)
-        *flag_of(block) = 0;  // for the next launch
+        *lock_of(block) = 0;  // for the next launch
       // [/clear]
     }
     // [/fix-up]
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 #pragma unroll
       for (int j = 0; j < TN; j += 4) {
         const int n = done.c_tile % tiles_n * BN + warp_col * WN + spread(lane_col, j, LANE_COLS);
-        float* gC = C + done.slice * slice_stride + static_cast<size_t>(m) * ldc + n;
+        float* gC = C + done.split * split_stride + static_cast<size_t>(m) * ldc + n;
         if (n + 4 <= N) {
           float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
           if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
@@ -256,58 +256,65 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 }
 
 /// Clocks of an H200: those of 17f.
-constexpr SliceCosts costs = {
-    .start = 6300, .k_tile = 2505, .unit = 6700, .add = 3000, .add_slice = 160, .add_byte = 1 / 11.5};
+constexpr SplitCosts costs = {.start = 6300,
+                              .k_tile = 2505,
+                              .work_tile = 6700,
+                              .reduction = 3000,
+                              .reduction_split = 160,
+                              .reduction_byte = 1 / 11.5};
 
-constexpr ShareCosts share_costs = {.k_tile = 2700, .fix_up = 16000, .other = 2000};
+constexpr StreamKCosts stream_k_costs = {.k_tile = 2700, .fix_up = 16000, .other = 2000};
 
 constexpr TileShape shape = {Tile::BM, Tile::BN, Tile::BK};
 
-SchedulePlan plan(const Problem& p) { return best_schedule(costs, share_costs, tiled(p, shape, device_limits().sms)); }
+SchedulePlan plan(const Problem& p) {
+  return best_schedule(costs, stream_k_costs, tiled(p, shape, device_limits().sms));
+}
 
 void launch(const Problem& p) {
   Schedule schedule = plan(p).schedule;
-  const bool shared = schedule.shared_tiles > 0;
-  if (!shared) schedule.blocks = schedule.units;
+  const bool stream_k = schedule.stream_k_tiles > 0;
+  if (!stream_k) schedule.blocks = schedule.work_tiles;
   const auto run = [&](float alpha, float beta, float* C, int ldc) {
     cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
     resident.id = cudaLaunchAttributeCooperative;
     resident.val.cooperative = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.stream = p.stream;
-    config.attrs = &resident, config.numAttrs = shared;
-    cuda_check(cudaLaunchKernelEx(&config, shared ? sgemm<true> : sgemm<false>, p.m, p.n, p.k, alpha, p.A<float>(),
+    config.attrs = &resident, config.numAttrs = stream_k;
+    cuda_check(cudaLaunchKernelEx(&config, stream_k ? sgemm<true> : sgemm<false>, p.m, p.n, p.k, alpha, p.A<float>(),
                                   p.lda, p.B<float>(), p.ldb, beta, C, ldc, schedule, static_cast<size_t>(p.m) * ldc,
-                                  static_cast<float4*>(p.workspace), p.flags));
+                                  static_cast<float4*>(p.workspace), p.locks));
   };
-  if (schedule.slices == 1) {
+  if (schedule.splits == 1) {
     run(p.alpha, p.beta, p.C<float>(), p.ldc);
   } else {
-    run(1.0F, 0.0F, static_cast<float*>(p.workspace), sums_ld(p));
-    launch_add_slices<float>(p, schedule.slices);
+    run(1.0F, 0.0F, static_cast<float*>(p.workspace), partials_ld(p));
+    launch_reduce_splits<float>(p, schedule.splits);
   }
 }
 
 const Registration registration{{
     .number = "18f",
     .name = "stream_k_fp32",
-    .idea = "18's shares of k tiles for the FP32 kernel of 08",
+    .idea = "18's stream-K for the FP32 kernel of 08",
     .predecessor = "17f",
+    .kind = Kind::fp32_form,
     .types = {Type::f32},
     .arch = "sm_70",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =
         [](const Problem& p) {
           const Schedule s = plan(p).schedule;
-          const int leave = s.shared_tiles > 0 ? s.blocks : 0;  // blocks that may leave a part
-          return Resources{(const void*)(s.shared_tiles > 0 ? sgemm<true> : sgemm<false>),
+          const int storing = s.stream_k_tiles > 0 ? s.blocks : 0;  // blocks that may store partial sums
+          return Resources{(const void*)(s.stream_k_tiles > 0 ? sgemm<true> : sgemm<false>),
                            Tile::THREADS,
                            0,
                            shape,
-                           s.slices > 1 ? sums_bytes(p, s.slices) : leave * size_t{4} * Tile::BM * Tile::BN,
-                           leave * Tile::THREADS / 32};
+                           s.splits > 1 ? partials_bytes(p, s.splits) : storing * size_t{4} * Tile::BM * Tile::BN,
+                           storing * Tile::THREADS / 32};
         },
     .launch = launch,
     .explain = [](const Problem& p) { return explain_schedule(plan(p)); },

@@ -144,7 +144,7 @@ const Registration registration{{
     .predecessor = "09",
     .types = {Type::bf16, Type::f16},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_cute,

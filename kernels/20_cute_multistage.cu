@@ -1,6 +1,6 @@
 // 20_cute_multistage · the kernel of 16, written in CuTe
 //
-// Idea              what 11 to 16 work out by hand, CuTe derives from layouts: TiledCopy deals 16-byte chunks to threads, a
+// Idea              what 11 to 16 work out by hand, CuTe derives from layouts: TiledCopy assigns 16-byte chunks to threads, a
 //                   swizzled layout places them, retile fits ldmatrix to the fragments of TiledMMA. What remains to be written
 //                   is the pipeline: which stage is copied, which is multiplied, and when the block waits.
 // Changed from 16   CuTe's words for all of it. C goes through shared memory, as in 16b, and there and back in its own type;
@@ -25,8 +25,8 @@ namespace rung_20 {  // no anonymous one: CuTe has one of its own, and nvcc woul
 
 using namespace cute;
 
-/// cp.async of the first `bytes` of 16 bytes; the rest is filled with zeros. CuTe's SM80_CP_ASYNC_CACHEGLOBAL_ZFILL knows all
-/// or nothing, but K may end within 16 bytes.
+/// cp.async of the first `bytes` of 16 bytes; the rest is filled with zeros. CuTe's SM80_CP_ASYNC_CACHEGLOBAL_ZFILL copies all
+/// 16 or none, but K may end within 16 bytes.
 struct CpAsyncBytes {
   using SRegisters = uint128_t[1];
   using DRegisters = uint128_t[1];
@@ -98,8 +98,8 @@ using Small = TileConfig<128, 2>;  // 96 KB: RTX 30, 40 and 50
 static_assert(std::is_same_v<Large::Atom, Swizzled128>, "the figures draw Swizzled128");
 static_assert(std::is_same_v<Large::Mma<Type::bf16>, CuteMma<Type::bf16, 4, 2>>, "the figures draw CuteMma");
 
-/// A tensor in shared memory with its address in a register of its own. Left alone, the compiler computes thread and swizzle anew
-/// in every k tile, 50 instructions that 16 does not have.
+/// A tensor in shared memory with its address in a register of its own. Otherwise the compiler recomputes thread and swizzle in
+/// every k tile: 50 instructions that 16 does not have.
 template <class Engine, class Layout>
 __device__ auto kept(const Tensor<Engine, Layout>& tensor) {
   using T = typename Engine::value_type;
@@ -108,8 +108,8 @@ __device__ auto kept(const Tensor<Engine, Layout>& tensor) {
   return make_tensor(make_smem_ptr(static_cast<T*>(__cvta_shared_to_generic(address))), tensor.layout());
 }
 
-/// RAGGED: some tile is not whole. Then every copy says how many of its bytes there are.
-template <class Config, Type type, class TC, bool RAGGED>
+/// RESIDUE: some tile is a residue tile, so copies are predicated: each says how many of its bytes lie inside the matrix.
+template <class Config, Type type, class TC, bool RESIDUE>
 __global__ void __launch_bounds__(Config::THREADS, 1)
     gemm_cute(int M, int N, int K, float alpha, const typename CuteOperand<type>::Element* __restrict__ A, int lda,
               const typename CuteOperand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C,
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
                 COPIES_PER_STEP = Config::COPIES_PER_STEP;
   extern __shared__ __align__(128) unsigned char smem[];
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
-  if (std::is_same_v<Config, Small>) return;  // this GPU takes Large; the compiler needs its seconds elsewhere
+  if (std::is_same_v<Config, Small>) return;  // body omitted on sm_90 for compile time: launch() takes Large there
 #endif
 
   // 1. who am I
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   // 2. set up
   // [tiled-copy]
   const auto copy_atom = [] {
-    if constexpr (RAGGED)
+    if constexpr (RESIDUE)
       return Copy_Atom<CpAsyncBytes, T>{};
     else
       return Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, T>{};
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   ladder::Coord tile = tile_of(copy_c_tile);
   Tensor tAgA = source(mA, Int<BM>{}, tile.row);
   Tensor tBgB = source(mB, Int<BN>{}, tile.col);
-  const auto prefetch_c = [&] {                   // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&] {                   // the epilogue will need it: one line of 128 bytes per prefetch
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
     CUTE_NO_UNROLL
     for (int i = threadIdx.x; i < BM * LINES; i += Config::THREADS) {
@@ -179,10 +179,10 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
       tAgA = source(mA, Int<BM>{}, tile.row);
       tBgB = source(mB, Int<BN>{}, tile.col);
     }
-    if (RAGGED) copy_bytes = bytes_left();
+    if (RESIDUE) copy_bytes = bytes_left();
   };
   const auto copy_16 = [&](const auto& src, auto&& dst, bool inside) {
-    if constexpr (RAGGED)
+    if constexpr (RESIDUE)
       cute::copy(copy_atom.with(inside ? copy_bytes : 0), src, dst);
     else
       cute::copy(copy_atom, src, dst);
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   // Copies those of this thread's 16-byte chunks of a k tile that belong to a copy step.
   const auto copy = [&](int write_stage, int step) {
     CUTE_UNROLL
-    for (int j = 0; j < COPIES_PER_STEP; ++j) {  // a constant number, or the compiler would not unroll it
+    for (int j = 0; j < COPIES_PER_STEP; ++j) {  // a constant count: else the compiler does not unroll
       const int i = step * COPIES_PER_STEP + j, row = i % A_COPIES * 32 + threadIdx.x / 8;
       if (i < A_COPIES)
         copy_16(tAgA(_, i, 0, copy_k_tile), tAsA(_, i, 0, write_stage), tile.row * BM + row < M);
@@ -334,9 +334,9 @@ template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return for_cute_types(p, [&]<Type type, class TC>() {
     const auto with = [&]<class Config>() {
-      const bool ragged = p.m % Config::BM != 0 || p.n % Config::BN != 0 || p.k % Config::BK != 0;
-      return f.template operator()<Config, type, TC>(ragged ? gemm_cute<Config, type, TC, true>
-                                                            : gemm_cute<Config, type, TC, false>);
+      const bool residue = p.m % Config::BM != 0 || p.n % Config::BN != 0 || p.k % Config::BK != 0;
+      return f.template operator()<Config, type, TC>(residue ? gemm_cute<Config, type, TC, true>
+                                                             : gemm_cute<Config, type, TC, false>);
     };
     return device_limits().smem_block_bytes >= Large::SMEM_BYTES ? with.template operator()<Large>()
                                                                  : with.template operator()<Small>();
@@ -377,7 +377,7 @@ const Registration registration{{
     .predecessor = "16",
     .types = {Type::bf16, Type::f16},
     .arch = "sm_80",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_cute,

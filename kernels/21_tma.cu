@@ -1,10 +1,10 @@
-// 21_tma · tiles by the copy engine: one thread asks for a whole tile
+// 21_tma · tiles by TMA: one thread issues the copy of a whole tile
 //
-// Idea              Hopper's copy engine (TMA) takes a description of a matrix and the coordinates of a box, computes the addresses,
-//                   fills the edges with zeros, swizzles, and counts the bytes that have landed in an mbarrier. The 12 copies per
-//                   thread and k tile become 2 per block, and their addresses and guards disappear.
-// Changed from 16   tensor maps and mbarriers in place of cp.async; four stages; the columns of B are no longer permuted as
-//                   they are copied but as ldmatrix names them, in an order that needs selects in the epilogue
+// Idea              Hopper's Tensor Memory Accelerator (TMA) takes a description of a matrix and the coordinates of a box. It computes
+//                   the addresses, fills the edges with zeros, swizzles, and counts the landed bytes on an mbarrier. The 12 copies
+//                   per thread and k tile become 2 bulk tensor copies per block. Their addresses and predicates disappear.
+// Changed from 16   tensor maps and mbarriers in place of cp.async; PipelineState; four stages; the columns of B are no longer permuted by
+//                   the copies but by the addresses of ldmatrix, in an order that needs selects in the epilogue
 // Expect            16 spends 6,900 of 119,700 clocks per tile of C on the copies' instructions, and 21 about 300 on selects in the
 //                   epilogue: 1.06 times 16, 0.71 of cuBLAS
 // Limiter now       mma.sync, and a barrier per k tile at which the warps wait for one another
@@ -42,9 +42,21 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 8;  // and an mbarrier per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
 };
+
+// [pipeline-state]
+/// The stage that comes next in a pipeline, and the phase of its mbarrier, as the parity that mbarrier_wait_parity() takes.
+struct PipelineState {
+  uint32_t phase = 0;
+  int index = 0;
+
+  __device__ __forceinline__ void operator++() {
+    if (++index == Tile::STAGES) index = 0, phase ^= 1;
+  }
+};
+// [/pipeline-state]
 
 /// Exchanges two registers in those lanes where `exchange` holds.
 __device__ __forceinline__ void exchange_if(bool exchange, float& x, float& y) {
@@ -79,23 +91,25 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/barriers]
 
   // [copy]
-  // Thread 0 copies for all. The copies run ahead of the mma: they have their own tile of C, and their own k tile.
-  int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_stage = 0, copy_row = 0, copy_col = 0;
+  // Thread 0 issues all copies. They run ahead of the mma: they have their own tile of C, and their own k tile.
+  int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;
+  PipelineState write_state;
   const auto copy = [&] {
     if (threadIdx.x != 0 || copy_c_tile >= c_tiles) return;
     if (copy_k_tile == 0) {
       const auto [tile_row, tile_col] = raster(copy_c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       copy_row = tile_row * BM, copy_col = tile_col * BN;
     }
-    const uint32_t dst = shared_address(smem) + copy_stage * Tile::STAGE_BYTES, barrier = full + copy_stage * 8;
+    const uint32_t dst = shared_address(smem) + write_state.index * Tile::STAGE_BYTES,
+                   barrier = full + write_state.index * 8;
     mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
     cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
     cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
-    copy_stage = copy_stage + 1 == STAGES ? 0 : copy_stage + 1;
+    ++write_state;
     if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
   };
   // [/copy]
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -104,9 +118,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
     }
   };
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
-  // The columns of B are named so that the results of a lane are neighbours in C: in every 4 SIZE of them, alike.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
+  // The columns of B are read in the order of named_column(), so that the results of a lane are neighbours in C.
   constexpr int NAMED = SIZE / 4;  // ldmatrix per 4 SIZE columns
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS][NAMED];
 #pragma unroll
@@ -137,22 +151,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the read stage, and moves on to the next; of the last one the first fragments are loaded once more, and
-  // never used.
-  uint32_t read_stage_bytes = 0, read_stage_full = full, parity = 0;
+  // Consumes the read stage, and moves on to the next. After the last k tile its own first fragments are loaded again, and never used.
+  PipelineState read_state;
+  uint32_t read_stage_bytes = 0;
   const auto multiply_k_tile = [&](bool last, float(&acc)[WM / 16][WN / 8][4]) {
-    uint32_t next_stage_bytes = read_stage_bytes;
-    if (!last) {
-      const bool wraps = read_stage_bytes == (STAGES - 1) * Tile::STAGE_BYTES;
-      next_stage_bytes = wraps ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
-      read_stage_full = wraps ? full : read_stage_full + 8;
-      parity ^= wraps;
-    }
+    PipelineState next_state = read_state;
+    if (!last) ++next_state;
+    uint32_t next_stage_bytes = next_state.index * Tile::STAGE_BYTES;
+    keep_in_register(next_stage_bytes);  // else multiplied again for every address
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-      if (k_step == K_STEPS - 1) {                      // the next stage is needed
-        mbarrier_wait_parity(read_stage_full, parity);  // it has landed
-        __syncthreads();                                // everyone is done with this stage
+      if (k_step == K_STEPS - 1) {                                            // the next stage is needed
+        mbarrier_wait_parity(full + next_state.index * 8, next_state.phase);  // it has landed
+        __syncthreads();                                                      // everyone is done with this stage
       }
       load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
       if (k_step == 2) copy();  // into the stage that everyone was done with at the last barrier
@@ -164,7 +175,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
         }
     }
-    read_stage_bytes = next_stage_bytes;
+    read_state = next_state, read_stage_bytes = next_stage_bytes;
   };
   // [/main-loop]
 
@@ -177,7 +188,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
 
     // [epilogue]
-    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    // 4. epilogue: of every 16 rows a lane holds VECTORS vectors of SIZE neighbouring results, alternately in rows g and g + 8
     constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
@@ -225,18 +236,18 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 }
 
 // [tensor-map]
-/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <Type type>
-CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
+/// Describes `rows` rows of `columns` elements T, `ld` elements apart, to TMA, in boxes of `box_rows` rows of 128 bytes.
+template <class T>
+CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows) {
+  static const auto encode = [] {  // a function of the driver, which programs of the runtime do not link
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
     cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
     if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
-  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
+  constexpr cuuint64_t BYTES = sizeof(T);
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t row_bytes[] = {ld * BYTES};
   const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
   CUtensorMap map;
@@ -251,12 +262,13 @@ CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows
 
 void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, Tile::BM),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }
@@ -264,11 +276,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "21",
     .name = "tma",
-    .idea = "tiles by the bulk tensor copy engine: one thread asks, mbarriers count the bytes",
+    .idea = "TMA: one thread issues bulk tensor copies of whole tiles, mbarriers count the bytes",
     .predecessor = "16",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -1,18 +1,18 @@
-// 21b_tma_producer · a warp of its own asks for the tiles
+// 21b_tma_producer · a producer warp issues the copies
 //
-// Idea              In 21 a thread of the warps that multiply also copies, and all warps meet at a barrier in each k tile: the warp
-//                   that copies comes late, and the others wait for it. Here a warp that does nothing else asks for the tiles. It
-//                   waits on an "empty" mbarrier per stage, on which each warp arrives that has read the stage.
-// Changed from 21   a third warpgroup, of which one thread copies; an empty mbarrier per stage in place of __syncthreads();
-//                   setmaxnreg gives the copying warps' registers to the others
-// Expect            1.09 times 21, 0.71 of cuBLAS: 9 % of the time of 21's warps goes to the barrier and to the branch that copies
+// Idea              In 21 a thread of the warps that multiply also issues the copies, and all warps meet at a barrier in each k tile:
+//                   that thread's warp comes late, and the others wait for it. Here a producer warp does nothing but issue copies.
+//                   Before each copy it waits on an "empty" mbarrier of the stage, on which every consumer warp arrives after reading.
+// Changed from 21   a third warpgroup, of which one thread issues the copies; an empty mbarrier per stage in place of __syncthreads();
+//                   setmaxnreg moves registers from producer to consumers; from common/hopper: tensor_map(), PipelineState
+// Expect            1.09 times 21, 0.71 of cuBLAS: 21's warps spend 9 % of their time on the barrier and on the branch that issues copies
 // Limiter now       mma.sync: ldmatrix and mma fill the issue slots that the tensor cores leave
 // New instructions  setmaxnreg, mbarrier.arrive
 // Limits            as 21
 // Run               ./run_all.sh run 21b 4096 4096 4096 --type bf16
-// Read              docs/21_tma.md
-#include <cuda.h>
-
+// Read              docs/21b_tma_producer.md
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -39,11 +39,11 @@ struct Tile {
   static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
   static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
   static constexpr int CONSUMERS = BM / WM * (BN / WN) * 32;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;             // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;             // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
 };
 
@@ -84,27 +84,26 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/barriers]
 
   // [producer]
-  if (warp < 0) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 0) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x != 0) return;
-    int stage = 0;
-    uint32_t parity = 1;  // of the phase before: at first there is none
+    PipelineState<STAGES> state{.phase = 1};  // of the phase before: at first there is none
     for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
       const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-        const uint32_t dst = shared_address(smem) + stage * Tile::STAGE_BYTES;
-        mbarrier_wait_parity(empty + stage * 8, parity);
-        mbarrier_arrive_expect_tx(full + stage * 8, Tile::STAGE_BYTES);
-        cp_async_bulk_tensor_2d(dst, map_a, k_tile * BK, tile_row * BM, full + stage * 8);
-        cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + stage * 8);
-        if (++stage == STAGES) stage = 0, parity ^= 1;
+        const uint32_t dst = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+        mbarrier_wait_parity(empty + state.index * 8, state.phase);
+        mbarrier_arrive_expect_tx(full + state.index * 8, Tile::STAGE_BYTES);
+        cp_async_bulk_tensor_2d(dst, map_a, k_tile * BK, tile_row * BM, full + state.index * 8);
+        cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + state.index * 8);
+        ++state;
       }
     }
     return;
   }
   setmaxnreg_inc<232>();
   // [/producer]
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -113,9 +112,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       if (m < M && n < N) prefetch_global_l2(C + static_cast<size_t>(m) * ldc + n);
     }
   };
-  // The rows that this lane names to ldmatrix, for each k step and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
-  // of A two down and two along k, of B two along k and two across.
-  // The columns of B are named so that the results of a lane are neighbours in C: in every 4 SIZE of them, alike.
+  // The row whose address this lane gives to ldmatrix, per k step, in stage 0. An ldmatrix loads four matrices of 8 rows of 16 bytes:
+  // of A two below one another and two along k, of B two along k and two next to one another.
+  // The columns of B are read in the order of named_column(), so that the results of a lane are neighbours in C.
   constexpr int NAMED = SIZE / 4;  // ldmatrix per 4 SIZE columns
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS][NAMED];
 #pragma unroll
@@ -145,23 +144,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
-  // Multiplies the k tile in the read stage, and moves on to the next; of the last one the first fragments are loaded once more, and
-  // never used.
-  uint32_t read_stage_bytes = 0, read_stage_full = full, parity = 0;
+  // Consumes the read stage, and moves on to the next. After the last k tile its own first fragments are loaded again, and never used.
+  PipelineState<STAGES> read_state;
+  uint32_t read_stage_bytes = 0;
   const auto multiply_k_tile = [&](bool last, float(&acc)[WM / 16][WN / 8][4]) {
-    uint32_t next_stage_bytes = read_stage_bytes;
-    const uint32_t full_before = read_stage_full;
-    if (!last) {
-      const bool wraps = read_stage_bytes == (STAGES - 1) * Tile::STAGE_BYTES;
-      next_stage_bytes = wraps ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
-      read_stage_full = wraps ? full : read_stage_full + 8;
-      parity ^= wraps;
-    }
+    PipelineState<STAGES> next_state = read_state;
+    if (!last) ++next_state;
+    uint32_t next_stage_bytes = next_state.index * Tile::STAGE_BYTES;
+    keep_in_register(next_stage_bytes);  // else multiplied again for every address
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-      if (k_step == K_STEPS - 1) {                                 // the next stage is needed
-        if (lane == 0) mbarrier_arrive(full_before + STAGES * 8);  // this stage is in registers
-        mbarrier_wait_parity(read_stage_full, parity);             // the next has landed
+      if (k_step == K_STEPS - 1) {                                            // the next stage is needed
+        if (lane == 0) mbarrier_arrive(empty + read_state.index * 8);         // this stage is in registers
+        mbarrier_wait_parity(full + next_state.index * 8, next_state.phase);  // the next has landed
       }
       load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes : read_stage_bytes, (k_step + 1) % K_STEPS);
 #pragma unroll
@@ -172,7 +167,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
         }
     }
-    read_stage_bytes = next_stage_bytes;
+    read_state = next_state, read_stage_bytes = next_stage_bytes;
   };
   // [/main-loop]
 
@@ -185,7 +180,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
 
     // [epilogue]
-    // 4. epilogue: of every 16 rows a lane holds VECTORS times SIZE neighbouring results, in turn in rows g and g + 8
+    // 4. epilogue: of every 16 rows a lane holds VECTORS vectors of SIZE neighbouring results, alternately in rows g and g + 8
     constexpr int VECTORS = 2 * WN / (4 * SIZE), TOGETHER = 16 / SIZE;  // loads of C in flight together
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     const int first_row = tile_row * BM + warp_row + mma_c(lane, 0).row;
@@ -232,39 +227,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-// [tensor-map]
-/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <Type type>
-CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * BYTES};
-  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result =
-      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
-}
-// [/tensor-map]
-
 void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }
@@ -272,11 +243,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "21b",
     .name = "tma_producer",
-    .idea = "a warp of its own asks for the tiles; full and empty mbarriers, no barrier of the block",
+    .idea = "a producer warp issues the copies; full and empty mbarriers, no barrier of the block",
     .predecessor = "21",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::mma_sync,
+    .instruction = MathInstruction::mma_sync,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

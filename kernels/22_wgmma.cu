@@ -1,18 +1,20 @@
 // 22_wgmma · four warps multiply from shared memory
 //
 // Idea              mma.sync wants its operands in registers: ldmatrix brings each byte there, and bounds what a warp can hold.
-//                   wgmma reads both tiles from shared memory itself, named by two 64-bit descriptors, and runs on while the
-//                   warps do something else. Its ceiling is 1.38 times that of mma.sync.
-// Changed from 21   wgmma in place of ldmatrix and mma; 128 x 256 results per block, 64 x 256 per warpgroup; columns in the order of B
+//                   wgmma reads both tiles from shared memory itself, by two 64-bit matrix descriptors, and runs asynchronously to
+//                   the warps. Its ceiling is 1.38 times that of mma.sync.
+// Changed from 21   wgmma in place of ldmatrix and mma; 128 x 256 results per block, 64 x 256 per warpgroup; columns in the order of B;
+//                   from common/hopper: tensor_map(), PipelineState
 // Expect            L2 sets the floor: 64 k tiles of 1,199 clocks, 76,700 per tile of C. 16 takes 1.21 times its floor; as much here, and
 //                   1,800 for stores of pairs, are 94,900 clocks, where 21 takes 113,100: 1.19 times 21, 0.81 of cuBLAS
-// Limiter now       the wait and the barrier after each k tile, in which the tensor cores rest; the epilogue
+// Limiter now       the wait and the barrier after each k tile, during which the tensor cores idle; the epilogue
 // New instructions  wgmma.mma_async, .fence, .commit_group, .wait_group
 // Limits            as 21
 // Run               ./run_all.sh run 22 4096 4096 4096 --type bf16
 // Read              docs/22_wgmma.md
-#include <cuda.h>
-
+#include "common/hopper/descriptor.h"
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -39,19 +41,22 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 8;  // and an mbarrier per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
 
 // [descriptor]
 /// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
 ///   bits  0-13  address / 16
-///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
-///        32-45  bytes from 8 rows to the next 8 / 16
-///        62-63  swizzle: 1 is that of 128 bytes
-__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
+///        16-29  leading dimension byte offset / 16: unused where a row is as long as the swizzle
+///        32-45  stride dimension byte offset / 16: from 8 rows to the next 8
+///        62-63  swizzle mode: 1 is that of 128 bytes
+constexpr __host__ __device__ uint64_t descriptor(uint32_t tile) {
   return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
 // [/descriptor]
+
+// The rungs after this one take it from common/hopper/descriptor.h: the same function.
+static_assert(descriptor(0x12400) == ladder::descriptor(0x12400));
 
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
@@ -76,22 +81,24 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   __syncthreads();
 
-  // Thread 0 copies for all. The copies run ahead of the mma: they have their own tile of C, and their own k tile.
-  int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_stage = 0, copy_row = 0, copy_col = 0;
+  // Thread 0 issues all copies. They run ahead of the mma: they have their own tile of C, and their own k tile.
+  int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;
+  PipelineState<STAGES> write_state;
   const auto copy = [&] {
     if (threadIdx.x != 0 || copy_c_tile >= c_tiles) return;
     if (copy_k_tile == 0) {
       const auto [tile_row, tile_col] = raster(copy_c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       copy_row = tile_row * BM, copy_col = tile_col * BN;
     }
-    const uint32_t dst = shared_address(smem) + copy_stage * Tile::STAGE_BYTES, barrier = full + copy_stage * 8;
+    const uint32_t dst = shared_address(smem) + write_state.index * Tile::STAGE_BYTES,
+                   barrier = full + write_state.index * 8;
     mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
     cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
     cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
-    copy_stage = copy_stage + 1 == STAGES ? 0 : copy_stage + 1;
+    ++write_state;
     if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
   };
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -104,12 +111,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[copy stage]     smem[read stage] -wgmma-> acc
-  int read_stage = 0;
-  uint32_t parity = 0;
+  PipelineState<STAGES> read_state;
   const auto multiply_k_tile = [&](float(&acc)[BN / 8][4]) {
-    const uint32_t tile_a = shared_address(smem) + read_stage * Tile::STAGE_BYTES;
+    const uint32_t tile_a = shared_address(smem) + read_state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
-    mbarrier_wait_parity(full + read_stage * 8, parity);
+    mbarrier_wait_parity(full + read_state.index * 8, read_state.phase);
     wgmma_fence();
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
@@ -118,7 +124,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     wgmma_wait_group<0>();  // this k tile is multiplied
     __syncthreads();        // by everyone
     copy();                 // into its stage
-    if (++read_stage == STAGES) read_stage = 0, parity ^= 1;
+    ++read_state;
   };
   // [/main-loop]
 
@@ -156,37 +162,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <Type type>
-CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * BYTES};
-  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result =
-      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
-}
-
 void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }
@@ -194,11 +178,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "22",
     .name = "wgmma",
-    .idea = "wgmma: four warps multiply tiles in shared memory, named by descriptors",
+    .idea = "wgmma: four warps multiply tiles in shared memory, given by matrix descriptors",
     .predecessor = "21",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -1,19 +1,20 @@
-// 23_warp_specialized · one warp copies, two warpgroups multiply
+// 23_warp_specialized · a producer warp and two consumer warpgroups
 //
-// Idea              In 22 the warps that multiply also copy, and meet at a barrier in each k tile: one late warp holds up all. Here a
-//                   warp of its own does nothing but ask for tiles. It waits on an "empty" mbarrier per stage, on which the
-//                   warps arrive that have multiplied it. The two warpgroups no longer wait for each other.
-// Changed from 22   a third warpgroup, of which one thread copies; an empty mbarrier per stage in place of __syncthreads();
-//                   setmaxnreg gives the copying warps' registers to the others
+// Idea              In 22 the warps that multiply also issue the copies, and meet at a barrier in each k tile: one late warp delays all.
+//                   Here a producer warp does nothing but issue copies. Before each copy it waits on an "empty" mbarrier of the
+//                   stage, on which the consumer warps arrive after multiplying. The two warpgroups no longer wait for each other.
+// Changed from 22   a third warpgroup, of which one thread issues the copies; an empty mbarrier per stage in place of __syncthreads();
+//                   setmaxnreg moves registers from producer to consumers; from common/hopper: descriptor()
 // Expect            1.17 times 22, 0.97 of cuBLAS: while a warpgroup waits, the other multiplies; L2 at 41 bytes per clock then needs
 //                   76,700 clocks per tile of C, and the stores 5,000, where 22 takes 95,800
-// Limiter now       wgmma; the epilogue, in which the tensor cores rest
+// Limiter now       wgmma; the epilogue, during which the tensor cores idle
 // New instructions  setmaxnreg, mbarrier.arrive
 // Limits            as 21
 // Run               ./run_all.sh run 23 4096 4096 4096 --type bf16
 // Read              docs/23_warp_specialized.md
-#include <cuda.h>
-
+#include "common/hopper/descriptor.h"
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -38,21 +39,12 @@ struct Tile {
   static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
   static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
   static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;  // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;  // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
-
-/// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
-///   bits  0-13  address / 16
-///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
-///        32-45  bytes from 8 rows to the next 8 / 16
-///        62-63  swizzle: 1 is that of 128 bytes
-__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
-  return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
-}
 
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
@@ -81,32 +73,28 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   __syncthreads();
 
-  int stage = 0;        // of the next k tile
-  uint32_t parity = 0;  // of its phase
-  const auto next_stage = [&] {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
-  };
+  PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
-  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x != 0) return;
     for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
       const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-        const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
-        mbarrier_wait_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
-        mbarrier_arrive_expect_tx(full + stage * 8, Tile::STAGE_BYTES);
-        cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, tile_row * BM, full + stage * 8);
-        cp_async_bulk_tensor_2d(tile_a + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + stage * 8);
-        next_stage();
+        const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+        mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+        mbarrier_arrive_expect_tx(full + state.index * 8, Tile::STAGE_BYTES);
+        cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, tile_row * BM, full + state.index * 8);
+        cp_async_bulk_tensor_2d(tile_a + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + state.index * 8);
+        ++state;
       }
     }
     return;
   }
   // [/producer]
   setmaxnreg_inc<232>();
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -117,23 +105,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
-  int multiplied = -1;  // the stage of the k tile before, which this warp has not given back yet
-  const auto give_back = [&] {
+  int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
+  const auto consumer_release = [&] {
     if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
   };
   const auto multiply_k_tile = [&](float(&acc)[BN / 8][4]) {
-    const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
+    const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
-    mbarrier_wait_parity(full + stage * 8, parity);
+    mbarrier_wait_parity(full + state.index * 8, state.phase);
     wgmma_fence();
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
       Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
     wgmma_commit_group();
-    wgmma_wait_group<1>();  // the k tile before is multiplied
-    give_back();
-    multiplied = stage;
-    next_stage();
+    wgmma_wait_group<1>();  // the previous k tile is multiplied
+    consumer_release();
+    multiplied = state.index;
+    ++state;
   };
   // [/main-loop]
 
@@ -145,7 +133,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       multiply_k_tile(acc);
     }
     wgmma_wait_group<0>();
-    give_back();
+    consumer_release();
     multiplied = -1;
 
     // [epilogue]
@@ -174,37 +162,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <Type type>
-CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * BYTES};
-  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result =
-      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
-}
-
 void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN), p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }
@@ -216,7 +182,7 @@ const Registration registration{{
     .predecessor = "22",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

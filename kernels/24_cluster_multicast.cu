@@ -1,17 +1,18 @@
-// 24_cluster_multicast · two blocks share each tile of B
+// 24_cluster_multicast · each tile of B is loaded once for two blocks
 //
 // Idea              The blocks of 23 load every tile of B that they need by themselves, so two blocks in the same columns of C load
 //                   the same bytes from L2. Two blocks, one above the other, become a cluster: each loads one half of the
-//                   tile of B, and the copy engine delivers it to both.
+//                   tile of B, and TMA delivers it to both.
 // Changed from 23   clusters of two; B by halves, multicast; a stage is empty when both blocks have multiplied it
 // Expect            1.11 times 23: 32 KB from L2 per block and k tile, not 48; at 1.65 GHz L2 then needs fewer clocks than wgmma
-// Limiter now       wgmma: 1024 clocks per k tile; and the epilogue, in which the tensor cores rest
+// Limiter now       wgmma: 1024 clocks per k tile; and the epilogue, during which the tensor cores idle
 // New instructions  cp.async.bulk.tensor ... .multicast::cluster, barrier.cluster, mapa, mbarrier.arrive.shared::cluster
 // Limits            as 21
 // Run               ./run_all.sh run 24 4096 4096 4096 --type bf16
 // Read              docs/24_cluster_multicast.md
-#include <cuda.h>
-
+#include "common/hopper/descriptor.h"
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cluster.h"
@@ -38,21 +39,12 @@ struct Tile {
   static constexpr int CLUSTER = 2;       // blocks, one above the other in C
   static constexpr int GROUP_SIZE_M = 8;  // clusters per group: 66 clusters are about 8 x 8
   static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;  // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;  // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + STAGES * 16;  // and two mbarriers per stage
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
-
-/// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
-///   bits  0-13  address / 16
-///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
-///        32-45  bytes from 8 rows to the next 8 / 16
-///        62-63  swizzle: 1 is that of 128 bytes
-__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
-  return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
-}
 
 template <Type type, class TC>
 __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::THREADS, 1)
@@ -82,27 +74,23 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   }
   cluster_arrive(), cluster_wait();
 
-  int stage = 0;        // of the next k tile
-  uint32_t parity = 0;  // of its phase
-  const auto next_stage = [&] {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
-  };
+  PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
-  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x == 0) {
       for (int c_tile = cluster; c_tile < c_tiles; c_tile += clusters) {
         const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
         const int row = (tile_row * CLUSTER + rank) * BM, half = rank * (BN / CLUSTER);
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-          const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
-          mbarrier_wait_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
-          mbarrier_arrive_expect_tx(full + stage * 8, Tile::STAGE_BYTES);
-          cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, row, full + stage * 8);
+          const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          mbarrier_arrive_expect_tx(full + state.index * 8, Tile::STAGE_BYTES);
+          cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, row, full + state.index * 8);
           cp_async_bulk_tensor_2d_multicast(tile_a + (BM + half) * BK_BYTES, map_b, k_tile * BK, tile_col * BN + half,
-                                            full + stage * 8, (1 << CLUSTER) - 1);
-          next_stage();
+                                            full + state.index * 8, (1 << CLUSTER) - 1);
+          ++state;
         }
       }
     }
@@ -112,7 +100,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   }
   // [/producer]
   setmaxnreg_inc<232>();
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -123,23 +111,23 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   };
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
-  int multiplied = -1;  // the stage of the k tile before, which this warp has not given back yet
-  const auto give_back = [&] {
+  int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
+  const auto consumer_release = [&] {
     if (multiplied >= 0 && lane < CLUSTER) mbarrier_arrive_cluster(mapa(empty + multiplied * 8, lane));
   };
   const auto multiply_k_tile = [&](float(&acc)[BN / 8][4]) {
-    const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
+    const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
-    mbarrier_wait_parity(full + stage * 8, parity);
+    mbarrier_wait_parity(full + state.index * 8, state.phase);
     wgmma_fence();
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
       Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
     wgmma_commit_group();
-    wgmma_wait_group<1>();  // the k tile before is multiplied
-    give_back();
-    multiplied = stage;
-    next_stage();
+    wgmma_wait_group<1>();  // the previous k tile is multiplied
+    consumer_release();
+    multiplied = state.index;
+    ++state;
   };
   // [/main-loop]
 
@@ -151,7 +139,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
       multiply_k_tile(acc);
     }
     wgmma_wait_group<0>();
-    give_back();
+    consumer_release();
     multiplied = -1;
 
     // [epilogue]
@@ -178,41 +166,19 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     }
     // [/epilogue]
   }
-  cluster_arrive(), cluster_wait();  // a block that has ended has no mbarriers to arrive at
-}
-
-/// Describes `rows` rows of K elements, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <Type type>
-CUtensorMap tensor_map(const void* matrix, int rows, int K, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  constexpr cuuint64_t BYTES = Operand<type>::BYTES;
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(K), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * BYTES};
-  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result =
-      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
+  cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
 void launch(const Problem& p) {
   for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int clusters = ceil_div(p.m, Tile::CLUSTER * Tile::BM) * ceil_div(p.n, Tile::BN);
     const int blocks = min(clusters, device_limits().sms / Tile::CLUSTER) * Tile::CLUSTER;
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<type>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<type>(p.b, p.n, p.k, p.ldb, Tile::BN / Tile::CLUSTER), p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN / Tile::CLUSTER}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }
@@ -224,7 +190,7 @@ const Registration registration{{
     .predecessor = "23",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

@@ -1,18 +1,19 @@
-// 25_persistent · the copy engine stores C while the next tile is multiplied
+// 25_persistent · TMA stores C while the next tile is multiplied
 //
-// Idea              In 24 a lane stores 8 bytes at a time, and the tensor cores stand still until the last store is queued. Here the
-//                   results go through shared memory, 128 bytes per row, and the copy engine takes them from there: whole
-//                   lines, while the warps already multiply the next tile.
-// Changed from 24   the epilogue: two buffers per warpgroup, filled in turn; a tensor map for C
+// Idea              In 24 a lane stores 8 bytes at a time, and the tensor cores idle until the last store is queued. Here the results go
+//                   through shared memory, 128 bytes per row, and TMA stores them from there: whole lines, while the warps
+//                   already multiply the next tile.
+// Changed from 24   the epilogue: two buffers per warpgroup, filled alternately; a tensor map for C
 // Expect            until the next tile, 24 spends 3600 clocks on storing FP32 results, 25 spends 2900 on filling buffers; a tile
 //                   takes 77,000: 1.01 times 24, and 0.97 of cuBLAS
-// Limiter now       wgmma; the epilogue, in which the tensor cores still rest; the last wave
+// Limiter now       wgmma; the epilogue, during which the tensor cores still idle; the last wave
 // New instructions  cp.async.bulk.tensor to global memory, its groups; fence.proxy.async; bar.sync of a warpgroup
 // Limits            as 21
 // Run               ./run_all.sh run 25 4096 4096 4096 --type bf16
 // Read              docs/25_persistent.md
-#include <cuda.h>
-
+#include "common/hopper/descriptor.h"
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/barrier.h"
@@ -40,23 +41,14 @@ struct Tile {
   static constexpr int CLUSTER = 2;       // blocks, one above the other in C
   static constexpr int GROUP_SIZE_M = 8;  // clusters per group: 66 clusters are about 8 x 8
   static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;  // before them, the warpgroup of the one that copies
+  static constexpr int THREADS = 128 + CONSUMERS;  // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int C_BYTES = WM * 128;  // a buffer for results of a warpgroup: 128 bytes of each row
   static constexpr int BUFFERS = 2;         // per warpgroup: one is filled, the other is being stored
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + BM / WM * BUFFERS * C_BYTES + STAGES * 16;
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "the copy engine swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
 };
-
-/// A tile in shared memory, for wgmma: rows of 128 bytes along k, swizzled, at a multiple of 1024.
-///   bits  0-13  address / 16
-///        16-29  bytes to the next tile along k / 16; of no meaning here, where a row is as long as the swizzle
-///        32-45  bytes from 8 rows to the next 8 / 16
-///        62-63  swizzle: 1 is that of 128 bytes
-__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
-  return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
-}
 
 /// Two neighbouring elements of C into shared memory.
 template <class TC>
@@ -102,27 +94,23 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   }
   cluster_arrive(), cluster_wait();
 
-  int stage = 0;        // of the next k tile
-  uint32_t parity = 0;  // of its phase
-  const auto next_stage = [&] {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
-  };
+  PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
-  if (warp < 4) {  // the producer: one thread copies all tiles, in the order in which they will be multiplied
+  if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
     if (threadIdx.x == 0) {
       for (int c_tile = cluster; c_tile < c_tiles; c_tile += clusters) {
         const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
         const int row = (tile_row * CLUSTER + rank) * BM, half = rank * (BN / CLUSTER);
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-          const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
-          mbarrier_wait_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
-          mbarrier_arrive_expect_tx(full + stage * 8, Tile::STAGE_BYTES);
-          cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, row, full + stage * 8);
+          const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          mbarrier_arrive_expect_tx(full + state.index * 8, Tile::STAGE_BYTES);
+          cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, row, full + state.index * 8);
           cp_async_bulk_tensor_2d_multicast(tile_a + (BM + half) * BK_BYTES, map_b, k_tile * BK, tile_col * BN + half,
-                                            full + stage * 8, (1 << CLUSTER) - 1);
-          next_stage();
+                                            full + state.index * 8, (1 << CLUSTER) - 1);
+          ++state;
         }
       }
     }
@@ -132,7 +120,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   }
   // [/producer]
   setmaxnreg_inc<232>();
-  const auto prefetch_c = [&](int c_tile) {  // it will be needed soon: one line of 128 bytes per prefetch
+  const auto prefetch_c = [&](int c_tile) {  // the epilogue will need it: one line of 128 bytes per prefetch
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     constexpr int LINES = BN * sizeof(TC) / 128;  // of a row of the tile
 #pragma unroll 1
@@ -143,23 +131,23 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   };
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
-  int multiplied = -1;  // the stage of the k tile before, which this warp has not given back yet
-  const auto give_back = [&] {
+  int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
+  const auto consumer_release = [&] {
     if (multiplied >= 0 && lane < CLUSTER) mbarrier_arrive_cluster(mapa(empty + multiplied * 8, lane));
   };
   const auto multiply_k_tile = [&](float(&acc)[BN / 8][4]) {
-    const uint32_t tile_a = shared_address(smem) + stage * Tile::STAGE_BYTES;
+    const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
-    mbarrier_wait_parity(full + stage * 8, parity);
+    mbarrier_wait_parity(full + state.index * 8, state.phase);
     wgmma_fence();
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step)
       Operand<type>::wgmma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16));
     wgmma_commit_group();
-    wgmma_wait_group<1>();  // the k tile before is multiplied
-    give_back();
-    multiplied = stage;
-    next_stage();
+    wgmma_wait_group<1>();  // the previous k tile is multiplied
+    consumer_release();
+    multiplied = state.index;
+    ++state;
   };
   // [/main-loop]
 
@@ -171,7 +159,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
       multiply_k_tile(acc);
     }
     wgmma_wait_group<0>();
-    give_back();
+    consumer_release();
     multiplied = -1;
 
     // [epilogue]
@@ -201,7 +189,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
             store(m, n, swizzle_128b(r, byte / 16) + byte % 16, d);
           }
       };
-      // The copy engine would write all of the 16 bytes in which N ends.
+      // TMA would write all of the 16 bytes in which N ends.
       if (N % (16 / sizeof(TC)) != 0 && col + COLUMNS > N) {
         each_pair([&](int m, int n, int, const float(&d)[2]) {
           for (int i = 0; i < 2; ++i)
@@ -211,7 +199,8 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
         continue;
       }
       const uint32_t buffer = buffers + (warpgroup * Tile::BUFFERS + part % Tile::BUFFERS) * Tile::C_BYTES;
-      if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // what was in it is read
+      if (threadIdx.x % 128 == 0)
+        cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it
       bar_sync(1 + warpgroup, 128);
       each_pair([&](int, int, int offset, const float(&d)[2]) { store2_shared<TC>(buffer + offset, d); });
       fence_proxy_async_shared();
@@ -223,32 +212,9 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     }
     // [/epilogue]
   }
-  if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();  // shared memory must be there until it is read
+  if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
-  cluster_arrive(), cluster_wait();  // a block that has ended has no mbarriers to arrive at
-}
-
-/// Describes `rows` rows of `columns` elements T, `ld` apart, to the copy engine, in boxes of `box_rows` rows of 128 bytes.
-template <class T>
-CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  constexpr cuuint64_t BYTES = sizeof(T);
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * BYTES};
-  const cuuint32_t box[] = {Tile::BK_BYTES / BYTES, static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result =
-      encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-             const_cast<void*>(matrix), size, row_bytes, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
+  cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
 void launch(const Problem& p) {
@@ -259,9 +225,9 @@ void launch(const Problem& p) {
     const int clusters = ceil_div(p.m, Tile::CLUSTER * Tile::BM) * ceil_div(p.n, Tile::BN);
     const int blocks = min(clusters, device_limits().sms / Tile::CLUSTER) * Tile::CLUSTER;
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, Tile::BM),
-        tensor_map<T>(p.b, p.n, p.k, p.ldb, Tile::BN / Tile::CLUSTER), tensor_map<TC>(p.c, p.m, p.n, p.ldc, Tile::WM),
-        p.beta, p.C<TC>(), p.ldc);
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN / Tile::CLUSTER}),
+        tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Tile::WM}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
 }
@@ -269,11 +235,11 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "25",
     .name = "persistent",
-    .idea = "C through shared memory, stored by the copy engine under the next tile's main loop",
+    .idea = "C through shared memory, stored by TMA during the next tile's main loop",
     .predecessor = "24",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
-    .unit = Unit::wgmma,
+    .instruction = MathInstruction::wgmma,
     .layout_b = LayoutB::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,

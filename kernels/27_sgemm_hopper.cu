@@ -1,13 +1,13 @@
-// 27_sgemm_hopper · the copy engine feeds the CUDA cores: the warps that multiply do nothing else
+// 27_sgemm_hopper · TMA feeds the FMA pipe: the consumer warps only multiply
 //
-// Idea              The FMA units are bound by issue slots and by the register file's ports, so a warp that multiplies should execute
-//                   FFMAs and shared loads only. The copy engine brings the tiles, and barriers are rare: one wait per 4096 FMAs of a
-//                   thread. A thread needs a column of A, the engine copies rows: idle warps transpose each tile in shared memory.
-//                   What is left of the last wave is shared out by k tiles (18f). Small products have smaller tiles, chosen by
-//                   predicted clocks (26).
-// Changed from 08   A and B by the copy engine (21) into a ring; a warp that asks for the copies, three that transpose A; eight
-//                   consumer warps with 08's tiles; persistent blocks, which take whole tiles first and then shares (18f);
-//                   a lane map by which no shared load merges
+// Idea              The FMA pipe is bound by issue slots and by the register file's ports, so a warp that multiplies should execute
+//                   FFMAs and shared loads only. TMA loads the tiles, and barriers are rare: one wait per 4096 FMAs of a thread.
+//                   A thread needs a column of A, but TMA copies rows: idle warps transpose each tile in shared memory. The k
+//                   tiles of the last wave are divided among all SMs (stream-K, 18f). Small products have smaller tiles, chosen
+//                   by predicted clocks (26).
+// Changed from 08   A and B by TMA (21) into a ring; a warp that issues the copies, three that transpose A; eight consumer warps
+//                   with 08's tiles; persistent blocks, which have whole tiles first and then stream-K work units (18f); a lane
+//                   map by which no shared load merges; from common/hopper: tensor_map(), PipelineState
 // Expect            between 1.11 and 1.20 of cuBLAS at 4096 x 4096 x 4096: 94 % of the consumers' instructions are FMAs, and the last
 //                   wave costs 0.1 %
 // Limiter now       issue slots, and the register file's two banks
@@ -15,16 +15,16 @@
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 27 4096 4096 4096
 // Read              docs/27_sgemm_hopper.md
-#include <cuda.h>
-
 #include <string>
 
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
-#include "common/ptx/flag.h"
 #include "common/ptx/keep_in_register.h"
 #include "common/ptx/mbarrier.h"
+#include "common/ptx/semaphore.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
 #include "common/rung.h"
@@ -35,7 +35,8 @@ using namespace ladder;
 
 namespace {
 
-/// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they divide the k tile, too.
+/// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they also divide the k tile
+/// (sliced-K, CUTLASS's word for a split among the warps of one block).
 template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int STAGES_>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
@@ -43,25 +44,25 @@ struct Tile {
   static constexpr int BK = BK_;          // elements along k per tile: between two waits of a consumer
   static constexpr int WM = WM_;          // rows of C per consumer warp
   static constexpr int WN = 64;           // columns of C per consumer warp
-  static constexpr int SLICES = SLICES_;  // of a k tile: each has warps of its own
+  static constexpr int SLICES = SLICES_;  // of a k tile: each has its own warps
   static constexpr int STAGES = STAGES_;  // k tiles in shared memory
 
   static constexpr int TM = WM / 4;            // rows of C per thread
   static constexpr int TN = WN / 8;            // columns of C per thread
   static constexpr int K_STEPS = BK / SLICES;  // of a slice
 
-  static constexpr int UNIT = 8;           // k steps per basic block: longer code does not fit the instruction cache
+  static constexpr int UNROLL = 8;  // k steps per basic block: longer code does not fit into the instruction cache
   static constexpr int GROUP_SIZE_M = 16;  // rows of tiles per group of the raster: 132 blocks are about 16 x 8
-  static constexpr int PRODUCERS = 128;    // threads: a warp that asks for copies, and those that transpose A
+  static constexpr int PRODUCERS = 128;    // threads: a warp that issues copies, and those that transpose A
   static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;        // warps
   static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
   static constexpr int PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216;
   static constexpr int LANE_ROWS = WM / TM;              // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;              // lanes across it
-  static constexpr int PIECES = BM * BK / 1024;          // of a tile of A: what a warp transposes at a time
-  static constexpr int PARTS = SLICES < 4 ? SLICES : 4;  // of four rows of a thread: a slice adds one part
-  static constexpr int RM = TM / PARTS;                  // rows of C per thread, once the slices are added
+  static constexpr int PIECES = BM * BK / 1024;          // of a tile of A: a warp transposes one at a time
+  static constexpr int PARTS = SLICES < 4 ? SLICES : 4;  // of four rows of a thread: a slice reduces one part
+  static constexpr int RM = TM / PARTS;                  // rows of C per thread, once the slices are reduced
   static constexpr int RN = SLICES == 8 ? 4 : TN;        // columns, likewise
   static constexpr int A_BYTES = STAGES * BK * BM * 4, B_BYTES = STAGES * BK * BN * 4;
   static constexpr int SUMS_BYTES = SLICES > 1 ? CONSUMERS * 4 * TN * 4 : 0;  // four rows of each thread's results
@@ -71,7 +72,8 @@ struct Tile {
   static constexpr int ROWS_STAGES = MOST_ROWS_STAGES < 4 ? MOST_ROWS_STAGES : 4;
   static constexpr int SMEM_BYTES = PART_BYTES + ROWS_STAGES * (ROWS_BYTES + 16);
   static_assert(CONSUMERS == 256 && SMEM_BYTES <= 232448);
-  static_assert(BK % 32 == 0 && K_STEPS % UNIT == 0, "blocks of 32 x 32 elements are transposed; whole units");
+  static_assert(BK % 32 == 0 && K_STEPS % UNROLL == 0,
+                "blocks of 32 x 32 elements are transposed; whole unrolled blocks");
   static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
                 "no more registers than the block starts with");
 };
@@ -97,14 +99,14 @@ __device__ __forceinline__ void store4_shared(uint32_t smem, float4 x) {
                : "memory");
 }
 
-/// partial_sums and flags: of the blocks that leave a part of a tile.
+/// `partials` and `locks`: of the blocks that store partial sums of a tile.
 template <class Tile>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
     sgemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
           const __grid_constant__ CUtensorMap map_b, float beta, float* __restrict__ C, int ldc,
-          const __grid_constant__ Schedule schedule, float* partial_sums, unsigned* flags) {
+          const __grid_constant__ Schedule schedule, float* partials, unsigned* locks) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
-  constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNIT = Tile::UNIT;
+  constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNROLL = Tile::UNROLL;
   constexpr int SLICES = Tile::SLICES, K_STEPS = Tile::K_STEPS, RM = Tile::RM, RN = Tile::RN;
   extern __shared__ __align__(1024) unsigned char smem[];
 
@@ -116,7 +118,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const uint32_t sA = shared_address(smem), sB = sA + Tile::A_BYTES;
   const uint32_t sRows = sB + Tile::B_BYTES, sSums = sRows + Tile::ROWS_STAGES * Tile::ROWS_BYTES;
   const uint32_t full = sSums + Tile::SUMS_BYTES,
-                 empty = full + STAGES * 8;  // mbarriers: a stage is there; it has been read
+                 empty = full + STAGES * 8;  // mbarriers: the stage has landed; it has been read
   const uint32_t rows_full = empty + STAGES * 8, rows_empty = rows_full + Tile::ROWS_STAGES * 8;  // likewise, of sRows
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
@@ -133,32 +135,33 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
   __syncthreads();
 
-  int stage = 0;        // of the next k tile
-  uint32_t parity = 0;  // of its phase
+  // Stage and phase of the next k tile, for producer and consumers. Not a PipelineState: with it the largest tile's loop has 1082
+  // instructions per k tile, without it 1080.
+  int stage = 0;
+  uint32_t phase = 0;
 
   // [own-tiles]
-  // Or the engine copies the rows of A as they lie in memory, and a block transposes its own tiles, by pieces of 1024 elements in the
-  // order of the ring. A lane moves two times 4 x 4 of them. The engine has swizzled each row's chunks of 16 bytes: lanes next to each
-  // other take other chunks of other rows, so that neither their loads nor their stores meet in a bank.
+  // TMA loads A row-major; producer warps transpose it, in pieces of 1024 elements in the order of the ring. A lane moves two blocks of
+  // 4 x 4 elements per piece. TMA has swizzled each row's chunks of 16 bytes. Neighbouring lanes take different chunks of different
+  // rows, so that neither their loads nor their stores have bank conflicts.
   const auto transpose_tiles = [&](int piece) {
     constexpr int ROWS = BM < 32 ? BM : 32, GROUPS = BM / ROWS;  // rows of a piece; such groups in a tile
     const int j = lane % (ROWS / 4), q = lane / (ROWS / 4);
-    const int chunk =
-        (j / 2 * (32 / ROWS)) ^ q % 4;  // of 8 in a box of 32 columns: my first one; the second is 4 further or before
+    const int chunk = (j / 2 * (32 / ROWS)) ^ q % 4;  // of 8 in a box of 32 columns: my first one; the second is ^ 4
     int k_tiles = 0;
-    for (int i = 0, some; (some = segment_of(schedule, blockIdx.x, i).k_tiles) > 0; ++i) k_tiles += some;
-    int stage = 0, rows_stage = 0;
-    uint32_t parity = 0, rows_parity = 0;
+    for (int i = 0, more; (more = work_unit_of(schedule, blockIdx.x, i).k_tiles) > 0; ++i) k_tiles += more;
+    PipelineState<STAGES> state;
+    PipelineState<Tile::ROWS_STAGES> rows_state;
+    // This warp may have no piece of a k tile. It waits on every stage all the same, or the phases desynchronise.
 #pragma unroll 1
-    for (; k_tiles > 0;
-         --k_tiles) {  // of which this warp may have no piece; it waits for each, lest it take a parity for another's
-      mbarrier_sleep_parity(rows_full + rows_stage * 8, rows_parity);
-      mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+    for (; k_tiles > 0; --k_tiles) {
+      mbarrier_sleep_parity(rows_full + rows_state.index * 8, rows_state.phase);
+      mbarrier_sleep_parity(empty + state.index * 8, state.phase ^ 1);  // the phase before: at first there is none
 #pragma unroll 1
       for (; piece < Tile::PIECES; piece += Tile::TRANSPOSERS) {
         const int row = piece % GROUPS * ROWS + j * 4, box = piece / GROUPS * (32 / ROWS) + q / 4;
-        const uint32_t from = sRows + rows_stage * Tile::ROWS_BYTES + (box * BM + row) * 128;
-        const uint32_t to = sA + ((stage * BK + box * 32) * BM + row) * 4;
+        const uint32_t from = sRows + rows_state.index * Tile::ROWS_BYTES + (box * BM + row) * 128;
+        const uint32_t to = sA + ((state.index * BK + box * 32) * BM + row) * 4;
         float a[2][4][4];  // [chunk][row][column]
 #pragma unroll
         for (int second = 0; second < 2; ++second)
@@ -173,11 +176,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
             store4_shared(to + ((chunk ^ second * 4) * 4 + k) * BM * 4, {r[0][k], r[1][k], r[2][k], r[3][k]});
           }
       }
-      mbarrier_arrive(rows_empty + rows_stage * 8);
-      mbarrier_arrive(full + stage * 8);
+      mbarrier_arrive(rows_empty + rows_state.index * 8);
+      mbarrier_arrive(full + state.index * 8);
       piece -= Tile::PIECES;
-      if (++stage == STAGES) stage = 0, parity ^= 1;
-      if (++rows_stage == Tile::ROWS_STAGES) rows_stage = 0, rows_parity ^= 1;
+      ++state;
+      ++rows_state;
     }
   };
   // [/own-tiles]
@@ -190,24 +193,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp == 0) {
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
     if (lane == 0) {
-      int rows_stage = 0;
-      uint32_t rows_parity = 0;
-      Segment segment;
+      PipelineState<Tile::ROWS_STAGES> rows_state;
+      WorkUnit work_unit;
 #pragma unroll 1
-      for (int i_segment = 0; (segment = segment_of(schedule, blockIdx.x, i_segment)).k_tiles > 0; ++i_segment) {
-        const auto [tile_row, tile_col] = raster(segment.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+      for (int i_unit = 0; (work_unit = work_unit_of(schedule, blockIdx.x, i_unit)).k_tiles > 0; ++i_unit) {
+        const auto [tile_row, tile_col] = raster(work_unit.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
 #pragma unroll 1
-        for (int k_tile = segment.first; k_tile < segment.first + segment.k_tiles; ++k_tile) {
-          mbarrier_sleep_parity(rows_empty + rows_stage * 8, rows_parity ^ 1);
-          mbarrier_arrive_expect_tx(rows_full + rows_stage * 8, Tile::ROWS_BYTES);
+        for (int k_tile = work_unit.first; k_tile < work_unit.first + work_unit.k_tiles; ++k_tile) {
+          mbarrier_sleep_parity(rows_empty + rows_state.index * 8, rows_state.phase ^ 1);
+          mbarrier_arrive_expect_tx(rows_full + rows_state.index * 8, Tile::ROWS_BYTES);
           for (int box = 0; box < BK / 32; ++box)
-            cp_async_bulk_tensor_2d(sRows + rows_stage * Tile::ROWS_BYTES + box * BM * 128, map_a,
-                                    k_tile * BK + box * 32, tile_row * BM, rows_full + rows_stage * 8);
-          if (++rows_stage == Tile::ROWS_STAGES) rows_stage = 0, rows_parity ^= 1;
-          mbarrier_sleep_parity(empty + stage * 8, parity ^ 1);  // of the phase before; at first there is none
+            cp_async_bulk_tensor_2d(sRows + rows_state.index * Tile::ROWS_BYTES + box * BM * 128, map_a,
+                                    k_tile * BK + box * 32, tile_row * BM, rows_full + rows_state.index * 8);
+          ++rows_state;
+          mbarrier_sleep_parity(empty + stage * 8, phase ^ 1);  // the phase before: at first there is none
           mbarrier_arrive_expect_tx(full + stage * 8, BK * BN * 4);
           cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
-          if (++stage == STAGES) stage = 0, parity ^= 1;
+          if (++stage == STAGES) stage = 0, phase ^= 1;
         }
       }
     }
@@ -222,7 +224,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
   const auto [row, col] = first_of(warp, lane);
-  uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first k step of a unit
+  uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first of UNROLL k steps
   uint32_t b_addr = sB + (slice * K_STEPS * BN + col) * 4;  // likewise
 
   // [fragments]
@@ -237,31 +239,31 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   mbarrier_wait_parity(full, 0);
   load_fragments(0, 0);
 
-  Segment segment = segment_of(schedule, blockIdx.x, 0);
+  WorkUnit work_unit = work_unit_of(schedule, blockIdx.x, 0);
 #pragma unroll 1
-  for (int i_segment = 0; segment.k_tiles > 0; ++i_segment) {
+  for (int i_unit = 0; work_unit.k_tiles > 0; ++i_unit) {
     float acc[TM][TN] = {};
-    const bool last = segment_of(schedule, blockIdx.x, i_segment + 1).k_tiles == 0;
+    const bool last = work_unit_of(schedule, blockIdx.x, i_unit + 1).k_tiles == 0;
 
     // [main-loop]
     // 3. main loop: A -TMA-> sRows -transposers-> sA     B -TMA-> sB     sA, sB -loads-> rA, rB -> acc
 #pragma unroll 1
-    for (int k_tiles_left = segment.k_tiles; k_tiles_left > 0; --k_tiles_left) {
+    for (int k_tiles_left = work_unit.k_tiles; k_tiles_left > 0; --k_tiles_left) {
       // The last k step of this tile loads fragments of the next. After the last one, it loads its own first ones again.
       const int this_stage = stage;
       if (k_tiles_left > 1 || !last)
-        if (++stage == STAGES) stage = 0, parity ^= 1;
-      // Bytes from the last unit to the next tile, in the array with the shorter rows.
+        if (++stage == STAGES) stage = 0, phase ^= 1;
+      // Bytes from the last UNROLL k steps to the next tile, in the array with the shorter rows.
       constexpr int LESS = BM < BN ? BM : BN;
-      const int next_tile = ((stage - this_stage) * BK - (K_STEPS - UNIT)) * LESS * 4;
-      mbarrier_wait_parity(full + stage * 8, parity);
+      const int next_tile = ((stage - this_stage) * BK - (K_STEPS - UNROLL)) * LESS * 4;
+      mbarrier_wait_parity(full + stage * 8, phase);
 #pragma unroll 1
-      for (int k_left = K_STEPS; k_left > 0; k_left -= UNIT) {
-        const int step = k_left > UNIT ? UNIT * LESS * 4 : next_tile;  // likewise, to the next unit
+      for (int k_left = K_STEPS; k_left > 0; k_left -= UNROLL) {
+        const int step = k_left > UNROLL ? UNROLL * LESS * 4 : next_tile;  // likewise, to the next UNROLL k steps
 #pragma unroll
-        for (int k = 0; k < UNIT; ++k) {
-          if (k == UNIT - 1) a_addr += step * (BM / LESS), b_addr += step * (BN / LESS);
-          load_fragments((k + 1) % 2, (k + 1) % UNIT);
+        for (int k = 0; k < UNROLL; ++k) {
+          if (k == UNROLL - 1) a_addr += step * (BM / LESS), b_addr += step * (BN / LESS);
+          load_fragments((k + 1) % 2, (k + 1) % UNROLL);
 #pragma unroll
           for (int i = TM - 1; i >= 0; --i) {
 #pragma unroll
@@ -278,11 +280,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [/main-loop]
 
     // [slices]
-    // The slices add their results through shared memory, four rows of each thread at a time. Each slice adds a part of them and goes
-    // on with that: acc[RM][RN].
+    // Sliced-K: the slices' sums are reduced through shared memory, four rows of each thread at a time. Each slice reduces a part of them
+    // and continues with that: acc[RM][RN].
     const int consumer = threadIdx.x - Tile::PRODUCERS;
     uint32_t thread = threadIdx.x;
-    if constexpr (SLICES > 1) keep_in_register(thread);  // what follows is not to be computed before the main loop
+    if constexpr (SLICES > 1)
+      keep_in_register(thread);  // else what follows is computed before the main loop, which has no registers for it
     const int warp = thread / 32, lane = thread % 32;
     constexpr int PART_ROWS = 4 / Tile::PARTS;
     const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
@@ -321,38 +324,38 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [/slices]
 
     // [fix-up]
-    // Part of a tile: its last block adds what the others have left. Every thread reads what its like has written.
-    const auto sums_of = [&](int block) { return partial_sums + static_cast<size_t>(block) * (BM * BN) + consumer; };
-    const auto flag_of = [&](int block) { return flags + block * (Tile::CONSUMERS / 32) + consumer / 32; };
-    const Segment done = segment;
-    segment = segment_of(schedule, blockIdx.x, i_segment + 1);
+    // A stream-K tile: its last block adds the partial sums of the others. Every thread reads those of the same thread index.
+    const auto partials_of = [&](int block) { return partials + static_cast<size_t>(block) * (BM * BN) + consumer; };
+    const auto lock_of = [&](int block) { return locks + block * (Tile::CONSUMERS / 32) + consumer / 32; };
+    const WorkUnit done = work_unit;
+    work_unit = work_unit_of(schedule, blockIdx.x, i_unit + 1);
     if (done.first + done.k_tiles < schedule.k_tiles) {
-      float* const sums = sums_of(blockIdx.x);  // CONSUMERS apart; a block leaves one part at most
+      float* const partial = partials_of(blockIdx.x);  // CONSUMERS apart; a block stores one tile's at most
 #pragma unroll
       for (int i = 0; i < RM; ++i)
 #pragma unroll
-        for (int j = 0; j < RN; ++j) sums[(i * RN + j) * Tile::CONSUMERS] = acc[i][j];
+        for (int j = 0; j < RN; ++j) partial[(i * RN + j) * Tile::CONSUMERS] = acc[i][j];
       __syncwarp();  // all lanes have written
-      if (lane == 0) st_release_gpu(flag_of(blockIdx.x), 1);
+      if (lane == 0) st_release_gpu(lock_of(blockIdx.x), 1);
       continue;
     }
     if (done.first > 0) {
 #pragma unroll 1
       for (int first = first_block_of(schedule, done.c_tile); first < blockIdx.x; first += 32) {
         const int others = min(32, blockIdx.x - first);  // each lane waits for one of them
-        while (__any_sync(~0U, lane < others && ld_acquire_gpu(flag_of(first + lane)) != 1)) {
+        while (__any_sync(~0U, lane < others && ld_acquire_gpu(lock_of(first + lane)) != 1)) {
         }
         __syncwarp();  // what one lane has acquired, all may read
 #pragma unroll SLICES
         for (int block = first; block < first + others; ++block) {
-          const float* const sums = sums_of(block);
+          const float* const partial = partials_of(block);
 #pragma unroll
           for (int i = 0; i < RM; ++i)
 #pragma unroll
-            for (int j = 0; j < RN; ++j) acc[i][j] += sums[(i * RN + j) * Tile::CONSUMERS];
+            for (int j = 0; j < RN; ++j) acc[i][j] += partial[(i * RN + j) * Tile::CONSUMERS];
         }
         __syncwarp();                                   // all lanes have read
-        if (lane < others) *flag_of(first + lane) = 0;  // for the next launch
+        if (lane < others) *lock_of(first + lane) = 0;  // for the next launch
       }
     }
     // [/fix-up]
@@ -403,30 +406,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-/// Describes `rows` rows of `columns` floats, `ld` apart, to the copy engine, in boxes of `box_rows` x `box_columns`.
-CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, int box_rows, int box_columns,
-                       CUtensorMapSwizzle swizzle) {
-  static const auto encode = [] {  // of the driver, which programs of the runtime do not link
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) cuda_check(cudaErrorSymbolNotFound);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {ld * cuuint64_t{4}};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)}, every[] = {1, 1};
-  CUtensorMap map;
-  const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<void*>(matrix), size, row_bytes,
-                                 box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
-  return map;
-}
-
-/// What the parts of a launch cost, in clocks of an H200's SM, as SliceCosts and ShareCosts have them. Fitted to a sweep.
+/// What the parts of a launch cost, in clocks of an H200's SM, as SplitCosts and StreamKCosts have them. Fitted to a sweep.
 struct Clocks {
-  double start, k_tile, unit, fix_up, other;
+  double start, k_tile, work_tile, fix_up, other;
 };
 
 /// A Tile, for the host.
@@ -471,15 +453,15 @@ struct Choice {
 // [choice]
 Choice choice(const Configuration& c, const Problem& p) {
   const int sms = device_limits().sms;
-  // Slices of K, which a second kernel would add, are out of the question.
-  const SliceCosts costs = {c.clocks.start, c.clocks.k_tile, c.clocks.unit, 1e30, 0, 0};
+  // Parallel split-K is ruled out: its reduction kernel costs 1e30.
+  const SplitCosts costs = {c.clocks.start, c.clocks.k_tile, c.clocks.work_tile, 1e30, 0, 0};
   TiledProduct t = tiled(p, c.shape, sms);
-  t.sms = min(sms, t.c_tiles * t.k_tiles);  // a share is a k tile at least
+  t.sms = min(sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
   return {&c, best_schedule(costs, {c.clocks.k_tile, c.clocks.fix_up, c.clocks.other}, t)};
 }
 // [/choice]
 
-/// That of the least clocks.
+/// The one with the fewest clocks.
 Choice choose(const Problem& p) {
   Choice best = choice(configurations[0], p);
   for (const Configuration& c : configurations)
@@ -498,45 +480,45 @@ std::string explain(const Problem& p) {
   return text;
 }
 
-/// Flags by which blocks wait for sums that others leave, one per consumer warp.
-int share_flags(const Schedule& s) { return s.shared_tiles > 0 ? s.blocks * 8 : 0; }
+/// Locks by which blocks wait for partial sums of others, one per consumer warp.
+int lock_count(const Schedule& s) { return s.stream_k_tiles > 0 ? s.blocks * 8 : 0; }
 
 template <class Tile>
 void launch_tile(const Problem& p, const Schedule& schedule) {
   cuda_check(cudaFuncSetAttribute(sgemm<Tile>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
   cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
   resident.id = cudaLaunchAttributeCooperative;
-  resident.val.cooperative = schedule.shared_tiles > 0;
+  resident.val.cooperative = schedule.stream_k_tiles > 0;
   cudaLaunchConfig_t config{};
   config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.dynamicSmemBytes = Tile::SMEM_BYTES;
   config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
   cuda_check(cudaLaunchKernelEx(&config, sgemm<Tile>, p.m, p.n, p.k, p.alpha,
-                                tensor_map(p.a, p.m, p.k, p.lda, Tile::BM, 32, CU_TENSOR_MAP_SWIZZLE_128B),
-                                tensor_map(p.b, p.k, p.n, p.ldb, Tile::BK, Tile::BN, CU_TENSOR_MAP_SWIZZLE_NONE),
-                                p.beta, p.C<float>(), p.ldc, schedule, static_cast<float*>(p.workspace), p.flags));
+                                tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+                                tensor_map<float>(p.b, p.k, p.n, p.ldb, {Tile::BK, Tile::BN * 4}), p.beta, p.C<float>(),
+                                p.ldc, schedule, static_cast<float*>(p.workspace), p.locks));
 }
 
 const Registration registration{{
     .number = "27",
     .name = "sgemm_hopper",
-    .idea = "FP32 fed by the copy engine: warps that only multiply, shares of the last wave, six tiles",
+    .idea = "FP32 fed by TMA: warps that only multiply, stream-K for the last wave, six tiles",
     .predecessor = "08",
     .types = {Type::f32},
     .arch = "sm_90a",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 16,
     .resources =
         [](const Problem& p) {
           const auto [c, plan] = choose(p);
           const Schedule& s = plan.schedule;
-          const int leave = s.shared_tiles > 0 ? s.blocks : 0;  // blocks that may leave a part
+          const int storing = s.stream_k_tiles > 0 ? s.blocks : 0;  // blocks that may store partial sums
           return Resources{c->kernel,
                            c->threads,
                            c->smem_bytes,
                            c->shape,
-                           4 * static_cast<size_t>(leave) * c->shape.m * c->shape.n,
-                           share_flags(s)};
+                           4 * static_cast<size_t>(storing) * c->shape.m * c->shape.n,
+                           lock_count(s)};
         },
     .launch =
         [](const Problem& p) {

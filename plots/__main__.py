@@ -11,15 +11,17 @@ from plots.data.counters import counted
 from plots.data.results import Results, is_simulation, load, load_simulation
 from plots.data.rungs import ROOT
 from plots.data.selection import tables
-from plots.documents import chapters, committed, report
+from plots.documents import chapters, committed, pages, report
+from plots.documents.markers import Untrue, defining
+from plots.documents.numbers import Numbers, Recording, listed
 from plots.errors import InputError
 from plots.figures import counters, style
 from plots.figures.kinds import KINDS
 from plots.tables import compare
 
 GENERATED = {
-    "readme": ("fill the generated blocks of README.md", chapters.update_readme),
-    "docs": ("fill the generated blocks of docs/*.md", chapters.update_docs),
+    "readme": ("fill the generated blocks and the numbers of README.md", pages.update_readme),
+    "docs": ("fill the generated blocks and the numbers of docs/*.md", pages.update_docs),
     "recorded": ("the figures of the recorded results, into docs/img/recorded", committed.update_recorded),
 }
 
@@ -59,6 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     _generated(command)
     command.add_argument("--maps", type=Path, metavar="FILE", help="what build/bin/maps printed; it is run otherwise")
     command.set_defaults(run=_update_maps)
+    command = commands.add_parser("number", help="what an expression of a document's markers yields")
+    command.add_argument("expression", nargs="?", metavar="EXPRESSION", help="without one, the functions are listed")
+    command.add_argument("--type", default="", help="f32, tf32, bf16 or f16")
+    command.add_argument("--size", default="", metavar="N", help="the edge of a cube; default 4096")
+    command.add_argument("--of", type=Path, metavar="FILE", help="a document, with what it defines and its tables")
+    command.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the checkout; default this one")
+    command.set_defaults(run=_number)
     command = commands.add_parser("compare", help="two results folders side by side, with what is outside the noise")
     command.add_argument("first", type=Path, metavar="A")
     command.add_argument("second", type=Path, metavar="B")
@@ -154,9 +163,21 @@ def _update_maps(options: argparse.Namespace) -> int:
 
 
 def _told(stale: list[str], check: bool) -> int:
+    untrue = [name for name in stale if isinstance(name, Untrue)]
     for name in stale:
-        print(f"{'stale' if check else 'updated'}: {name}")
-    return 1 if stale and check else 0
+        print(f"{'untrue' if isinstance(name, Untrue) else 'stale' if check else 'updated'}: {name}")
+    return 1 if untrue or (stale and check) else 0
+
+
+def _number(options: argparse.Namespace) -> int:
+    recording = Recording(options.root)
+    if not options.expression:
+        print(listed(recording))
+        return 0
+    numbers = defining(options.of, recording) if options.of else Numbers(recording)
+    numbers.set(options.type, options.size)
+    print(numbers.evaluate(options.expression))
+    return 0
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def adapted(text: str, source: str, number: str, name: str) -> str:
         )
         text = new_header + text.removeprefix(header)
     facts = {"number": number, "name": name, "idea": f"{source} as it is, yours to change", "predecessor": old_number}
-    return with_facts(text, source, facts)
+    return with_facts(re.sub(r"^ *\.kind = .*\n", "", text, flags=re.MULTILINE), source, facts)
 
 
 def with_facts(text: str, source: str, facts: dict[str, str]) -> str:

@@ -16,6 +16,16 @@ at_least() { [[ -n $2 && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1
 # Set where the work goes on without what cannot be brought: the tests.
 optional=
 
+# cause LOG: what went wrong, where the log tells: a sentence and a space.
+cause() {
+  if grep -q 'No space left on device' "$1"; then echo "The disk is full. "
+  elif grep -qE "ensurepip is not available|No module named '?(venv|ensurepip)" "$1"; then
+    echo "This Python has no venv: $(install_hint python3-venv python3 python). "
+  elif grep -qE 'Permission denied|Read-only file system' "$1"; then echo "This folder cannot be written to. "
+  elif grep -qE 'resol|unreachable|[Cc]onnection|timed out|Failed to fetch|from versions: none' "$1"; then echo "Is there a network? "
+  fi
+}
+
 # quietly WHAT ADVICE COMMAND...: shows the command's output only where it fails, which ends the run unless `optional` is set.
 quietly() {
   local what=$1 advice=$2 log
@@ -24,7 +34,7 @@ quietly() {
   log=$deps/setup.log
   "$@" >"$log" 2>&1 && return
   tail -n 3 "$log" >&2
-  what+=" failed (is there a network? the whole log is .deps/setup.log). $advice"
+  what+=" failed. $(cause "$log")$advice${advice:+. }The whole log: .deps/setup.log"
   [[ -n $optional ]] || die "$what"
   say "setup: $what"
   return 1
@@ -69,11 +79,37 @@ need_python3() {
     die "needs Python 3.10 or later: $(install_hint python3 python3 python)"
 }
 
-# make_venv [WHAT FOR]
+# venv_fault: why what stands at .venv is no environment of this checkout; nothing where it is one, or nothing stands there.
+venv_fault() {
+  local interpreter
+  if [[ ! -e $venv ]]; then
+    [[ ! -L $venv ]] || echo "a link to nowhere"
+  elif [[ ! -d $venv ]]; then echo "no folder"
+  elif [[ ! -f $venv/pyvenv.cfg || ! -x $venv/bin/pip ]]; then echo "half made"
+  elif ! "$venv/bin/python" -c 'import pip' &>/dev/null; then echo "one whose Python does not start"
+  else  # whose scripts name it: in their first line, or in the second, where its path is long or has a space
+    interpreter=$(sed -nE "1s/^#!(.*python[0-9.]*)$/\1/p; 2s/^'''exec' \"?(.*python[0-9.]*)\"? \"\\\$0\".*/\1/p" "$venv/bin/pip")
+    [[ ${interpreter%/*} -ef $venv/bin ]] || echo "made for another path"
+  fi
+}
+
+# use_venv: the environment's programs come first on the PATH.
+use_venv() {
+  [[ -d $venv && -z $(venv_fault) ]] && PATH=$venv/bin:$PATH
+}
+
+# make_venv [WHAT FOR]: where there is none. What stands there and is none is kept beside it.
 make_venv() {
-  [[ -x $venv/bin/pip ]] && return
+  local fault aside=$venv.old
+  fault=$(venv_fault)
+  [[ -n $fault || ! -d $venv ]] || return 0
+  if [[ $fault ]]; then
+    while [[ -e $aside || -L $aside ]]; do aside+=.old; done
+    mv "$venv" "$aside"
+    say "setup: .venv is $fault; it is now ${aside##*/}"
+  fi
   say "setup: a Python environment in .venv${1:+ for $1}"
-  quietly "making .venv" "Needs Python's venv: $(install_hint python3-venv python3 python)" create_venv
+  quietly "making .venv" "" create_venv
 }
 
 # Debian's python3 makes no pip for the environment without its python3-venv. Then the system's pip puts one there, or pip's
@@ -93,10 +129,10 @@ need_python() {
   local files=("${@/#/requirements/}") missing arguments
   files=("${files[@]/%/.txt}")
   need_python3
-  if [[ -x $venv/bin/pip ]]; then PATH=$venv/bin:$PATH; fi
+  use_venv || :
   missing=$(python3 tools/missing.py "${files[@]}") && return
   make_venv "$(paste -sd ' ' <<<"$missing")" || return
-  PATH=$venv/bin:$PATH
+  use_venv || die "the environment in .venv does not work: it is $(venv_fault)"
   missing=$(python3 tools/missing.py "${files[@]}") && return
   say "setup: into .venv: $(tr '\n' ' ' <<<"$missing")"
   arguments=("${files[@]/#/--requirement=}")

@@ -1,9 +1,13 @@
-"""Runs every test that can run here, and adds up over the runners.   usage: python3 -m tools.test
+"""Runs every test that can run here, and adds up over the runners.   usage: python3 -m tools.test [--fast]
+
+--fast, in under three minutes on a built tree: the tests of the host and of the simulator, each rung at one shape, and what
+pages and facts say of one another.
 
 Without a GPU two suites run at a time: most of them leave one of two cores idle. With one they run one by one, since some of
 them measure times. The last line is "N passed, N failed, N skipped"; exit status 1 where anything failed.
 """
 
+import argparse
 import json
 import re
 import shutil
@@ -84,7 +88,17 @@ def not_configured(name: str) -> str:
     return "the simulator is not built here; cmake --preset default says why" if known else "there is no GoogleTest here"
 
 
-def python_tests(log: Log) -> Count:
+FACTS = [
+    "tests/entry/test_first_page.py",
+    "tests/entry/test_tracked_files.py",
+    "tests/kernels/test_changed_lines.py",
+    "tests/kernels/test_headers_and_chapters.py",
+    "tests/plots/test_facts.py",
+    "tests/plots/test_numbers.py",
+]
+
+
+def python_tests(log: Log, paths: list[str]) -> Count:
     """Those of modules whose packages are here (tests/conftest.py); what is missing is named."""
     asked = [sys.executable, "tools/missing.py", "requirements/test.txt"]
     missing = subprocess.run(asked, capture_output=True, text=True).stdout.split()
@@ -92,7 +106,16 @@ def python_tests(log: Log) -> Count:
         log.say(f"left out: tests that need {', '.join(missing)}, which could not be set up")
     if not shutil.which("pytest"):
         return Count(skipped=1)
-    return with_results(["pytest", "tests", "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml", log)
+    return with_results(["pytest", *paths, "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml", log)
+
+
+def each_rung(log: Log) -> Count:
+    """Every rung in its first type at one shape that fills no tile, on the simulator; exit status 77: some do not apply."""
+    if not (BUILD / "sim/libcudart.so.13").exists():
+        log.say("skipped: the simulator is not built here; cmake --preset default says why")
+        return Count(skipped=1)
+    status = log.run([f"{BUILD}/bin/ladder", "--sim", "--check-only", "--ld-pad", "align", "160", "144", "96"])
+    return Count(passed=1) if status in (0, 77) else Count(failed=1)
 
 
 def google_tests(log: Log, name: str) -> Count:
@@ -133,7 +156,7 @@ SUITES: dict[str, Callable[[Log], Count]] = {
     "host_tests": lambda log: google_tests(log, "host_tests"),
     "gpu_tests": lambda log: google_tests(log, "gpu_tests"),
     "compute-sanitizer": sanitizers,
-    "pytest": python_tests,  # the two longest begin first
+    "pytest": lambda log: python_tests(log, ["tests"]),  # the two longest begin first
     "sim_gpu_tests": lambda log: google_tests(log, "sim_gpu_tests"),
     "sim_tests": lambda log: google_tests(log, "sim_tests"),
     "sim_rung_tests": lambda log: google_tests(log, "sim_rung_tests"),
@@ -143,27 +166,33 @@ SUITES: dict[str, Callable[[Log], Count]] = {
     "documentation site": lambda log: check(log, ["mkdocs", "build", "-q", "--strict", "--site-dir", f"{BUILD}/site"]),
 }
 
+FAST = {name: SUITES[name] for name in ("host_tests", "sim_tests", "ruff", "shellcheck")}
+FAST |= {"each rung at one shape": each_rung, "facts": lambda log: python_tests(log, FACTS)}
+
 
 def run_suite(name: str) -> Count:
     print(f"== {name}", flush=True)
-    return SUITES[name](Log())
+    return (SUITES | FAST)[name](Log())
 
 
 def run_suite_beside_others(name: str) -> Count:
     with tempfile.TemporaryFile("w+") as file:
-        count = SUITES[name](Log(file))
+        count = (SUITES | FAST)[name](Log(file))
         file.seek(0)
         print(f"== {name}\n{file.read()}", end="", flush=True)
     return count
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools.test")
+    parser.add_argument("--fast", action="store_true")
+    suites = FAST if parser.parse_args().fast else SUITES
     total = Count()
     if has_gpu():
-        counts = map(run_suite, SUITES)
+        counts = map(run_suite, suites)
     else:
         with ThreadPoolExecutor(2) as pool:
-            counts = list(pool.map(run_suite_beside_others, SUITES))
+            counts = list(pool.map(run_suite_beside_others, suites))
     for count in counts:
         total += count
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")

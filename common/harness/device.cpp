@@ -67,6 +67,9 @@ Device open_device(int index) {
   device.smem_block_bytes = properties.sharedMemPerBlockOptin;
   device.l2_bytes = properties.l2CacheSize;
   device.memory_bytes = properties.totalGlobalMem;
+  const DeviceLimits limits = device_limits();
+  device.memory_clock_mhz = limits.memory_mhz;
+  device.memory_bus_bits = limits.memory_bus_bits;
   device.cuda = cuda_version(runtime);
   if (device.simulated) return device;
 
@@ -107,6 +110,8 @@ void write_environment(const std::string& path, const Device& device, const std:
        << formatted("  \"gpu_id\": {},\n", json_string(device.id)) << formatted("  \"sm\": {},\n", device.sm)
        << formatted("  \"sm_count\": {},\n", device.sm_count) << formatted("  \"l2_bytes\": {},\n", device.l2_bytes)
        << formatted("  \"memory_bytes\": {},\n", device.memory_bytes)
+       << formatted("  \"memory_clock_mhz\": {},\n", device.memory_clock_mhz)
+       << formatted("  \"memory_bus_bits\": {},\n", device.memory_bus_bits)
        << formatted("  \"max_sm_clock_mhz\": {},\n", number(nvml.max_sm_clock_mhz()))
        << formatted("  \"power_limit_w\": {},\n", number(nvml.power_limit_w()))
        << formatted("  \"driver\": {},\n", json_string(device.driver))

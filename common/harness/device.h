@@ -16,6 +16,8 @@ struct Device {
   size_t smem_block_bytes = 0;  ///< shared memory that a block may ask for
   size_t l2_bytes = 0;
   size_t memory_bytes = 0;
+  double memory_clock_mhz = 0;  ///< this and the next: 0 where the driver does not state it
+  int memory_bus_bits = 0;
   std::string pci_bus_id;
   std::string driver;  ///< "580.159.04", or the CUDA version that the driver supports where NVML is absent
   std::string cuda;    ///< of the runtime library, "13.0"

@@ -57,7 +57,7 @@ struct Timing {
   std::optional<Baseline> cublaslt, cutlass;
   std::optional<std::string> cutlass_kernel;
   double ratio_best;                   ///< to the fastest of them
-  std::optional<std::string> ceiling;  ///< which one binds; none where the unit's own was not measured
+  std::optional<std::string> ceiling;  ///< which one binds; none where that of its instruction was not measured
   std::optional<double> ceiling_fraction;
   std::optional<double> clock_mhz;    ///< of the SMs while the rung ran
   std::optional<double> flop_clk_sm;  ///< operations per clock and SM

@@ -43,7 +43,7 @@ Runner::~Runner() = default;
 void Runner::find_ceilings(const std::vector<Cell>& cells) {
   std::vector<std::string> wanted;
   for (const Cell& cell : cells)
-    if (reason_to_waive(cell).empty()) wanted.push_back(ceiling_name(cell.rung->unit, cell.type));
+    if (reason_to_waive(cell).empty()) wanted.push_back(ceiling_name(cell.rung->instruction, cell.type));
   ceilings_ = options_.ceilings.empty() ? measure_ceilings(device_) : read_ceilings(options_.ceilings, device_, wanted);
 }
 
@@ -264,7 +264,7 @@ Timing Runner::time(const Cell& cell) {
     timing.ratio_best = std::min(timing.ratio_best, library->ratio);
   }
   if (timing.cutlass) timing.cutlass_kernel = group_->cutlass->choice()->name;
-  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->unit, p)) {
+  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->instruction, p)) {
     timing.ceiling = floor->ceiling;
     timing.ceiling_fraction = floor->ms / median;
   }

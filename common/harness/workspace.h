@@ -1,4 +1,4 @@
-// Scratch memory that a rung asks for beside its operands: Resources::workspace_bytes and Resources::flags.
+// Scratch memory that a rung asks for beside its operands: Resources::workspace_bytes and Resources::locks.
 #pragma once
 
 #include <string>
@@ -20,16 +20,16 @@ class Workspace {
   /// The problem with this workspace.
   Problem lend(Problem p) const;
 
-  /// NaN in the workspace, a pattern in its guard bands, zero in the flags.
+  /// NaN in the workspace, a pattern in its guard bands, zero in the locks.
   void fill(cudaStream_t stream) const;
 
-  /// What a launch since fill() did that it must not: guard bands that changed, flags that are not zero. Empty where nothing.
+  /// What a launch since fill() did that it must not: guard bands that changed, locks that are not zero. Empty where nothing.
   std::string violation(cudaStream_t stream) const;
 
  private:
   size_t workspace_bytes_;
-  int flags_;
-  DeviceBuffer buffer_;  // guard, workspace, guard, flags
+  int locks_;
+  DeviceBuffer buffer_;  // guard, workspace, guard, locks
 };
 
 }  // namespace ladder

@@ -113,7 +113,7 @@ const Column columns[] = {
     {"bound", checked<&Checked::bound>},
     {"status", [](const C&, const R& r) { return std::string(name(r.status)); }},
     {"reason", [](const C&, const R& r) { return r.reason; }},
-    {"unit", [](const C&, const R& r) { return std::string(name(r.cell.rung->unit)); }},
+    {"unit", [](const C&, const R& r) { return std::string(name(r.cell.rung->instruction)); }},
     {"registers", footprint<&Footprint::registers>},
     {"smem_bytes", footprint<&Footprint::smem_bytes>},
     {"blocks_per_sm", footprint<&Footprint::blocks_per_sm>},

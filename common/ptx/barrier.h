@@ -1,20 +1,16 @@
 // Barriers for some of a block's warps: sm_70, PTX ISA 6.0, "Parallel Synchronization and Communication Instructions: bar".
 #pragma once
 
-#include "common/ptx/timeline.h"
-
 namespace ladder {
 
 /// bar.sync id, threads;
 /// Waits until `threads` threads, whole warps, have come to barrier `id`, 1 to 15; 0 is that of __syncthreads().
 __device__ __forceinline__ void bar_sync(int id, int threads) {
-  const uint64_t begin = timeline_clock();
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-  timeline_record(TimelineKind::bar_sync, begin, id);
 }
 
 /// bar.arrive id, threads;
-/// Counts as having come to barrier `id`, and goes on at once.
+/// Arrives at barrier `id` without waiting.
 __device__ __forceinline__ void bar_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 
-#include "common/ptx/timeline.h"
-
 namespace ladder {
 
 /// %cluster_ctarank: which block of its cluster this is, from 0 on.
@@ -20,11 +18,7 @@ __device__ __forceinline__ uint32_t cluster_ctarank() {
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
-__device__ __forceinline__ void cluster_wait() {
-  const uint64_t begin = timeline_clock();
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-  timeline_record(TimelineKind::cluster_wait, begin);
-}
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 /// mapa.shared::cluster.u32 address, smem, rank;
 /// The address, for all blocks of the cluster, of what lies in block `rank` where `smem` lies in this one.

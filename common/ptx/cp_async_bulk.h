@@ -1,57 +1,49 @@
-// The copy engine for bulk and tensor data (TMA): sm_90, PTX ISA 8.0, "Data Movement and Conversion Instructions: Bulk and Tensor
-// Asynchronous Copy Instructions". One thread asks for a whole box of a matrix; the engine computes the addresses.
+// Bulk tensor copies by the Tensor Memory Accelerator (TMA): sm_90, PTX ISA 8.0, "Data Movement and Conversion Instructions: Bulk and
+// Tensor Asynchronous Copy Instructions". One thread issues the copy of a whole box of a matrix; TMA computes the addresses.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstdint>
 
-#include "common/ptx/timeline.h"
-
 namespace ladder {
 
 /// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [smem], [map, {x, y}], [barrier];
 /// One thread: copies the box of `map` that begins at element x of row y, to `smem`, a multiple of 128, or of 1024 with the 128-byte
-/// swizzle. What lies outside of the matrix becomes zeros, and counts: the barrier is told of all bytes of the box.
+/// swizzle. What lies outside of the matrix becomes zeros, and counts: the barrier counts all bytes of the box.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d(uint32_t smem, const CUtensorMap& map, int x, int y,
                                                         uint32_t barrier) {
-  const uint64_t begin = timeline_clock();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
           "r"(smem),
       "l"(&map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
-  timeline_record(TimelineKind::bulk_tensor_load, begin, barrier);
 }
 
 /// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [smem], [map, {x, y}], [barrier],
 /// blocks;
-/// The same into several blocks of the cluster, those whose bits are set in `blocks`: in each to where `smem` lies in this one, and
-/// the mbarrier there that lies where `barrier` does is told of the bytes.
+/// The same into several blocks of the cluster, those whose bits are set in `blocks`. In each of them the data goes to the offset of
+/// `smem`, and the bytes are counted on the mbarrier at the offset of `barrier`.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(uint32_t smem, const CUtensorMap& map, int x, int y,
                                                                   uint32_t barrier, uint16_t blocks) {
-  const uint64_t begin = timeline_clock();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(smem),
       "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(blocks)
       : "memory");
-  timeline_record(TimelineKind::bulk_tensor_load, begin, barrier);
 }
 
 /// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [map, {x, y}], [smem];
 /// One thread: copies `smem` to the box of `map` that begins at element x of row y; what lies outside of the matrix is not written.
-/// Threads that have written `smem` must have executed fence_proxy_async_shared() before, and this thread must know of it.
+/// Before that, every thread that has written `smem` executes fence_proxy_async_shared(), and a barrier orders these before this thread.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const CUtensorMap& map, int x, int y, uint32_t smem) {
-  const uint64_t begin = timeline_clock();
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
                "r"(y), "r"(smem)
                : "memory");
-  timeline_record(TimelineKind::bulk_tensor_store, begin, smem);
 }
 
 /// cp.async.bulk.commit_group;
-/// All stores that this thread has asked for since the last commit are a group.
+/// All stores that this thread has issued since the last commit become a group.
 __device__ __forceinline__ void cp_async_bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
@@ -60,19 +52,17 @@ __device__ __forceinline__ void cp_async_bulk_commit_group() {
 /// Waits until shared memory has been read by all but this thread's PENDING youngest groups.
 template <int PENDING>
 __device__ __forceinline__ void cp_async_bulk_wait_group_read() {
-  const uint64_t begin = timeline_clock();
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
-  timeline_record(TimelineKind::bulk_wait_group, begin, PENDING);
 }
 
 /// fence.proxy.async.shared::cta;
-/// Makes this thread's accesses of shared memory visible to the copy engine and to wgmma (the asynchronous proxy).
+/// Makes this thread's accesses of shared memory visible to TMA and to wgmma (the async proxy).
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /// prefetch.tensormap [map];
-/// One thread: brings the map to where the copy engine reads it. For a map that is a kernel's __grid_constant__ parameter.
+/// One thread: brings the map to where TMA reads it. For a map that is a kernel's __grid_constant__ parameter.
 __device__ __forceinline__ void prefetch_tensormap(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }

@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include "common/ptx/timeline.h"
-
 namespace ladder {
 
 /// mbarrier.init.shared::cta.b64 [barrier], arrivals;
@@ -17,34 +15,27 @@ __device__ __forceinline__ void mbarrier_init(uint32_t barrier, uint32_t arrival
 }
 
 /// fence.mbarrier_init.release.cluster;
-/// Makes this thread's mbarrier_init visible to the copy engine and, after a barrier of the cluster, to its other blocks.
+/// Makes this thread's mbarrier_init visible to TMA and, after a barrier of the cluster, to its other blocks.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  timeline_start();
 }
 
 /// mbarrier.arrive.expect_tx.shared::cta.b64 _, [barrier], bytes;
 /// One arrival, and `bytes` more have to land before the phase is complete. Before the copies that bring them.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint32_t bytes) {
-  const uint64_t begin = timeline_clock();
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-  timeline_record(TimelineKind::mbarrier_arrive_expect_tx, begin, barrier);
 }
 
 /// mbarrier.arrive.shared::cta.b64 _, [barrier];
 /// One arrival. Whoever waits for the phase then sees what this thread has written, and is ordered after what it has read.
 __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
-  const uint64_t begin = timeline_clock();
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-  timeline_record(TimelineKind::mbarrier_arrive, begin, barrier);
 }
 
 /// mbarrier.arrive.shared::cluster.b64 _, [barrier];
 /// One arrival at an mbarrier of any block of the cluster, by its mapa() address.
 __device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier) {
-  const uint64_t begin = timeline_clock();
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
-  timeline_record(TimelineKind::mbarrier_arrive, begin, barrier);
 }
 
 /// mbarrier.try_wait.parity.shared::cta.b64 done, [barrier], parity;
@@ -66,16 +57,13 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity(uint32_t barrier, uint3
 
 /// Waits until the phase with that parity is complete.
 __device__ __forceinline__ void mbarrier_wait_parity(uint32_t barrier, uint32_t parity) {
-  const uint64_t begin = timeline_clock();
   while (!mbarrier_try_wait_parity(barrier, parity)) {
   }
-  timeline_record(TimelineKind::mbarrier_wait, begin, barrier);
 }
 
 /// mbarrier.try_wait.parity.shared::cta.b64 done, [barrier], parity, 10000000;
 /// As mbarrier_wait_parity(), for warps that must not take issue slots from others: each try sleeps up to 10 ms.
 __device__ __forceinline__ void mbarrier_sleep_parity(uint32_t barrier, uint32_t parity) {
-  const uint64_t begin = timeline_clock();
   uint32_t done;
   do {
     asm volatile(
@@ -88,7 +76,6 @@ __device__ __forceinline__ void mbarrier_sleep_parity(uint32_t barrier, uint32_t
         : "r"(barrier), "r"(parity), "r"(10'000'000)  // nanoseconds
         : "memory");
   } while (done == 0);
-  timeline_record(TimelineKind::mbarrier_wait, begin, barrier);
 }
 
 }  // namespace ladder

@@ -5,7 +5,7 @@
 namespace ladder {
 
 /// setmaxnreg.dec.sync.aligned.u32 COUNT;
-/// Gives registers back: COUNT per thread are left.
+/// Releases registers: COUNT per thread are left.
 template <int COUNT>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT) : "memory");

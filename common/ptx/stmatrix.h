@@ -7,7 +7,7 @@
 namespace ladder {
 
 /// stmatrix.sync.aligned.m8n8.x4.shared.b16 [smem], {r[0], r[1], r[2], r[3]};
-/// Four matrices of 8 rows of 16 bytes; lanes 8 i to 8 i + 7 name the rows of matrix i. Of each, lane 4 g + t gives bytes 4 t to
+/// Four matrices of 8 rows of 16 bytes; lanes 8 i to 8 i + 7 give the addresses of the rows of matrix i. Of each, lane 4 g + t gives bytes 4 t to
 /// 4 t + 3 of row g.
 __device__ __forceinline__ void stmatrix_x4(uint32_t smem, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(smem), "r"(r[0]), "r"(r[1]),

@@ -1,12 +1,10 @@
 // Tensor cores by the warpgroup (wgmma): sm_90a, PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions". Four neighbouring
 // warps, the first of which has a number that is a multiple of 4, multiply a 64-row tile of A by a tile of B, both in shared memory,
-// into accumulators in their registers. The multiplication runs on by itself: the accumulators and both tiles belong to it from
+// into accumulators in their registers. The multiplication is asynchronous: the accumulators and both tiles belong to it from
 // wgmma_* to the wgmma_wait_group that covers it. All of these are executed by all four warps, converged.
 #pragma once
 
 #include <cstdint>
-
-#include "common/ptx/timeline.h"
 
 namespace ladder {
 
@@ -17,19 +15,13 @@ __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.a
 
 /// wgmma.commit_group.sync.aligned;
 /// All wgmma of this warpgroup since the last commit are a group.
-__device__ __forceinline__ void wgmma_commit_group() {
-  const uint64_t begin = timeline_clock();
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-  timeline_record(TimelineKind::wgmma_commit_group, begin);
-}
+__device__ __forceinline__ void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 /// wgmma.wait_group.sync.aligned PENDING;
-/// Waits until at most PENDING groups of this warpgroup run, the youngest.
+/// Waits until at most the PENDING youngest groups of this warpgroup are still in flight.
 template <int PENDING>
 __device__ __forceinline__ void wgmma_wait_group() {
-  const uint64_t begin = timeline_clock();
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
-  timeline_record(TimelineKind::wgmma_wait_group, begin, PENDING);
 }
 
 /// wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 d, a, b, 1, 1, 1, 0, 0;

@@ -1,6 +1,6 @@
 // 22x_exercise_4 · exercise 4: a descriptor for wgmma
 //
-// Goal              64 bits by which wgmma finds every row and every chunk of a tile that the copy engine has swizzled
+// Goal              64 bits by which wgmma finds every row and every chunk of a tile that TMA has swizzled
 // Changed from 22   descriptor() is a hole
 // Simulator         256 256 256 --type bf16
 // GPU               4096 4096 4096 --type bf16

@@ -62,7 +62,7 @@ void swizzle(uint64_t mine, uint64_t real) {
   if (found == bits(real, 62, 63)) return;
   const char* const bytes[] = {"none", "128 bytes", "64 bytes", "32 bytes"};
   finding("Bits 62 and 63, the swizzle: they hold ", found, ", which means ", bytes[found],
-          ". The copy engine has written the tile with the swizzle of 128 bytes, chunk c of row r in place c XOR r % "
+          ". TMA has written the tile with the swizzle of 128 bytes, chunk c of row r in place c XOR r % "
           "8. Without the same ",
           "swizzle wgmma takes other chunks of the row for it, except in row 0 (chapter 22, A K-major tile).");
 }

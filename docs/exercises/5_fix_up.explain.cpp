@@ -1,4 +1,4 @@
-// The fix-up of 18f on a small schedule: who is added to whom, who waits for whom, and what becomes of the flags.
+// The fix-up of 18f on a small schedule: who is added to whom, who waits for whom, and what becomes of the locks.
 #include <map>
 #include <set>
 #include <string>
@@ -23,11 +23,11 @@ struct Tile {
   static constexpr int THREADS = 256;
 };
 
-struct NeverEnds {};  // thrown where a loop of the learner's reads flags again and again
+struct NeverEnds {};  // thrown where a loop of the learner's reads locks again and again
 
-unsigned flags[BLOCKS];
+unsigned locks[BLOCKS];
 struct Lane {
-  std::set<int> acquired;                  // blocks whose flag it has acquired
+  std::set<int> acquired;                  // blocks whose lock it has acquired
   std::map<int, unsigned> set, set_early;  // what it released, by block; early: before a __syncwarp()
   int votes = 0, syncs = 0;                // collective instructions
   int clears_before_sync = 0, reads = 0;
@@ -35,38 +35,38 @@ struct Lane {
 
 Lane& lane() { return lanes[threadIdx.x % LANES]; }
 
-/// A flag's address. Reading and writing through it is a plain access, neither acquire nor release.
-struct Flag {
+/// A lock's address. Reading and writing through it is a plain access, neither acquire nor release.
+struct Lock {
   int block;
   struct Plain {
     int block;
     operator unsigned() const {
       if (++lane().reads > 1000) throw NeverEnds{};
-      return flags[block];
+      return locks[block];
     }
     unsigned operator=(unsigned value) {
       if (value == 0 && lane().syncs == 0) ++lane().clears_before_sync;
       if (value != 0) lane().set_early[block] = value;
-      return flags[block] = value;
+      return locks[block] = value;
     }
   };
   Plain operator*() const { return {block}; }
 };
 
-Flag flag_of(int block) {
+Lock lock_of(int block) {
   if (block < 0 || block >= BLOCKS) throw std::out_of_range("There is no block " + std::to_string(block) + ".");
   return {block};
 }
 
-unsigned ld_acquire_gpu(Flag flag) {
+unsigned ld_acquire_gpu(Lock lock) {
   if (++lane().reads > 1000) throw NeverEnds{};
-  lane().acquired.insert(flag.block);
-  return flags[flag.block];
+  lane().acquired.insert(lock.block);
+  return locks[lock.block];
 }
-void st_release_gpu(Flag flag, unsigned value) {
+void st_release_gpu(Lock lock, unsigned value) {
   if (value == 0 && lane().syncs == 0) ++lane().clears_before_sync;
-  if (value != 0) (lane().syncs ? lane().set : lane().set_early)[flag.block] = value;
-  flags[flag.block] = value;
+  if (value != 0) (lane().syncs ? lane().set : lane().set_early)[lock.block] = value;
+  locks[lock.block] = value;
 }
 void __syncwarp(unsigned = ~0U) { ++lane().syncs; }
 bool __any_sync(unsigned, bool here) { return ++lane().votes, here; }
@@ -84,7 +84,7 @@ void leave() {
 #include "hole/left"
 }
 
-int first_block_added(const Segment& done) {
+int first_block_added(const WorkUnit& done) {
   static_cast<void>(done);
 #include "hole/adds"
   return first_block;
@@ -104,16 +104,16 @@ void clear(int first_block) {
 
 struct Part {
   int block;
-  Segment segment;
+  WorkUnit work_unit;
 };
 
 std::vector<Part> parts_of(int c_tile) {
   std::vector<Part> parts;
   for (int block = 0; block < BLOCKS; ++block)
     for (int i = 0;; ++i) {
-      const Segment segment = segment_of(schedule, block, i);
-      if (segment.k_tiles == 0) break;
-      if (segment.c_tile == c_tile) parts.push_back({block, segment});
+      const WorkUnit work_unit = work_unit_of(schedule, block, i);
+      if (work_unit.k_tiles == 0) break;
+      if (work_unit.c_tile == c_tile) parts.push_back({block, work_unit});
     }
   return parts;
 }
@@ -136,21 +136,21 @@ void explain_left() {
       for (const auto& [block, stored] : *stores) others |= block != 0, value = stored;
     in_time |= lane().set.contains(0), early |= lane().set_early.contains(0);
   }
-  flags[0] = 0;
+  locks[0] = 0;
   if (others)
     finding(
-        "A block that leaves its sums sets a flag of another block. The one to set is its own, flag_of(blockIdx.x).");
+        "A block that leaves its sums sets a lock of another block. The one to set is its own, lock_of(blockIdx.x).");
   if (!in_time && !early)
     finding(
-        "Nobody sets the flag of a block that has left its sums, so the last block of the tile waits for ever, or does "
+        "Nobody sets the lock of a block that has left its sums, so the last block of the tile waits for ever, or does "
         "not wait at all.");
   if (early)
     finding(
-        "The flag is set before all 32 lanes of the warp have stored their sums: a release covers what its own thread "
+        "The lock is set before all 32 lanes of the warp have stored their sums: a release covers what its own thread "
         "has written or ",
         "seen, and only a __syncwarp() before it shows it the stores of the other lanes (chapter 18, The fix-up).");
   if ((in_time || early) && value != 1)
-    finding("The flag is set to ", value, ", and the last block of the tile waits for 1.");
+    finding("The lock is set to ", value, ", and the last block of the tile waits for 1.");
 }
 
 /// Of the first tile for which that is wrong.
@@ -162,7 +162,7 @@ void explain_adds() {
     for (const Part& part : parts) all.push_back(part.block);
     const int last = all.back();
     blockIdx.x = last, threadIdx.x = 0;
-    const int first = first_block_added(parts.back().segment);
+    const int first = first_block_added(parts.back().work_unit);
     std::vector<int> missing, added;
     for (int block = first; block < last; ++block) added.push_back(block);
     for (const int block : all)
@@ -197,11 +197,11 @@ void explain_wait() {
   blockIdx.x = last;
   std::set<int> ignored, unacquired;
   bool alone = false;  // lanes that wait neither themselves nor, at a __syncwarp(), for one that does
-  for (int missing = first; missing < last; ++missing) {  // its flag is not set yet, the others' are
+  for (int missing = first; missing < last; ++missing) {  // its lock is not set yet, the others' are
     start_lanes();
     bool waits = false, goes_on = false;
     for (threadIdx.x = 0; threadIdx.x < LANES; ++threadIdx.x) {
-      for (int block = first; block < last; ++block) flags[block] = block != missing;
+      for (int block = first; block < last; ++block) locks[block] = block != missing;
       if (!ends(wait, first))
         waits = true;
       else if (lane().syncs == 0)
@@ -211,10 +211,10 @@ void explain_wait() {
     alone |= waits && goes_on;
   }
   start_lanes();
-  for (int block = 0; block < BLOCKS; ++block) flags[block] = 1;
+  for (int block = 0; block < BLOCKS; ++block) locks[block] = 1;
   for (threadIdx.x = 0; threadIdx.x < LANES; ++threadIdx.x) {
     if (!ends(wait, first)) {
-      finding("The wait does not end when all flags are 1.");
+      finding("The wait does not end when all locks are 1.");
       return;
     }
     for (int block = first; block < last; ++block)
@@ -228,14 +228,14 @@ void explain_wait() {
         "(chapter 18, The fix-up).");
   else if (!early.empty())
     finding("A block that adds the sums of blocks 2, 3 and 4 does not wait for ", list(early),
-            ": each of them sets a flag of its own, and ", "one says nothing about another.");
+            ": each of them sets a lock of its own, and ", "one says nothing about another.");
   else if (alone)
     finding(
         "Some lanes of a warp do not wait, and no __syncwarp() makes them wait for those that do: they add sums that "
         "may not be there.");
   else if (!unacquired.empty())
     finding(
-        "The wait reads the flags without ld_acquire_gpu. Then the sums may be read before the flag is, in spite of "
+        "The wait reads the locks without ld_acquire_gpu. Then the sums may be read before the lock is, in spite of "
         "the order of the ",
         "lines (chapter 18, The fix-up).");
 }
@@ -244,7 +244,7 @@ void explain_clear() {
   const int first = 2, last = 5;
   blockIdx.x = last;
   start_lanes();
-  for (unsigned& flag : flags) flag = 1;
+  for (unsigned& lock : locks) lock = 1;
   for (threadIdx.x = 0; threadIdx.x < LANES; ++threadIdx.x) wait(first);
   bool early = false;
   for (threadIdx.x = 0; threadIdx.x < LANES; ++threadIdx.x) {
@@ -253,21 +253,21 @@ void explain_clear() {
   }
   std::vector<int> left, others;
   for (int block = 0; block < BLOCKS; ++block) {
-    if (block >= first && block < last && flags[block] != 0) left.push_back(block);
-    if ((block < first || block > last) && flags[block] == 0) others.push_back(block);
+    if (block >= first && block < last && locks[block] != 0) left.push_back(block);
+    if ((block < first || block > last) && locks[block] == 0) others.push_back(block);
   }
   if (!left.empty())
-    finding("After block 5 has added the sums of blocks 2, 3 and 4, the flags of ", list(left),
+    finding("After block 5 has added the sums of blocks 2, 3 and 4, the locks of ", list(left),
             " still are 1. The next launch would find ",
             "them set, and add before the sums are there (chapter 18, The fix-up).");
   if (!others.empty())
-    finding("Block 5 adds the sums of blocks 2, 3 and 4, and clears the flags of ", list(others),
+    finding("Block 5 adds the sums of blocks 2, 3 and 4, and clears the locks of ", list(others),
             ", for whom others wait.");
   if (early)
     finding(
-        "A lane clears a flag while another lane of its warp may still wait for the 1: that lane then waits for ever. "
+        "A lane clears a lock while another lane of its warp may still wait for the 1: that lane then waits for ever. "
         "A __syncwarp() ",
-        "before it says that all lanes have seen the flags (chapter 18, The fix-up).");
+        "before it says that all lanes have seen the locks (chapter 18, The fix-up).");
 }
 
 }  // namespace
@@ -281,6 +281,6 @@ int main() {
   } catch (const std::out_of_range& error) {
     finding(error.what());
   } catch (const NeverEnds&) {  // in lines that need not wait
-    finding("The fix-up does not come to an end although all flags are set.");
+    finding("The fix-up does not come to an end although all locks are set.");
   }
 }

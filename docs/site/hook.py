@@ -14,7 +14,8 @@ from pygments.lexers import CudaLexer
 
 ROOT = Path(__file__).resolve().parents[2]
 START = ["index.md", "your_own_kernel.md", "exercises.md", "00_gpu.md", "00_map.md"]
-REFERENCE = ["sim.md", "methodology.md", "glossary.md"]
+REFERENCE = ["results.md", "sim.md", "methodology.md", "glossary.md"]
+MARKER = re.compile(r"<!--[=?:].*?-->")  # plots fills numbers and tests claims by it
 LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#L(\d+))?\)")
 
 
@@ -50,19 +51,26 @@ def anchor(file: str) -> str:
     return re.sub(r"\W+", "-", file)
 
 
+def region(file: str, text: str) -> str:
+    """The first line of the region that an excerpt's link names; empty where it names none."""
+    named = re.search(r", region ([\w-]+)$", text)
+    lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+    return str(lines.index(f"// [{named[1]}]") + 2) if named else ""
+
+
 def on_page_markdown(markdown: str, page, **_: object) -> str:
-    """A link to a source file leads to that file beside the page; where it is not there, its text stays."""
+    """A link to a source file leads to that file beside the page; where it is not there, its text stays. No markers."""
     shown = sources(markdown, page.file.src_uri)
 
     def target(link: re.Match) -> str:
         text, file, line = link.groups()
         if file not in shown:
             return text
-        name = anchor(file)
+        name, line = anchor(file), line or region(file, text)
         to = f"{name}-{line}" if line else name
         return f'[{text}](#{to}){{ .source data-file="{name}" data-line="{line or 1}" }}'
 
-    return LINK.sub(target, markdown)
+    return LINK.sub(target, MARKER.sub("", markdown))
 
 
 def on_page_content(content: str, page, **_: object) -> str:

@@ -9,13 +9,13 @@ from plots.data.units import Shape
 
 SECTOR_BYTES = 32
 WARP = 32
-CUDA_CORES, MMA, WGMMA = "CUDA cores", "mma.sync", "wgmma"
+FFMA, MMA, WGMMA = "FFMA", "mma.sync", "wgmma"
 K_BYTES = 32  # along k per mma or wgmma: 16 elements of 16 bits, 8 of TF32
 
 
 @dataclass(frozen=True)
 class Per:
-    """A unit's own term for some work: what counters are told for each of."""
+    """What counters are told for each of, in the terms of an instruction."""
 
     name: str
     fmas: int
@@ -23,7 +23,7 @@ class Per:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a unit's counters are told for each of, and whether 1 is a limit there."""
+    """What the counters of an instruction's rungs are told for each of, and whether 1 is a limit there."""
 
     traffic: Per
     wavefronts: Per
@@ -37,22 +37,22 @@ class Terms:
         return self.instructions.name
 
 
-def terms(unit: str, operand_bytes: int) -> Terms:
-    """FMAs on CUDA cores, of which an SM starts four warps' in the time of a wavefront; else the unit's instruction."""
+def terms(instruction: str, operand_bytes: int) -> Terms:
+    """FMAs of FFMA, of which an SM starts four warps' in the time of a wavefront; else the instruction itself."""
     k = K_BYTES // operand_bytes
-    if unit == MMA:
+    if instruction == MMA:
         return Terms(*[Per("mma", 16 * 8 * k)] * 3, f"m16n8k{k}")
-    if unit == WGMMA:
+    if instruction == WGMMA:
         return Terms(*[Per("wgmma", 64 * 256 * k)] * 3, f"m64n256k{k}")
-    return Terms(Per("FMA", 1), Per("4 FMAs", 4 * WARP), Per("FMA", WARP), has_limit=unit == CUDA_CORES)
+    return Terms(Per("FMA", 1), Per("4 FMAs", 4 * WARP), Per("FMA", WARP), has_limit=instruction == FFMA)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The counters of one type and unit at one shape, of every kernel that came out right."""
+    """The counters of one type and instruction at one shape, of every kernel that came out right."""
 
     type: str
-    unit: str
+    instruction: str
     shape: Shape
     terms: Terms
     rows: dict[str, Any]  # kernel, in ladder order -> row with the CSV's columns as attributes
@@ -74,40 +74,40 @@ class Counted:
         return count * what.fmas / (self.shape.flop / 2)
 
     def traffic(self, kernel: str) -> float:
-        """Bytes of global loads and stores, in the unit's terms."""
+        """Bytes of global loads and stores, in the instruction's terms."""
         return self.per(self.terms.traffic, self.loaded(kernel) + self.stored(kernel))
 
     def wavefronts(self, count: float) -> float:
-        """Wavefronts of shared memory, in the unit's terms."""
+        """Wavefronts of shared memory, in the instruction's terms."""
         return self.per(self.terms.wavefronts, count)
 
     def instructions(self, kernel: str) -> float:
-        """Warp instructions of PTX, in the unit's terms."""
+        """Warp instructions of PTX, in the instruction's terms."""
         return self.per(self.terms.instructions, self.rows[kernel].sim_warp_instructions)
 
 
 def counted(simulation: Simulation) -> list[list[Counted]]:
-    """The counters by type, in the facts' order, and unit, in the ladder's; of each the shapes, the largest first."""
+    """The counters by type, in the facts' order, and instruction, in the ladder's; of each the shapes, the largest first."""
     facts = simulation.facts
     frame = simulation.counts[(simulation.counts["status"] == "ok") & simulation.counts["sim_warp_instructions"].notna()]
     found: dict[tuple[str, str], list[Counted]] = {}
     for kind in facts.types:
         rows = sorted(frame[frame["type"] == kind].itertuples(), key=lambda row: (-row.shape.flop, row.shape, order(row.kernel)))
-        for unit in sorted({_unit(facts, row.kernel) for row in rows}, key=list(_units(facts)).index):
-            own = [row for row in rows if _unit(facts, row.kernel) == unit]
-            words = terms(unit, facts.types[kind].bytes)
-            found[kind, unit] = [
-                Counted(kind, unit, shape, words, {row.kernel: row for row in own if row.shape == shape})
+        for instruction in sorted({_instruction(facts, row.kernel) for row in rows}, key=list(_instructions(facts)).index):
+            own = [row for row in rows if _instruction(facts, row.kernel) == instruction]
+            words = terms(instruction, facts.types[kind].bytes)
+            found[kind, instruction] = [
+                Counted(kind, instruction, shape, words, {row.kernel: row for row in own if row.shape == shape})
                 for shape in dict.fromkeys(row.shape for row in own)
             ]
     return list(found.values())
 
 
-def _unit(facts: Facts, kernel: str) -> str:
-    """The unit that a rung states; empty for a kernel unknown here."""
-    return facts.rungs[kernel].unit if kernel in facts.rungs else ""
+def _instruction(facts: Facts, kernel: str) -> str:
+    """The instruction that a rung states; empty for a kernel unknown here."""
+    return facts.rungs[kernel].instruction if kernel in facts.rungs else ""
 
 
-def _units(facts: Facts) -> dict[str, None]:
-    """The units in the order in which the ladder takes them up."""
-    return dict.fromkeys([*(rung.unit for rung in facts.rungs.values()), ""])
+def _instructions(facts: Facts) -> dict[str, None]:
+    """The instructions in the order in which the ladder takes them up."""
+    return dict.fromkeys([*(rung.instruction for rung in facts.rungs.values()), ""])

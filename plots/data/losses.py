@@ -100,7 +100,7 @@ def _losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metric
     left = {CLOCK: flop_per_clock * per_clock, CEILING: ceiling * per_clock}
     left[WAVES] = left[CEILING] * wave_efficiency(shape, tile, sms, case.last_wave)
     metrics = profiles.get((case.type, shape), {}).get(rung.stem)
-    if rung.unit == "CUDA cores" and metrics:
+    if rung.instruction == "FFMA" and metrics:
         left[INSTRUCTIONS] = left[WAVES] * metrics["issue", "FFMA"] / LANES / metrics["issue", "instructions"]
     start = first_wgmma(results)
     if case.epilogues and start > 0:

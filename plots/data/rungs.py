@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,12 +19,13 @@ from typing import Any
 
 from plots.data.units import Shape
 from plots.errors import InputError
-from tools.nearest import nearest
+from tools.nearest import hint
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path("build/bin")
 KERNELS = Path("kernels")
 FILE = "rungs.json"
+GENERATIONS = {"sm_70": "Volta", "sm_75": "Turing", "sm_80": "Ampere", "sm_89": "Ada", "sm_90a": "Hopper", "sm_100a": "Blackwell"}
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,10 @@ class Rung:
     stem: str  # "06b_padded", the kernel column of every CSV
     idea: str  # one line
     predecessor: str  # the number of the rung that it changed; empty for the first of its kind
+    kind: str  # "step", "variant", "counter-example" or "FP32 form"
     types: tuple[str, ...]
     arch: str  # "sm_80": that or later; "sm_90a": that family alone
-    unit: str  # "CUDA cores", "mma.sync" or "wgmma"
+    instruction: str  # that multiplies: "FFMA", "mma.sync" or "wgmma"
     ceilings: dict[str, str]  # type -> the name of the measured ceiling that it cannot pass
     source: str  # its file, from the project's root where it lies inside
 
@@ -65,7 +68,7 @@ class Facts:
         for rung in self.rungs.values():
             if padded in (rung.number, rung.name, rung.stem):
                 return rung
-        raise InputError(f"there is no rung '{word}'; the nearest is {nearest(padded, self.rungs)}")
+        raise InputError(f"there is no rung '{word}'{hint(padded, self.rungs)}")
 
     def predecessor(self, stem: str) -> Rung | None:
         """The rung that `stem` states as the one it changed; None for the first of its kind, or where one is unknown here."""
@@ -79,7 +82,7 @@ class Facts:
     def computing(self, kind: str) -> list[Rung]:
         """The rungs that compute a type."""
         if kind not in self.types:
-            raise InputError(f"there is no type '{kind}'; the nearest is {nearest(kind, self.types)}")
+            raise InputError(f"there is no type '{kind}'{hint(kind, self.types)}")
         return [rung for rung in self.rungs.values() if kind in rung.types]
 
 
@@ -140,6 +143,21 @@ def order(stem: str) -> tuple[int, str]:
 def number(stem: str) -> str:
     """ "06b" of "06b_padded"."""
     return stem.partition("_")[0]
+
+
+def by_generation(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
+    """The rungs by the GPUs that run them: those of every GPU since some generation, then those of one alone."""
+    families: dict[str, list[Rung]] = {}
+    for rung in rungs:
+        families.setdefault(rung.arch if rung.arch.endswith("a") else "", []).append(rung)
+    return {_generation(family, own): own for family, own in sorted(families.items())}
+
+
+def _generation(family: str, rungs: list[Rung]) -> str:
+    if family:
+        return f"{GENERATIONS.get(family, family)} alone ({family})"
+    least = max((rung.arch for rung in rungs), key=lambda arch: int(arch.removeprefix("sm_")))
+    return f"every GPU since {GENERATIONS.get(least, least)} ({least})"
 
 
 def is_variant(stem: str) -> bool:

@@ -14,7 +14,7 @@ from plots.data.units import Shape, quotient
 
 NAN = float("nan")
 HEADLINE = Shape(4096, 4096, 4096)
-PUBLISHED = [Shape(n, n, n) for n in (2048, 4096, 8192)]  # measured in several sittings; README and the chapters show them
+PUBLISHED = [Shape(n, n, n) for n in (2048, 4096, 8192)]  # measured in several sittings; the documents show them
 PER_CLK = "_per_clk"  # after the name of a ceiling: the same in FLOP/clk/SM
 
 
@@ -38,6 +38,7 @@ class Condition(NamedTuple):
 
 
 BASELINES = {"cuBLAS": "cublas_gflops", "cuBLASLt": "cublaslt_gflops", "CUTLASS": "cutlass_gflops"}  # their columns
+RATES = {"gflops", *BASELINES.values()}  # the columns in GFLOP/s
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Ceiling:
     """A measured limit of compute: in GFLOP/s, and in FLOP/clk/SM, which power does not move; NaN where unknown."""
 
     name: str
-    unit: str  # that it is the limit of: "CUDA cores", "mma.sync" or "wgmma"; a library may use another
+    instruction: str  # that it is the limit of: "FFMA", "mma.sync" or "wgmma"; a library may use another
     gflops: float
     flop_clk_sm: float
 
@@ -55,6 +56,19 @@ class Cell:
     """One kernel at one shape: a row per sitting, with the CSV's columns as attributes."""
 
     sittings: list[Any]
+
+    @cached_property
+    def shown(self) -> Any:
+        """The sitting whose rates are published: the nearest to the medians of the throughput and of the ratio to cuBLAS's.
+
+        Rates of one sitting are of the same rounds, so that the library's beside the rung's is what the ratio says."""
+        rate, ratio = (median(self.numbers(column) or [NAN]) for column in ("gflops", "ratio_cublas"))
+
+        def apart(row: Any) -> float:
+            quotients = quotient(row.gflops, rate), quotient(quotient(row.gflops, row.cublas_gflops), ratio)
+            return max((abs(value - 1) for value in quotients if value == value), default=0.0)
+
+        return min(self.sittings, key=apart)
 
     @property
     def status(self) -> str:
@@ -67,7 +81,9 @@ class Cell:
         return [value for value in values if value == value]
 
     def value(self, column: str) -> float:
-        """The published number: the median over sittings; NaN where there is none."""
+        """The published number, NaN where there is none: a rate of the sitting `shown`, else the median over sittings."""
+        if column in RATES:
+            return float(getattr(self.shown, column)) if self.status == "ok" else NAN
         return median(self.numbers(column) or [NAN])
 
 
@@ -81,7 +97,7 @@ class Table:
     cells: dict[tuple[str, Shape], Cell]
     kernels: list[str]  # in ladder order
     shapes: list[Shape]  # squares by size, then the others
-    baselines: dict[str, dict[Shape, float]]  # name -> shape -> median over kernels' rows
+    baselines: dict[str, dict[Shape, list[float]]]  # name -> shape -> beside each kernel
     measured_ceilings: dict[str, Ceiling]
     dram_gbs: float  # GB/s, NaN where not measured
     left_out: int  # timed rows of this type under other conditions
@@ -140,12 +156,12 @@ class Table:
         return quotient(*(self.value(k, shape, self.gain_column) for k in (kernel, before.stem))), before.number
 
     def ceiling(self, kernel: str) -> Ceiling | None:
-        """The measured ceiling of a kernel's unit; None where it was not measured."""
+        """The measured ceiling of a kernel's instruction; None where it was not measured."""
         rung = self.facts.rungs.get(kernel)
         return self.measured_ceilings.get(rung.ceilings.get(self.type, "")) if rung else None
 
     def share(self, kernel: str, shape: Shape) -> float:
-        """What a kernel reaches of its unit's ceiling: in FLOP/clk/SM, in GFLOP/s where no clocks were counted; or NaN."""
+        """What a kernel reaches of its instruction's ceiling: in FLOP/clk/SM, in GFLOP/s where no clocks were counted; or NaN."""
         ceiling = self.ceiling(kernel)
         if ceiling is None:
             return NAN
@@ -163,9 +179,14 @@ class Table:
         found = {ceiling.name: ceiling for k in self.kernels if (ceiling := self.ceiling(k))}
         return sorted(found.values(), key=lambda ceiling: ceiling.gflops)
 
-    def baseline(self, name: str, shape: Shape) -> float:
-        """GFLOP/s of a library; NaN where not measured."""
-        return self.baselines[name].get(shape, NAN)
+    def cublas(self, kernel: str, shape: Shape) -> float:
+        """GFLOP/s of cuBLAS in the rounds of a kernel; NaN where there are none."""
+        return self.value(kernel, shape, BASELINES["cuBLAS"])
+
+    def span(self, name: str, shape: Shape) -> tuple[float, float, float]:
+        """The least, the median and the most GFLOP/s of a library beside the kernels of this table; NaN where not measured."""
+        rates = self.baselines[name].get(shape, [NAN])
+        return min(rates), median(rates), max(rates)
 
 
 def tables(results: Results) -> list[Table]:
@@ -194,19 +215,20 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
     counts = rows.groupby(list(Condition._fields), sort=True).size()
     condition = Condition(*max(counts.index, key=lambda group: (counts[group], _is_default(Condition(*group)))))
     chosen = select(rows, condition)
+    found = cells(chosen)
     limits = results.ceilings
-    units = {name: rung.unit for rung in results.facts.rungs.values() for name in rung.ceilings.values()}
+    instructions = {name: rung.instruction for rung in results.facts.rungs.values() for name in rung.ceilings.values()}
     return Table(
         type=kind,
         condition=condition,
         facts=results.facts,
-        cells=cells(chosen),
+        cells=found,
         kernels=sorted(set(chosen["kernel"]), key=order),
         shapes=sorted(set(chosen["shape"]), key=lambda s: (not s.is_square, s.m * s.n * s.k, s)),
-        baselines=_baselines(chosen),
+        baselines=_baselines(found),
         measured_ceilings={
-            name: Ceiling(name, unit, limits[name][0], limits.get(name + PER_CLK, (NAN, ""))[0])
-            for name, unit in units.items()
+            name: Ceiling(name, instruction, limits[name][0], limits.get(name + PER_CLK, (NAN, ""))[0])
+            for name, instruction in instructions.items()
             if name in limits
         },
         dram_gbs=limits.get("dram", (NAN, ""))[0],
@@ -214,10 +236,14 @@ def _table(kind: str, rows: pd.DataFrame, results: Results) -> Table:
     )
 
 
-def _baselines(rows: pd.DataFrame) -> dict[str, dict[Shape, float]]:
-    """Median GFLOP/s over kernels' rows by library and shape; CUTLASS, which not every build has, where it was measured."""
-    rates = {name: rows.groupby("shape")[column].median().dropna().to_dict() for name, column in BASELINES.items()}
-    return {name: found for name, found in rates.items() if found or name != "CUTLASS"}
+def _baselines(found: dict[tuple[str, Shape], Cell]) -> dict[str, dict[Shape, list[float]]]:
+    """GFLOP/s beside each kernel by library and shape; CUTLASS, which not every build has, where it was measured."""
+    rates: dict[str, dict[Shape, list[float]]] = {name: {} for name in BASELINES}
+    for (_, shape), cell in found.items():
+        for name, column in BASELINES.items():
+            if (rate := cell.value(column)) == rate:
+                rates[name].setdefault(shape, []).append(rate)
+    return {name: of_shapes for name, of_shapes in rates.items() if of_shapes or name != "CUTLASS"}
 
 
 def _is_default(condition: Condition) -> bool:

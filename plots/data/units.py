@@ -5,6 +5,7 @@ from statistics import median
 from typing import NamedTuple
 
 MISSING = "–"
+TYPES = {"f32": "FP32", "tf32": "TF32", "bf16": "BF16", "f16": "FP16"}
 
 
 class Shape(NamedTuple):
@@ -44,6 +45,11 @@ def compulsory_bytes(shape: Shape, operand_bytes: int, out_bytes: int, reads_c: 
     return operands * operand_bytes + shape.m * shape.n * out_bytes * (2 if reads_c else 1)
 
 
+def type_name(kind: str) -> str:
+    """ "BF16" of bf16."""
+    return TYPES.get(kind, kind.upper())
+
+
 def digits(value: float, significant: int = 3) -> str:
     """`value` in plain decimal with `significant` digits; a dash where it is not a number."""
     if not math.isfinite(value):
@@ -65,6 +71,11 @@ def ratio(value: float) -> str:
     if not math.isfinite(value):
         return MISSING
     return f"{value:.2f}" if value >= 0.0995 else digits(value, 2)
+
+
+def hundredths(value: float) -> str:
+    """A ratio with two decimals."""
+    return f"{value:.2f}" if math.isfinite(value) else MISSING
 
 
 def ranged(values: list[float]) -> str:

@@ -1,26 +1,29 @@
-"""What the generated blocks of README.md and docs/*.md say, from bench/recorded and the sources."""
+"""What the generated blocks of the chapters and of the page of results say, from bench/recorded and the sources."""
 
 import re
-from functools import partial
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
-
-from plots.data import rungs
 from plots.data.results import Results, load, read_rows
 from plots.data.rungs import Facts, is_variant, number, order
-from plots.data.selection import PUBLISHED, Table, tables
-from plots.data.units import Shape, digits, kib, ranged, tflops, whole
-from plots.documents import excerpt
-from plots.documents.blocks import update
+from plots.data.selection import Table, tables
+from plots.data.units import Shape, digits, kib, ranged, type_name, whole
+from plots.documents.numbers import GPU
 from plots.errors import InputError
 from plots.figures.ladder import gain_text
-from plots.tables import accuracy, compare, conditions, losses, machine_code, profiled, sweep, wins
-from plots.tables.grid import Grid
-from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, ceiling_grid, how, per_clock, ratios
+from plots.tables import compare, conditions, losses, machine_code, profiled, sweep, wins
+from plots.tables.grid import Grid, escape
+from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, beside, ceiling_grid, how, per_clock, ratios
 
-GPU = "nvidia-h200"  # whose recorded results README and the chapters show
 IMAGES = "docs/img/recorded"
+CELLS = "Each rung's TFLOP/s / those of cuBLAS in the same rounds, and the ratio with its range over the sittings."
+PICTURES = {
+    "ladder": "the ladder at one size",
+    "gflops": "throughput against size",
+    "heatmap": "the ratio to cuBLAS over shapes and rungs",
+}
 NOT_YET = "*No recorded results yet.*"
 
 
@@ -30,71 +33,74 @@ def recorded(root: Path, facts: Facts | None = None) -> Results | None:
     return load(folder, facts) if (folder / "ladder.csv").is_file() else None
 
 
-def source_line(rows: pd.DataFrame, file: str = "") -> str:
-    """Where recorded numbers come from, as one line of Markdown."""
-    row, commits = rows.iloc[-1], list(dict.fromkeys(rows.sort_values("utc")["commit"]))
+def measured_on(rows: Iterable[Any]) -> str:
+    """The card and the days of some rows."""
+    rows = list(rows)
+    return f"{rows[-1].gpu}, {days(rows)}"
+
+
+def days(rows: Iterable[Any]) -> str:
+    """ "2026-11-22 and 2026-11-24"."""
+    *earlier, last = sorted({row.utc[:10] for row in rows})
+    return f"{', '.join(earlier)} and {last}" if earlier else last
+
+
+def source_line(rows: Iterable[Any], file: str = "") -> str:
+    """Where recorded numbers come from, as one line of Markdown: the card, the days, with what."""
+    rows = sorted(rows, key=lambda row: row.utc)
+    row, commits = rows[-1], list(dict.fromkeys(row.commit for row in rows))
     return (
-        f"*Measured on {row.gpu}, {rows['utc'].max()[:10]}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
+        f"*Measured on {measured_on(rows)}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
         f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}; recorded in `bench/recorded/{GPU}/{file}`.*"
     )
 
 
-def ladder_table(root: Path, facts: Facts, types: list[str]) -> str:
-    """README's table: every rung with its idea and, where recorded, its numbers at the headline size; of these types."""
+def sittings(table: Table, kernels: Iterable[str], shapes: Iterable[Shape]) -> list[Any]:
+    """The rows behind some cells."""
+    found = [table.cells[place] for place in product(kernels, shapes) if place in table.cells]
+    return [row for cell in found for row in cell.sittings]
+
+
+def ladder_table(root: Path, facts: Facts, up: str, kind: str) -> str:
+    """All that was recorded of a type at the published sizes: every rung, with its variants."""
     results = recorded(root, facts)
-    found = [table for table in tables(results) if table.type in types] if results else []
-    if not found:
-        rows = [[f"[{stem}]({rung.source})", rung.idea] for stem, rung in facts.rungs.items()]
-        return Grid(["rung", "idea"], rows, left=2).markdown() + f"\n\n{NOT_YET}"
-    parts = [
-        part
-        for table in found
-        for part in (_ladder_part(table, root), _pictures(table), source_line(_of_types(results.ladder, [table])))
-    ]
-    return "\n\n".join(parts)
+    table = next((table for table in tables(results) if table.type == kind), None) if results else None
+    if table is None:
+        return NOT_YET
+    first, *others = sorted(table.front, key=lambda shape: shape != table.headline)
+    parts = [_ladder_part(table, root, up, first), *(_ladder_part(table, root, up, shape) for shape in others)]
+    pictures = [f"![{type_name(kind)}: {alt}]({images(up)}/{name}_{kind}.svg)" for name, alt in PICTURES.items()]
+    said, source = how(table), source_line(sittings(table, table.kernels, table.front))
+    return "\n\n".join([f"{said[0]}{said[1].upper()}{said[2:]}.", *parts, source, *pictures])
 
 
-def _of_types(rows: pd.DataFrame, found: list[Table]) -> pd.DataFrame:
-    """The rows of these tables' types, which may have been measured on another day than the others."""
-    return rows[rows["type"].isin([table.type for table in found])]
+def images(up: str) -> str:
+    """The folder of the recorded figures from a document's own."""
+    return IMAGES.removeprefix("docs/") if up else IMAGES
 
 
-def _ladder_part(table: Table, root: Path) -> str:
-    shape = table.headline
+def _ladder_part(table: Table, root: Path, up: str, shape: Shape) -> str:
     clocks = [PER_CLOCK] if table.knows("flop_clk_sm") else []
-    head = ["rung", "idea", "chapter", "TFLOP/s", "gain", *ratios(table).values(), *clocks]
+    first = shape == table.headline  # the others need not say all again
+    head = ["rung", *["idea", "chapter"] * first, "TFLOP/s / cuBLAS", *ratios(table).values(), "gain", *clocks, "day"]
     rows = [
         [
-            f"[{kernel}]({table.facts.rungs[kernel].source})" if kernel in table.facts.rungs else kernel,
-            table.facts.idea(kernel),
-            _chapter_link(root, table.facts, kernel),
-            tflops(table.value(kernel, shape)),
-            gain_text(table, kernel, shape),
+            f"[{kernel}]({up}{table.facts.rungs[kernel].source})" if kernel in table.facts.rungs else kernel,
+            *[escape(table.facts.idea(kernel)), chapter_link(root, table.facts, kernel, up)] * first,
+            beside(table, kernel, shape),
             *(ranged(table.numbers(kernel, shape, column)) for column in ratios(table)),
+            gain_text(table, kernel, shape),
             *(per_clock(table, kernel, shape) for _ in clocks),
+            days(sittings(table, [kernel], [shape])),
         ]
         for kernel in table.kernels
+        if (kernel, shape) in table.cells
     ]
-    library = [
-        "cuBLAS",
-        "the vendor's library",
-        "",
-        tflops(table.baseline("cuBLAS", shape)),
-        "",
-        *("1.00" for _ in ratios(table)),
-    ]
-    rows.append([*library, *("" for _ in clocks)])
-    title = f"{table.type} at M = N = K = {shape.m}" if shape.is_square else f"{table.type} at {shape}"
-    return f"{title}; {how(table)}:\n\n" + Grid(head, rows, left=3).markdown()
+    size = f"M = N = K = {shape.m}" if shape.is_square else str(shape)
+    return f"**{type_name(table.type)} at {size}**\n\n" + Grid(head, rows, left=3 if first else 1).markdown()
 
 
-def _pictures(table: Table) -> str:
-    """README's two figures, as `plots recorded` writes them."""
-    alts = {"ladder": "the ladder at one size", "gflops": "throughput against size"}
-    return "\n\n".join(f"![{table.type}: {alt}]({IMAGES}/{name}_{table.type}.svg)" for name, alt in alts.items())
-
-
-def _chapter_link(root: Path, facts: Facts, kernel: str) -> str:
+def chapter_link(root: Path, facts: Facts, kernel: str, up: str = "", text: str = "") -> str:
     """A link to the chapter that the rung's header names; a rung without one has that of its number, if there is one."""
     source = root / "kernels" / f"{kernel}.cu"
     header = source.read_text(encoding="utf-8") if source.is_file() else ""
@@ -102,18 +108,19 @@ def _chapter_link(root: Path, facts: Facts, kernel: str) -> str:
     own = [stem for stem in facts.rungs if order(stem)[0] == order(kernel)[0]]
     for stem in [named[1]] if named else [kernel, *own]:
         if (root / "docs" / f"{stem}.md").is_file():
-            return f"[{number(stem)}](docs/{stem}.md)"
+            return f"[{text or number(stem)}]({'' if up else 'docs/'}{stem}.md)"
     return ""
 
 
 def measured(root: Path, facts: Facts, rung: str) -> str:
-    """A chapter's table: the rung's predecessor, the rung, its variants and cuBLAS, at the published sizes."""
+    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes."""
     stem = facts.find(rung).stem
     results = recorded(root, facts)
     found = [table for table in tables(results) if stem in table.kernels] if results else []
     if not found:
         return NOT_YET
-    return "\n\n".join([*(_measured_part(table, stem) for table in found), source_line(_of_types(results.ladder, found))])
+    shown = [row for table in found for row in sittings(table, _compared(table, stem), table.front)]
+    return "\n\n".join([*(_measured_part(table, stem) for table in found), f"{CELLS} {source_line(shown)}"])
 
 
 def ceilings(root: Path, facts: Facts) -> str:
@@ -147,8 +154,10 @@ def under_conditions(root: Path, facts: Facts, words: list[str]) -> str:
     if not file.is_file():
         return NOT_YET
     rows = read_rows(file, [])
+    rows = rows[rows["kernel"].isin([facts.find(word).stem for word in words])]
     grids = conditions.grids(rows, [facts.find(word).stem for word in words])
-    return "\n\n".join([*(grid.markdown() for grid in grids), source_line(rows, conditions.FILE)]) if grids else NOT_YET
+    source = source_line(rows.itertuples(), conditions.FILE) if grids else ""
+    return "\n\n".join([*(grid.markdown() for grid in grids), source]) if grids else NOT_YET
 
 
 def won(root: Path, facts: Facts, up: str) -> str:
@@ -156,9 +165,9 @@ def won(root: Path, facts: Facts, up: str) -> str:
     file = root / "bench" / "recorded" / GPU / wins.FILE
     if not file.is_file():
         return NOT_YET
-    folder = IMAGES.removeprefix("docs/") if up else IMAGES
-    picture = f"![Time of the best library over time of the rung, for every shape and type]({folder}/wins.svg)"
-    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source_line(read_rows(file, []), wins.FILE)])
+    picture = f"![Time of the best library over time of the rung, for every shape and type]({images(up)}/wins.svg)"
+    source = source_line(read_rows(file, []).itertuples(), wins.FILE)
+    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source])
 
 
 def lost(root: Path, facts: Facts) -> str:
@@ -192,7 +201,7 @@ def compared(root: Path, facts: Facts) -> str:
     grid = Grid(
         [f"beside card {first.environment['gpu_id']}", *cards], [[limit, *(one[limit] for one in said)] for limit in said[0]]
     )
-    sources = [source_line(other.ladder).replace(f"{GPU}/", f"{other.folder.name}/") for other in others]
+    sources = [source_line(other.ladder.itertuples()).replace(f"{GPU}/", f"{other.folder.name}/") for other in others]
     return "\n\n".join([grid.markdown(), *sources])
 
 
@@ -201,15 +210,18 @@ def other_recordings(root: Path) -> list[Path]:
     return sorted(path.parent for path in (root / "bench" / "recorded").glob(f"{GPU}-*/ladder.csv"))
 
 
-def _measured_part(table: Table, stem: str) -> str:
+def _compared(table: Table, stem: str) -> list[str]:
+    """A chapter's rungs: the predecessor, the rung, its variants."""
     before = table.facts.predecessor(stem)
     variants = [k for k in table.kernels if order(k)[0] == order(stem)[0] and is_variant(k) and not is_variant(stem)]
-    kernels = list(dict.fromkeys([*([before.stem] if before and before.stem in table.kernels else []), stem, *variants]))
-    sizes = [shape for shape in PUBLISHED if shape in table.shapes] or [table.headline]
-    at = table.headline
+    return list(dict.fromkeys([*([before.stem] if before and before.stem in table.kernels else []), stem, *variants]))
+
+
+def _measured_part(table: Table, stem: str) -> str:
+    before, sizes, at = table.facts.predecessor(stem), table.front, table.headline
     clocks = [column for column in ("ratio_clk", "flop_clk_sm") if table.knows(column)]
     titles = {"ratio_clk": f"{at}, {OF_CUBLAS['ratio_clk']}", "flop_clk_sm": f"{at}, {PER_CLOCK}"}
-    head = [table.type, *(f"{shape}, TFLOP/s (of cuBLAS)" for shape in sizes)]
+    head = [table.type, *(f"{shape}, TFLOP/s / cuBLAS (ratio)" for shape in sizes)]
     head += [*(titles[column] for column in clocks), "registers", "smem KiB", "blocks/SM"]
     rows = [
         [
@@ -218,10 +230,8 @@ def _measured_part(table: Table, stem: str) -> str:
             *(per_clock(table, kernel, at) if c == "flop_clk_sm" else ranged(table.numbers(kernel, at, c)) for c in clocks),
             *_resources(table, kernel),
         ]
-        for kernel in kernels
+        for kernel in _compared(table, stem)
     ]
-    library = [f"{tflops(table.baseline('cuBLAS', shape))} (1.00)" for shape in sizes]
-    rows.append(["cuBLAS", *library, *[""] * (len(clocks) + 3)])
     gains = [(table.gain(stem, shape)[0], shape) for shape in sizes]
     gains = [f"× {digits(gain)} at {shape}" for gain, shape in gains if gain > 0]
     unit = "FLOP/clk/SM" if table.gain_column == "flop_clk_sm" else "TFLOP/s"
@@ -231,7 +241,7 @@ def _measured_part(table: Table, stem: str) -> str:
 
 def _rate(table: Table, kernel: str, shape: Shape) -> str:
     ratios = table.numbers(kernel, shape, "ratio_cublas")
-    return f"{tflops(table.value(kernel, shape))} ({ranged(ratios).replace(' (', ', ').rstrip(')')})"
+    return f"{beside(table, kernel, shape)} ({ranged(ratios).replace(' (', ', ').rstrip(')')})"
 
 
 def _resources(table: Table, kernel: str) -> list[str]:
@@ -239,52 +249,3 @@ def _resources(table: Table, kernel: str) -> list[str]:
     shape = next((s for s in reversed(table.squares) if (kernel, s) in table.cells), table.headline)
     columns = {"registers": whole, "smem_bytes": kib, "blocks_per_sm": whole}
     return [form(table.value(kernel, shape, column)) for column, form in columns.items()]
-
-
-def render(root: Path, facts: Facts, up: str, name: str) -> str:
-    """The text of the block `name` in a document from whose folder `up` leads to the root."""
-    match name.split():
-        case ["ladder-table", *types] if types:
-            return ladder_table(root, facts, types)
-        case ["measured", rung]:
-            return measured(root, facts, rung)
-        case ["ceilings"]:
-            return ceilings(root, facts)
-        case ["compared"]:
-            return compared(root, facts)
-        case ["code", file, tag]:
-            return excerpt.render(root, file, tag, up)
-        case ["accuracy", which]:
-            return accuracy.table(root, which)
-        case ["sweep", rung]:
-            return swept(root, rung)
-        case ["profiled", what, *words] if words:
-            return counted(root, facts, what, words)
-        case ["conditions", *words] if words:
-            return under_conditions(root, facts, words)
-        case ["wins"]:
-            return won(root, facts, up)
-        case ["losses"]:
-            return lost(root, facts)
-        case ["machine-code", kinds, *words] if words:
-            return compiled(root, facts, kinds.split(","), words)
-    expected = "ladder-table TYPE..., measured NN, ceilings, compared, code FILE TAG, accuracy WHICH, sweep NN, "
-    expected += "profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, or machine-code TYPE,... NN..."
-    raise InputError(f"unknown block '{name}': expected {expected}")
-
-
-def update_readme(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """Fills README.md's blocks; the stale ones by name."""
-    return _update(root / "README.md", root, facts or rungs.of_ladder(root), "", check)
-
-
-def update_docs(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """Fills the blocks of docs/*.md; the stale ones by name."""
-    facts = facts or rungs.of_ladder(root)
-    return [name for path in sorted((root / "docs").glob("*.md")) for name in _update(path, root, facts, "../", check)]
-
-
-def _update(path: Path, root: Path, facts: Facts, up: str, check: bool) -> list[str]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    return [f"{path.relative_to(root)}: {name}" for name in update(path, partial(render, root, facts, up), check)]

@@ -15,9 +15,10 @@ from plots.data.results import Results, read_rows
 from plots.data.rungs import Facts
 from plots.data.selection import tables
 from plots.data.units import Shape
-from plots.documents.chapters import IMAGES, recorded
+from plots.documents import front
+from plots.documents.chapters import IMAGES, measured_on, recorded, sittings
 from plots.errors import InputError
-from plots.figures import losses, predicted, stalls, style, timeline, waves, wins
+from plots.figures import losses, predicted, stairs, stalls, style, timeline, waves, wins
 from plots.figures.kinds import drawable, of_profile
 from plots.maps import (
     columns,
@@ -30,7 +31,7 @@ from plots.maps import (
     pictures,
     raster,
     rows,
-    slices,
+    splits,
     timelines,
     tma,
     warp_roles,
@@ -51,7 +52,7 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
         return []
     stale = []
     drawn = _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
-    drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results)
+    drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results) | _of_first_page(results)
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
         if source not in _text(root / file):
@@ -70,6 +71,16 @@ def _of_tables(results: Results) -> Drawn:
         for table in tables(results)
         for name, kind in drawable(table).items()
     }
+
+
+def _of_first_page(results: Results) -> Drawn:
+    """How far the numbered rungs get, of the first page's types that were recorded."""
+    found = [table for table in tables(results) if table.type in front.TYPES and stairs.steps(table)]
+    if not found:
+        return {}
+    shown = [row for table in found for row in sittings(table, stairs.steps(table), [table.headline])]
+    of_rungs = [(rung.stem, rung.arch) for rung in results.facts.rungs.values()]
+    return {"stairs": (_fingerprint(results, ["ladder.csv"], repr(of_rungs)), partial(stairs.draw, found, measured_on(shown)))}
 
 
 def _of_profiles(results: Results) -> Drawn:
@@ -150,7 +161,7 @@ def _of_timelines(results: Results) -> Drawn:
 def _fingerprint(results: Results, files: list[str], more: str = "") -> str:
     """Of the recorded numbers in some files, and of the facts that a figure shows beside them."""
     stated = repr(
-        [(rung.stem, rung.predecessor, rung.unit, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()]
+        [(rung.stem, rung.predecessor, rung.instruction, sorted(rung.ceilings.items())) for rung in results.facts.rungs.values()]
     )
     paths = [results.folder / file for file in files]
     read = b"".join(path.read_bytes() for path in paths if path.is_file())
@@ -168,7 +179,7 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
     drawings = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(root))
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices, tma, wgmma, persistent):
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent):
         drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():

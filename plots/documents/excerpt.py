@@ -8,8 +8,8 @@ from plots.errors import InputError
 LANGUAGE = {".cu": "cuda", ".cuh": "cuda", ".h": "cpp", ".cpp": "cpp", ".py": "python"}
 
 
-def cut(root: Path, file: str, tag: str) -> tuple[int, str]:
-    """The first line's number and the dedented text of a region; marker lines of regions inside it are left out."""
+def cut(root: Path, file: str, tag: str) -> str:
+    """The dedented text of a region; marker lines of regions inside it are left out."""
     path = root / file
     if not path.is_file():
         raise InputError(f"code {file} {tag}: no such file")
@@ -19,7 +19,7 @@ def cut(root: Path, file: str, tag: str) -> tuple[int, str]:
     if len(starts) != 1 or len(ends) != 1 or ends[0] < starts[0]:
         raise InputError(f"code {file} {tag}: needs one line '// [{tag}]' and below it one line '// [/{tag}]'")
     region = [line for line in lines[starts[0] + 1 : ends[0]] if not _is_mark(line.strip())]
-    return starts[0] + 2, textwrap.dedent("\n".join(region)).strip("\n")
+    return textwrap.dedent("\n".join(region)).strip("\n")
 
 
 def _is_mark(line: str) -> bool:
@@ -27,7 +27,7 @@ def _is_mark(line: str) -> bool:
 
 
 def render(root: Path, file: str, tag: str, up: str) -> str:
-    """A fenced block under a link to the first line; `up` leads from the document's folder to the root."""
-    line, code = cut(root, file, tag)
+    """A fenced block under a link to the file that names the region; `up` leads from the document's folder to the root."""
+    code = cut(root, file, tag)
     fence = LANGUAGE.get(Path(file).suffix, "")
-    return f"[`{file}`, line {line}]({up}{file}#L{line})\n\n```{fence}\n{code}\n```"
+    return f"[`{file}`, region {tag}]({up}{file})\n\n```{fence}\n{code}\n```"

@@ -1,5 +1,6 @@
 """The report: one self-contained report.html, summary.md, a picture to share, and the plots beside them."""
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,7 @@ from plots.tables.counters import counter_grid
 from plots.tables.grid import Grid
 
 # What a reader of a unit's counters must know.
-OF_UNIT = {
-    WGMMA: " What wgmma itself reads of shared memory and what the copy engine writes there are no wavefronts of the simulator's."
-}
+OF_UNIT = {WGMMA: " What wgmma itself reads of shared memory and what TMA writes there are no wavefronts of the simulator's."}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -102,6 +101,7 @@ def write_simulation(simulation: Simulation, recorded: Results | None, out: Path
         "date": simulation.counts["utc"].max()[:10] if len(simulation.counts) else "unknown date",
         "simulation": simulation,
         "verdict": verdict(simulation),
+        "simulated_untraced": untraced(simulation.counts),
         "counted": [[_counted_section(table, out / "plots") for table in sizes] for sizes in counted(simulation)],
         "simulated_checks": summaries.check_grid(simulation.counts, simulation.check),
         "simulated_refused": summaries.refused_grid(simulation.counts, simulation.check),
@@ -125,6 +125,7 @@ def _measured(results: Results, from_record: bool, plots: Path) -> dict:
     return {
         "results": results,
         "from_record": from_record,
+        "untraced": untraced(results.ladder),
         "facts": facts(results),
         "overview": _overview(results, plots),
         "sections": [_section(table, results, plots) for table in tables(results)],
@@ -153,7 +154,7 @@ def verdict(simulation: Simulation) -> str:
 
 
 def _counted_section(table: Counted, folder: Path) -> CountedSection:
-    title = f"What each rung moves and executes, {table.type} on {table.unit or 'an unknown unit'} at {table.shape}"
+    title = f"What each rung moves and executes, {table.type} by {table.instruction or 'an unknown instruction'} at {table.shape}"
     terms = table.terms
     of_warp, limit, best = (
         (" of a warp", "; more than 1 and shared memory is the limit", "; 1 is the best") if terms.has_limit else ("", "", "")
@@ -164,7 +165,7 @@ def _counted_section(table: Counted, folder: Path) -> CountedSection:
         f"{terms.instruction}{best}. Hatched: variants and counter-examples."
     )
     caption += f" All are told for the work of one {terms.instruction} of {terms.shape}." * bool(terms.shape)
-    caption += OF_UNIT.get(table.unit, "")
+    caption += OF_UNIT.get(table.instruction, "")
     plot = _drawn(counters.draw(table), counters.file_stem(table), title, caption, folder)
     return CountedSection(table, counter_grid(table), plot)
 
@@ -185,6 +186,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
     rows = results.ladder
     return [
         ("GPU", results.gpu),
+        ("card", card(results.environment)),
         ("driver", _all(rows["driver"])),
         ("CUDA", _all(rows["cuda"])),
         ("cuBLAS", _all(rows["cublas"])),
@@ -195,6 +197,21 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("temperature", _range(rows["temperature_c"], "°C")),
         ("p10 to p90", _noise(rows)),
     ]
+
+
+def card(environment: dict) -> str:
+    """What the card is, from environment.json: only what is known, because older files lack the memory's clock and bus."""
+    keys = ("sm_count", "max_sm_clock_mhz", "l2_bytes", "memory_bytes", "memory_clock_mhz", "memory_bus_bits")
+    sms, sm_mhz, l2, memory, memory_mhz, bits = (float(environment.get(key) or math.nan) for key in keys)
+    tb_per_s = 2 * memory_mhz * bits / 8 / 1e6  # two transfers per clock
+    parts = {
+        f"{whole(sms)} SMs": sms,
+        f"SM clock up to {whole(sm_mhz)} MHz": sm_mhz,
+        f"L2 {whole(l2 / 2**20)} MiB": l2,
+        f"memory {whole(memory / 2**30)} GiB": memory,
+        f"memory rate {digits(tb_per_s)} TB/s ({whole(memory_mhz)} MHz, {whole(bits)} bits)": tb_per_s,
+    }
+    return ", ".join(text for text, value in parts.items() if value > 0) or "not recorded"
 
 
 def origin(results: Results) -> str:
@@ -220,6 +237,18 @@ def _commit(results: Results) -> str:
     return commits.pop() if len(commits) == 1 and all(c.isalnum() and c != "unknown" for c in commits) else ""
 
 
+def untraced(rows: pd.DataFrame) -> str:
+    """What a reader must know of rows that name no commit (tools/build_info.sh); empty where all name one."""
+    commits = set(rows["commit"])
+    if "unknown" not in commits:
+        return ""
+    which = "The commit" if len(commits) == 1 else "The commit of some rows"
+    return (
+        f"{which} is unknown, so nobody can tell which sources were measured: the build found neither a git checkout nor "
+        "GEMM_LADDER_COMMIT in the environment."
+    )
+
+
 def _all(column: pd.Series) -> str:
     return ", ".join(sorted(set(column) - {""})) or "not recorded"
 
@@ -239,12 +268,14 @@ def headline(table: Table) -> str:
         return f"{table.type}: no rung has a result at {shape}."
     rate, kernel = max(rated)
     parts = [f"{table.type}: {kernel} reaches {tflops(rate)} TFLOP/s at {shape}"]
+    if (beside := table.cublas(kernel, shape)) > 0:
+        parts[0] += f" beside {tflops(beside)} of cuBLAS"
     for column, against in (("ratio_cublas", "cuBLAS"), ("ratio_best", "the fastest library")):
         value = table.value(kernel, shape, column)
         if value > 0:
             parts.append(f"{ratio(value)} × {against}")
     if (share := table.share(kernel, shape)) > 0:
-        parts.append(f"{digits(100 * share)} % of the measured ceiling of {table.ceiling(kernel).unit}")
+        parts.append(f"{digits(100 * share)} % of the measured ceiling of {table.ceiling(kernel).instruction}")
     return ", ".join(parts) + "."
 
 
@@ -321,9 +352,9 @@ def _overview(results: Results, folder: Path) -> Overview | None:
 
 
 REACH = (
-    "TFLOP/s of each rung, under the unit that multiplies in it, and the share of what that unit was measured to reach: "
-    "FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar is the share. cuBLAS chooses its own unit. "
-    "Hatched: variants and counter-examples."
+    "TFLOP/s of each rung, under the instruction that multiplies in it, beside cuBLAS's in the same rounds; and the share of "
+    "what that instruction was measured to reach: FLOP/clk/SM over that of the bare instruction, which no clock moves. The bar "
+    "is the share. Hatched: variants and counter-examples."
 )
 CLOCKS = (
     "The SMs' clock while a rung ran, in colours down to 60 % of the highest that any was seen at. A dot: a limit held the clock "

@@ -1,6 +1,6 @@
 """What the simulator counted, rung by rung: global loads and stores, wavefronts of shared memory, instructions.
 
-Each for an instruction of the unit that multiplies: an FMA, an mma or a wgmma.
+Each per instruction that multiplies: an FMA, an mma or a wgmma.
 """
 
 from matplotlib.axes import Axes
@@ -19,8 +19,8 @@ BESIDE = {"ha": "left", "va": "center", "fontsize": 9, "bbox": {"facecolor": "wh
 
 def file_stem(table: Counted) -> str:
     """What its files are called."""
-    unit = table.unit.replace(".", "_").replace(" ", "_").lower()
-    return f"counters_{table.type}_{unit}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
+    instruction = table.instruction.replace(".", "_").replace(" ", "_").lower()
+    return f"counters_{table.type}_{instruction}_{table.shape.m}x{table.shape.n}x{table.shape.k}"
 
 
 def draw(table: Counted) -> Figure:

@@ -1,6 +1,7 @@
-"""Throughput against size over the square shapes, all rungs and the baselines."""
+"""Throughput against size over the square shapes: all rungs, and the libraries, which were timed beside each."""
 
 import math
+from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
@@ -33,14 +34,16 @@ def draw(table: Table) -> Figure:
     alone = {"marker": "_", "markersize": 20} if len(squares) == 1 else {}  # a line of one point cannot be seen
     for name in table.baselines:
         dash, width = BASELINES[name]
-        rates = [table.baseline(name, shape) / 1000 for shape in squares]
+        least, rates, most = zip(*([rate / 1000 for rate in table.span(name, shape)] for shape in squares), strict=True)
+        if name == "cuBLAS":  # bands of all would hide one another
+            ax.fill_between(_edges(squares), least, most, color="black", alpha=0.15, linewidth=0, zorder=1.8)
         ax.plot(_edges(squares), rates, linestyle=dash, linewidth=width, color="black", label=name, zorder=1.9, **alone)
         labels += _end_label(squares, rates, name, "black", "bold")
     for ceiling in table.ceilings:
         ax.axhline(ceiling.gflops / 1000, color=style.FAINT, linewidth=1.2, linestyle="-.")
     _axes(ax, squares)
     for ceiling in table.ceilings:
-        text = f"{ceiling.unit} ceiling {tflops(ceiling.gflops)}"
+        text = f"{ceiling.instruction} ceiling {tflops(ceiling.gflops)}"
         labels.append(Label(ax.get_xlim()[1], ceiling.gflops / 1000, text, style.FAINT))
     label_right(ax, labels)
     return fig
@@ -50,7 +53,7 @@ def _edges(squares: list[Shape]) -> list[int]:
     return [shape.m for shape in squares]
 
 
-def _end_label(squares: list[Shape], rates: list[float], text: str, colour: str, weight: str = "normal") -> list[Label]:
+def _end_label(squares: list[Shape], rates: Sequence[float], text: str, colour: str, weight: str = "normal") -> list[Label]:
     """A label at the last size that has a number; none where there is no number at all."""
     known = [(shape.m, rate) for shape, rate in zip(squares, rates, strict=True) if math.isfinite(rate)]
     return [Label(*known[-1], text, colour, weight)] if known else []

@@ -26,7 +26,7 @@ def points(table: Table, profile: dict[str, Metrics], shape: Shape) -> dict[str,
 
 
 def draw(table: Table, profile: dict[str, Metrics], shape: Shape, bandwidths: dict[str, float]) -> Figure:
-    """A panel per level with its slope (GB/s) and the units' roofs; the rungs by their numbers."""
+    """A panel per level with its slope (GB/s) and the instructions' roofs; the rungs by their numbers."""
     found = points(table, profile, shape)
     rates = {kernel: table.value(kernel, shape) / 1000 for kernel in found}
     fig = style.figure(max(4.6, 1.2 + height_of(len(found), FONT)))
@@ -48,7 +48,7 @@ def draw(table: Table, profile: dict[str, Metrics], shape: Shape, bandwidths: di
 
 
 def _roofs(ax: Axes, table: Table, level: str, slope: float, xs: list[float], limits: tuple[float, float]) -> None:
-    """The bandwidth in TB/s as a slope, under the roof of each unit, with their names."""
+    """The bandwidth in TB/s as a slope, under the roof of each instruction, with their names."""
     ax.set_xscale("log")
     ax.set_yscale("log")
     *_, highest = table.ceilings
@@ -63,7 +63,7 @@ def _roofs(ax: Axes, table: Table, level: str, slope: float, xs: list[float], li
         limit = ceiling.gflops / 1000
         ax.plot([limit / slope, right], [limit, limit], color=style.INK, linewidth=1.0)
         ax.plot([left, limit / slope], [limit, limit], color="#dddddd", linewidth=0.8, zorder=0.5)
-        ax.text(left * 1.1, limit, ceiling.unit, ha="left", va="center", fontsize=FONT, bbox=style.CLEAR)
+        ax.text(left * 1.1, limit, ceiling.instruction, ha="left", va="center", fontsize=FONT, bbox=style.CLEAR)
     ax.text(0.97, 0.03, f"{level}, {digits(slope)} TB/s", transform=ax.transAxes, ha="right", va="bottom", fontweight="bold")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")

@@ -28,8 +28,9 @@ KINDS = {
     "ladder": Kind(
         purpose="the ladder at one size with the gain of each step",
         title="The ladder at one size",
-        caption="Gain: FLOP/clk/SM over that of the rung named, or throughput where no clocks were counted. Of cuBLAS: "
-        "median of cuBLAS's time over the rung's own. Hatched: variants and counter-examples.",
+        caption="Black marks, and the second column: cuBLAS in the rounds of that rung. Of cuBLAS: median of cuBLAS's time over "
+        "the rung's own. Gain: FLOP/clk/SM over that of the rung named, or throughput where no clocks were counted. Hatched: "
+        "variants and counter-examples.",
         draw=lambda table: ladder.draw(table, table.headline),
         lacking=lambda table: "",
     ),
@@ -37,7 +38,8 @@ KINDS = {
         purpose="throughput against size, every rung and cuBLAS",
         title="Throughput against size",
         caption="Square matrices. Dashed: variants and counter-examples. Dash-dotted: the measured ceiling of "
-        "each unit that a rung uses; cuBLAS may use another one.",
+        "each instruction that a rung uses; cuBLAS may use another one. Each library was timed in the rounds of every "
+        "rung: a black line is the median of these rates, the grey band the range of those of cuBLAS.",
         draw=gflops.draw,
         lacking=lambda table: "" if table.squares else "no square size was measured",
     ),
@@ -52,7 +54,8 @@ KINDS = {
     "roofline": Kind(
         purpose="the rungs under the measured roofs",
         title="Roofline",
-        caption="Roofs as measured on this GPU, of each unit that a rung uses; cuBLAS may use another one. "
+        caption="Roofs as measured on this GPU, of each instruction that a rung uses; cuBLAS may use another one. Its mark is "
+        "the median over the rounds of all rungs. "
         "Arithmetic intensity is FLOP per compulsory byte (A and B read once, C "
         "written once, and read once where beta is not 0): a property of the problem, so the rungs of one size stand "
         "above one another.",
@@ -94,13 +97,13 @@ def of_profile(results: Results, table: Table) -> dict[str, OfProfile]:
 
 TIME = "Where the time goes"
 TIME_CAPTION = (
-    "Green: the least time for the FLOPs, at the measured ceiling of the rung's unit and the clock that the rung ran at. The "
-    "next part: how much longer the busiest of the others needs at least, by the instructions or bytes that Nsight Compute "
+    "Green: the least time for the FLOPs, at the measured ceiling of the rung's instruction and the clock that the rung ran at. "
+    "The next part: how much longer the busiest of the others needs at least, by the instructions or bytes that Nsight Compute "
     "counted. Least times overlap, so only the longest counts. Grey: the rest of the measured time."
 )
 MEASURED = "Roofline by the bytes that each rung moved"
 MEASURED_CAPTION = (
     "The measured roofs, over FLOP per byte that Nsight Compute counted: read and written in DRAM; through L2; 128 bytes per "
-    "wavefront of shared memory, among them what wgmma reads, and without what the copy engine writes. A rung without wavefronts "
+    "wavefront of shared memory, among them what wgmma reads, and without what TMA writes. A rung without wavefronts "
     "has no mark there."
 )

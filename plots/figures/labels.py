@@ -78,8 +78,9 @@ def told(table: Table, kernel: str, shape: Shape) -> str:
         return where + (cell.status if cell else "not run")
     ceiling, share = table.ceiling(kernel), table.share(kernel, shape)
     parts = [f"{tflops(cell.value('gflops'))} TFLOP/s"]
+    parts += [f"cuBLAS {tflops(beside)} in the same rounds"] if (beside := table.cublas(kernel, shape)) > 0 else []
     parts += [f"{ratio(cell.value(column))} of {of}" for column, of in OF_LIBRARIES.items() if cell.value(column) > 0]
-    parts += [f"{ratio(share)} of the ceiling of {ceiling.unit}"] if share > 0 else []
+    parts += [f"{ratio(share)} of the ceiling of {ceiling.instruction}"] if share > 0 else []
     parts += [f"{whole(cell.value(column))} {unit}" for column, unit in UNITS.items() if cell.value(column) > 0]
     return where + ", ".join(parts)
 

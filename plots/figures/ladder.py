@@ -1,4 +1,4 @@
-"""The ladder at one size: a bar per rung, and what each step gained."""
+"""The ladder at one size: a bar per rung beside cuBLAS of its own rounds, and what each step gained."""
 
 import math
 
@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 
 from plots.data.rungs import is_variant
 from plots.data.selection import Table
-from plots.data.units import Shape, digits, quotient, ratio, tflops
+from plots.data.units import Shape, digits, ratio, tflops
 from plots.figures import style
 from plots.figures.labels import told
 
-COLUMNS = {"TFLOP/s": 1.13, "gain": 1.40, "of cuBLAS": 1.60}  # right edges, in axes widths
+COLUMNS = {"TFLOP/s": 1.16, "cuBLAS": 1.33, "of cuBLAS": 1.54, "gain": 1.79}  # right edges, in axes widths
 
 
 def gain_text(table: Table, kernel: str, shape: Shape) -> str:
@@ -21,56 +21,53 @@ def gain_text(table: Table, kernel: str, shape: Shape) -> str:
 
 
 def draw(table: Table, shape: Shape) -> Figure:
-    """Horizontal bars in ladder order, the baselines below, numbers in columns at the right."""
-    names = [*table.kernels, *table.baselines]
-    fig = style.figure(1.0 + 0.34 * len(names))
+    """Horizontal bars in ladder order, a mark of cuBLAS on each, numbers in columns at the right."""
+    fig = style.figure(1.0 + 0.34 * len(table.kernels))
     height = fig.get_figheight()
-    ax = fig.add_axes((0.22, 0.55 / height, 0.475, 1 - 0.95 / height))
+    ax = fig.add_axes((0.22, 0.55 / height, 0.425, 1 - 0.95 / height))
     hue = style.colours(table.kernels)
-    for place, name in enumerate(names):
-        rate = table.baseline(name, shape) if name in table.baselines else table.value(name, shape)
-        form = _baseline_form(name) if name in table.baselines else _rung_form(name, hue[name])
+    for place, kernel in enumerate(table.kernels):
+        rate = table.value(kernel, shape)
+        hatch = "////" if is_variant(kernel) else None
+        form = {"color": hue[kernel], "hatch": hatch, "edgecolor": "white", "linewidth": 0}
         bar = ax.barh(place, 0 if math.isnan(rate) else rate / 1000, height=0.72, **form)
-        if name not in table.baselines:
-            style.hover(told(table, name, shape), *bar)
-        for text, edge in zip(_numbers(table, name, shape, rate), COLUMNS.values(), strict=True):
+        style.hover(told(table, kernel, shape), *bar)
+        _mark(ax, place, table.cublas(kernel, shape) / 1000)
+        for text, edge in zip(_numbers(table, kernel, shape), COLUMNS.values(), strict=True):
             ax.text(edge, place, text, transform=ax.get_yaxis_transform(), ha="right", va="center")
     for head, edge in COLUMNS.items():
         ax.text(edge, -0.85, head, transform=ax.get_yaxis_transform(), ha="right", va="center", fontweight="bold")
-    _axes(ax, table, names, shape)
+    _axes(ax, table, shape)
     return fig
 
 
-def _rung_form(kernel: str, colour: str) -> dict:
-    return {"color": colour, "hatch": "////" if is_variant(kernel) else None, "edgecolor": "white", "linewidth": 0}
+def _mark(ax: Axes, place: int, rate: float) -> None:
+    """What cuBLAS reached in the rounds of a bar's rung."""
+    for colour, width in (("white", 4.5), ("black", 2.2)):
+        ax.plot([rate, rate], [place - 0.42, place + 0.42], color=colour, linewidth=width, solid_capstyle="butt")
 
 
-def _baseline_form(name: str) -> dict:
-    return {"color": "black"} if name == "cuBLAS" else {"color": "white", "edgecolor": "black", "hatch": "xx"}
+def _numbers(table: Table, kernel: str, shape: Shape) -> tuple[str, str, str, str]:
+    """TFLOP/s, those of cuBLAS in the same rounds, the ratio, the gain over the predecessor: as written beside a bar."""
+    cell = table.cells.get((kernel, shape))
+    if math.isnan(table.value(kernel, shape)):
+        return (cell.status if cell else "not run"), "", "", ""
+    rates = tflops(table.value(kernel, shape)), tflops(table.cublas(kernel, shape))
+    return *rates, ratio(table.value(kernel, shape, "ratio_cublas")), gain_text(table, kernel, shape)
 
 
-def _numbers(table: Table, name: str, shape: Shape, rate: float) -> tuple[str, str, str]:
-    """TFLOP/s, gain over the predecessor, ratio to cuBLAS, as written beside a bar."""
-    if name in table.baselines:
-        return tflops(rate), "", ratio(quotient(rate, table.baseline("cuBLAS", shape)))
-    cell = table.cells.get((name, shape))
-    if math.isnan(rate):
-        return (cell.status if cell else "not run"), "", ""
-    return tflops(rate), gain_text(table, name, shape), ratio(table.value(name, shape, "ratio_cublas"))
-
-
-def _axes(ax: Axes, table: Table, names: list[str], shape: Shape) -> None:
-    ax.set_yticks(range(len(names)), names)
+def _axes(ax: Axes, table: Table, shape: Shape) -> None:
+    ax.set_yticks(range(len(table.kernels)), table.kernels)
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_ylim(len(table.kernels) - 0.4, -0.6)
     ax.set_xlim(left=0)
-    ax.set_xlabel(f"TFLOP/s at {shape}")
     ax.grid(axis="x")
     ax.set_axisbelow(True)
-    limits = {ceiling.unit: ceiling.gflops / 1000 for ceiling in table.ceilings}
+    limits = {ceiling.instruction: ceiling.gflops / 1000 for ceiling in table.ceilings}
     for limit in limits.values():
         ax.axvline(limit, color=style.FAINT, linewidth=1.2, linestyle="-.")
         ax.set_xlim(right=max(limit * 1.02, ax.get_xlim()[1]))
+    said = f"TFLOP/s at {shape}; black marks: cuBLAS in the same rounds"
     if limits:
-        named = ", ".join(f"{unit} {digits(limit)}" for unit, limit in limits.items())
-        ax.set_xlabel(f"TFLOP/s at {shape} (dash-dotted: the ceiling of {named})")
+        said += "; dash-dotted: the ceiling of " + ", ".join(f"{name} {digits(limit)}" for name, limit in limits.items())
+    ax.set_xlabel(said)

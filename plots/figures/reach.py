@@ -1,4 +1,4 @@
-"""How far each rung gets, all types beside one another: TFLOP/s, and as a bar the share of its unit's ceiling."""
+"""How far each rung gets, all types beside one another: TFLOP/s beside cuBLAS's, and as a bar the share of its ceiling."""
 
 import math
 
@@ -13,39 +13,39 @@ from plots.figures.labels import told
 
 ROW, HEAD = 0.27, 0.75  # inches
 NAMES = 0.215  # of the width
-HUES = {"CUDA cores": "#c6dbef", "mma.sync": "#c7e9c0", "wgmma": "#fdd0a2"}
+HUES = {"FFMA": "#c6dbef", "mma.sync": "#c7e9c0", "wgmma": "#fdd0a2"}
 OTHER_HUE = "#dddddd"
+RATE, BESIDE, SHARE = 0.34, 0.63, 0.925  # right edges of a column's numbers
 COLUMNS = 4  # that there is room for; fewer leave some free
 
 
 def draw(tables: list[Table]) -> Figure:
-    """A line per rung under the heading of its unit, a column per type; each type at its headline size."""
+    """A line per rung under the heading of its instruction, a column per type; each type at its headline size."""
     facts = tables[0].facts
     kernels = sorted({kernel for table in tables for kernel in table.kernels}, key=order)
-    units = dict.fromkeys(facts.rungs[k].unit if k in facts.rungs else "" for k in kernels)
+    instructions = dict.fromkeys(facts.rungs[k].instruction if k in facts.rungs else "" for k in kernels)
     lines = [
-        (unit, kernel)
-        for unit in units
-        for kernel in ["", *(k for k in kernels if (facts.rungs[k].unit if k in facts.rungs else "") == unit)]
+        (instruction, kernel)
+        for instruction in instructions
+        for kernel in ["", *(k for k in kernels if (facts.rungs[k].instruction if k in facts.rungs else "") == instruction)]
     ]
-    fig = style.figure(HEAD + ROW * (len(lines) + 2.2))
+    fig = style.figure(HEAD + ROW * (len(lines) + 0.6))
     height = fig.get_figheight()
     ax = fig.add_axes((NAMES, 0.1 / height, 0.985 - NAMES, 1 - (HEAD + 0.1) / height))
-    for y, (unit, kernel) in enumerate(lines):
+    for y, (instruction, kernel) in enumerate(lines):
         if kernel:
             ax.text(-0.03, y, kernel, ha="right", va="center")
         else:
-            ax.text(-0.03, y, unit or "unknown unit", ha="right", va="center", fontweight="bold")
+            ax.text(-0.03, y, instruction or "unknown instruction", ha="right", va="center", fontweight="bold")
         for x, table in enumerate(tables):
             if kernel in table.kernels:
                 _cell(ax, x, y, table, kernel)
             elif not kernel:
-                _ceiling(ax, x, y, table, unit)
+                _ceiling(ax, x, y, table, instruction)
     for x, table in enumerate(tables):
-        _column(ax, x, len(lines), table)
-    ax.text(-0.03, len(lines) + 0.4, "cuBLAS", ha="right", va="center", fontweight="bold")
+        _column(ax, x, table)
     ax.set_xlim(0, max(len(tables), COLUMNS))
-    ax.set_ylim(len(lines) + 1.2, -0.6)
+    ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.set_axis_off()
     return fig
 
@@ -56,29 +56,29 @@ def _cell(ax: Axes, x: int, y: int, table: Table, kernel: str) -> None:
     parts = [ax.barh(y, 0.94, left=x, height=0.8, color="#f4f4f4")[0]]
     if share > 0:
         hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if is_variant(kernel) else {}
-        colour = HUES.get(rung.unit, OTHER_HUE) if rung else OTHER_HUE
+        colour = HUES.get(rung.instruction, OTHER_HUE) if rung else OTHER_HUE
         parts += ax.barh(y, 0.94 * min(share, 1), left=x, height=0.8, color=colour, **hatch)
     cell = table.cells.get((kernel, table.headline))
     text = tflops(rate) if math.isfinite(rate) else cell.status if cell else "not run"
-    parts.append(ax.text(x + 0.36, y, text, ha="right", va="center"))
+    parts.append(ax.text(x + RATE, y, text, ha="right", va="center"))
+    if math.isfinite(beside := table.cublas(kernel, table.headline)):
+        parts.append(ax.text(x + BESIDE, y, tflops(beside), ha="right", va="center", color="#555555"))
     if share > 0:
-        parts.append(ax.text(x + 0.9, y, ratio(share), ha="right", va="center"))
+        parts.append(ax.text(x + SHARE, y, ratio(share), ha="right", va="center"))
     style.hover(told(table, kernel, table.headline), *parts)
 
 
-def _ceiling(ax: Axes, x: int, y: int, table: Table, unit: str) -> None:
-    """What the unit was measured to reach, where a rung of this type uses it."""
-    own = {ceiling.unit: ceiling for ceiling in table.ceilings}
-    if unit in own:
-        ax.text(x + 0.36, y, tflops(own[unit].gflops), ha="right", va="center", color="#555555", style="italic")
-        ax.text(x + 0.9, y, "its ceiling", ha="right", va="center", color="#555555", style="italic")
+def _ceiling(ax: Axes, x: int, y: int, table: Table, instruction: str) -> None:
+    """What the instruction was measured to reach, where a rung of this type uses it."""
+    own = {ceiling.instruction: ceiling for ceiling in table.ceilings}
+    if instruction in own:
+        ax.text(x + RATE, y, tflops(own[instruction].gflops), ha="right", va="center", color="#555555", style="italic")
+        ax.text(x + SHARE, y, "its ceiling", ha="right", va="center", color="#555555", style="italic")
 
 
-def _column(ax: Axes, x: int, end: int, table: Table) -> None:
-    """What the column holds, above it, and the library below it."""
+def _column(ax: Axes, x: int, table: Table) -> None:
+    """What the column holds, above it."""
     ax.text(x + 0.02, -1.85, f"{table.type} at {table.headline}", ha="left", va="center", fontweight="bold", fontsize=11)
-    ax.text(x + 0.36, -0.95, "TFLOP/s", ha="right", va="center")
-    ax.text(x + 0.9, -0.95, "of ceiling", ha="right", va="center")
-    rate = table.baseline("cuBLAS", table.headline)
-    ax.plot([x, x + 0.94], [end - 0.3] * 2, color=style.INK, linewidth=0.8)
-    ax.text(x + 0.36, end + 0.4, tflops(rate), ha="right", va="center", fontweight="bold")
+    heads = {RATE: "TFLOP/s", BESIDE: "cuBLAS", SHARE: "of ceiling"}
+    for place, head in heads.items():
+        ax.text(x + place, -0.95, head, ha="right", va="center", fontsize=8)

@@ -63,8 +63,9 @@ def draw(table: Table) -> Figure:
                 style.hover(told(table, kernel, size), point)
             labels.append(Label(*points[-1], kernel, hue[kernel]))
     for size in sizes:
-        rate = table.baseline("cuBLAS", size) / 1000
+        least, rate, most = (rate / 1000 for rate in table.span("cuBLAS", size))
         ax.plot(intensity(table, size), rate, "_", color="black", markersize=20, markeredgewidth=2.2)
+        ax.plot([intensity(table, size)] * 2, [least, most], color="black", linewidth=2.2)
     if math.isfinite(rate):
         labels.append(Label(intensity(table, sizes[-1]), rate, "cuBLAS", "black", "bold"))
     _roofs(ax, table, sizes)
@@ -88,8 +89,8 @@ def _roofs(ax, table: Table, sizes: list[Shape]) -> None:
     for ceiling in lower:
         limit = ceiling.gflops / 1000
         ax.plot([limit / slope, right], [limit, limit], color=style.INK, linewidth=1.0)
-        ax.text(1.15 * limit / slope, limit / 1.08, f"{ceiling.unit} {digits(limit)} TFLOP/s", ha="left", va="top")
-    ax.text(ridge * 1.1, roof * 1.1, f"{highest.unit} {digits(roof)} TFLOP/s", ha="left", va="bottom")
+        ax.text(1.15 * limit / slope, limit / 1.08, f"{ceiling.instruction} {digits(limit)} TFLOP/s", ha="left", va="top")
+    ax.text(ridge * 1.1, roof * 1.1, f"{highest.instruction} {digits(roof)} TFLOP/s", ha="left", va="bottom")
     angle = ax.transData.transform([(left, left * slope), (ridge, roof)])
     angle = math.degrees(math.atan2(angle[1][1] - angle[0][1], angle[1][0] - angle[0][0]))
     middle = math.sqrt(left * ridge)

@@ -6,15 +6,14 @@ from matplotlib.figure import Figure
 
 from plots.data.rungs import is_variant
 from plots.data.selection import Table
-from plots.data.units import ranged, ratio, tflops
+from plots.data.units import ranged, ratio, tflops, type_name
 from plots.figures import style
 
 SIZE = (12.0, 6.75)  # inches; 1800 x 1012 pixels
 DPI = 150
-NAMES = {"f32": "FP32", "tf32": "TF32", "bf16": "BF16", "f16": "FP16"}
 BAR = "#3b6fa0"
 TITLE = 1150  # the size of its letters times how many there is room for
-RATES = 1.17  # right edge of the column of rates, in axes widths
+RATE, BESIDE = 1.1, 1.21  # right edges of the columns of rates, in axes widths
 
 
 def chosen(tables: list[Table]) -> Table | None:
@@ -32,7 +31,7 @@ def title(table: Table, gpu: str) -> str:
     rated = _rated(table)
     best = max(rated, key=rated.__getitem__)
     numbers = ranged(table.numbers(best, table.headline, "ratio_cublas"))
-    return f"{best} runs at {numbers} of cuBLAS in {_name(table.type)} at {table.headline} on {gpu}"
+    return f"{best} runs at {numbers} of cuBLAS in {type_name(table.type)} at {table.headline} on {gpu}"
 
 
 def protocol(table: Table, versions: dict[str, str]) -> str:
@@ -43,18 +42,14 @@ def protocol(table: Table, versions: dict[str, str]) -> str:
         "rounds": "a rung and cuBLAS in turn, in shuffled rounds",
         "steady": "blocks of a rung and of cuBLAS in turn, each at its own clock",
     }
-    of_type = _name(table.type if condition.out == "same" else condition.out)
+    of_type = type_name(table.type if condition.out == "same" else condition.out)
     said = [
-        f"{_name(table.type)} operands, {of_type} results, alpha {condition.alpha:g}, beta {condition.beta:g}",
+        f"{type_name(table.type)} operands, {of_type} results, alpha {condition.alpha:g}, beta {condition.beta:g}",
         f"{condition.init} data",
         f"{condition.l2} L2",
         f"{condition.protocol} protocol: {alike[condition.protocol]}; time of cuBLAS over time of the rung, {sittings}",
     ]
     return ", ".join(said) + ". " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
-
-
-def _name(kind: str) -> str:
-    return NAMES.get(kind, kind.upper())
 
 
 def date(table: Table) -> str:
@@ -63,28 +58,23 @@ def date(table: Table) -> str:
 
 
 def draw(table: Table, gpu: str, versions: dict[str, str]) -> Figure:
-    """A bar per rung: its share of cuBLAS, whose own rate is the line at 1."""
+    """A bar per rung: its share of cuBLAS, which is the line at 1; at the right both rates, of the same rounds."""
     rated, shape = _rated(table), table.headline
     fig = Figure(figsize=SIZE)
-    ax = fig.add_axes((0.185, 0.075, 0.68, 0.71))
+    ax = fig.add_axes((0.185, 0.075, 0.655, 0.71))
     size = min(12.0, 310 / len(rated))  # of the letters, so that the lines fit
     for place, (kernel, value) in enumerate(rated.items()):
         hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if is_variant(kernel) else {}
         ax.barh(place, value, height=0.76, color=BAR, **hatch)
         ax.text(value + 0.006, place, ratio(value), va="center", fontsize=size, bbox=style.CLEAR, zorder=3)
-        ax.text(
-            RATES,
-            place,
-            tflops(table.value(kernel, shape)),
-            transform=ax.get_yaxis_transform(),
-            ha="right",
-            va="center",
-            fontsize=size,
-        )
+        of_both = {RATE: table.value(kernel, shape), BESIDE: table.cublas(kernel, shape)}
+        for edge, rate in of_both.items():
+            at = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
+            ax.text(edge, place, tflops(rate), fontsize=size, **at)
     ax.axvline(1, color=style.INK, linewidth=1.4, zorder=2.5)
-    cublas = tflops(table.baseline("cuBLAS", shape))
-    ax.text(1, 1.015, f"cuBLAS, {cublas} TFLOP/s", transform=ax.get_xaxis_transform(), ha="center", va="bottom", fontsize=11)
-    ax.text(RATES, 1.015, "TFLOP/s", transform=ax.transAxes, ha="right", va="bottom", fontsize=11)
+    ax.text(1, 1.015, "cuBLAS", transform=ax.get_xaxis_transform(), ha="center", va="bottom", fontsize=11)
+    for edge, head in ((RATE, "TFLOP/s"), (BESIDE, "cuBLAS's")):
+        ax.text(edge, 1.015, head, transform=ax.transAxes, ha="right", va="bottom", fontsize=11)
     ax.set_yticks(range(len(rated)), list(rated), fontsize=size)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(rated) - 0.45, -0.75)

@@ -1,4 +1,4 @@
-"""The saw-tooth of waves: throughput over M = N by whole tiles, slices and shares, and what the tiles alone would allow."""
+"""The saw-tooth of waves: throughput over M = N by whole tiles, split-K and stream-K, and what the tiles alone would allow."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from plots.errors import InputError
 from plots.figures import style
 
 FILE = "waves.csv"
-WAYS = ["whole tiles", "slices of K", "shares of k tiles"]  # of the rungs, in ladder order
+WAYS = ["whole tiles", "split-K", "stream-K"]  # of the rungs, in ladder order
 SMALLEST = 1024  # M = N of the saw-tooth; smaller ones are timed over K
 COLOURS = ["#0072B2", "#E69F00", "#009E73"]
 
@@ -30,13 +30,13 @@ class Sweep:
     type: str
     kernels: list[str]
     gflops: dict[tuple[str, Shape], float]
-    cublas: dict[Shape, float]  # median over the rungs' rows
+    cublas: dict[Shape, list[float]]  # GFLOP/s beside each rung
     tile: tuple[int, int]  # rows and columns of C
     sms: int  # that one wave fills
 
     @property
     def squares(self) -> list[Shape]:
-        """Those with M = N that share the K of most of them."""
+        """Those with M = N that have the K of most of them."""
         edges = [shape for shape in self.cublas if shape.m == shape.n >= SMALLEST]
         depths = [shape.k for shape in edges]
         common = max(sorted(set(depths)), key=depths.count)
@@ -58,7 +58,7 @@ class Sweep:
 
 
 def read(path: Path) -> list[Sweep]:
-    """The types of a recorded sweep, each with three rungs: whole tiles, slices, shares."""
+    """The types of a recorded sweep, each with three rungs: whole tiles, split-K, stream-K."""
     with path.open(encoding="utf-8") as lines:
         header = lines.readline().strip().split(",")
     if missing := {"tile", "waves"} - set(header):
@@ -77,7 +77,7 @@ def _sweep(path: Path, kind: str, rows: pd.DataFrame, tiles: pd.DataFrame) -> Sw
     shapes = {shape for _, shape in gflops}
     if absent := [f"{kernel} at {shape}" for kernel in kernels for shape in sorted(shapes) if (kernel, shape) not in gflops]:
         raise InputError(f"{path}: no row of {absent[0]}")
-    cublas = {shape: median(rows[rows["shape"] == shape]["cublas_gflops"]) for shape in shapes}
+    cublas = {shape: list(rows[rows["shape"] == shape]["cublas_gflops"]) for shape in shapes}
     whole = tiles[tiles["kernel"] == kernels[0]]
     (name,) = set(whole["tile"])
     height, width = (int(edge) for edge in name.split("x")[:2])
@@ -127,7 +127,9 @@ def _lines(ax: Axes, sweep: Sweep, shapes: list[Shape], across: list[int], value
     for kernel, way, colour in zip(sweep.kernels, WAYS, COLOURS, strict=True):
         drawn = [value(shape, sweep.gflops[kernel, shape]) for shape in shapes]
         ax.plot(across, drawn, color=colour, marker="o", markersize=2.6, linewidth=1.5, label=f"{number(kernel)}: {way}")
-    ax.plot(across, [value(shape, sweep.cublas[shape]) for shape in shapes], color="black", linewidth=2, label="cuBLAS")
+    drawn = [sorted(value(shape, rate) for rate in sweep.cublas[shape]) for shape in shapes]
+    ax.fill_between(across, [own[0] for own in drawn], [own[-1] for own in drawn], color="black", alpha=0.2, linewidth=0)
+    ax.plot(across, [median(own) for own in drawn], color="black", linewidth=2, label="cuBLAS, beside the three")
     ax.grid(axis="y")
     ax.set_axisbelow(True)
 
@@ -145,12 +147,13 @@ KINDS = {  # by the first part of the figure's file name; the second is the type
     "waves": Kind(
         title="Throughput over waves of tiles",
         caption="One tile of C per block: the SMs work in waves, and the last wave may be nearly empty. Dashed: what whole "
-        "waves of equal length allow, scaled to the best point.",
+        "waves of equal length allow, scaled to the best point. cuBLAS was timed in the rounds of each rung: median and range.",
         draw=draw,
     ),
     "waves_k": Kind(
         title="Time over K, for results that fill few SMs",
-        caption="Both axes are logarithmic. With few tiles of C, only slices or shares of K give each SM something to do.",
+        caption="Both axes are logarithmic. With few tiles of C, only split-K or stream-K gives each SM something to do. "
+        "cuBLAS was timed in the rounds of each rung: median and range.",
         draw=draw_small,
     ),
 }

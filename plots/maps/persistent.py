@@ -172,7 +172,7 @@ def _warp(drawing: Drawing, maps: Maps) -> None:
 
 K_TILES, STAGES, PARTS, BUFFERS = 6, 4, 4, 2  # k tiles per tile of C in the picture; parts of 16-bit results
 COPY, MULTIPLY, WRITE, STORE, DIRECT = 5.0, 3.0, 2.0, 3.2, 14.0  # lengths of no meaning
-WGMMA, RESULTS, ENGINE = "wgmma", "epilogue", "engine"
+WGMMA, RESULTS, STORES = "wgmma", "epilogue", "stores"
 CAPTION = "Drawn, not measured: the order is the kernels', the lengths are chosen. Two tiles of C, six k tiles each."
 FILLS = (BLUE, ORANGE)  # of the two tiles of C
 LIGHT = ("#cfe3f1", "#f9e3b8")  # what is on its way for them
@@ -194,7 +194,7 @@ class Bar(NamedTuple):
 def schedule(direct: bool) -> list[Bar]:
     """24 (direct: the consumers store C) or 25."""
     bars: list[Bar] = []
-    now = asked = engine = 0.0  # of the consumers, the producer, the copy engine
+    now = asked = stored = 0.0  # of the consumers, the producer, the stores of TMA
     landed: list[float] = []  # when each k tile had landed, and
     multiplied: list[float] = []  # when it was multiplied
     read: list[float] = []  # when each part had been read out of its buffer
@@ -220,19 +220,19 @@ def schedule(direct: bool) -> list[Bar]:
             start = max(now, read[number - BUFFERS]) if number >= BUFFERS else now
             now = start + WRITE
             bars.append(Bar(RESULTS, start, now, str(part), tile, number))
-            engine = max(engine, now)
-            bars.append(Bar(ENGINE, engine, engine + STORE, str(part), tile, number, True))
-            engine += STORE
-            read.append(engine)
+            stored = max(stored, now)
+            bars.append(Bar(STORES, stored, stored + STORE, str(part), tile, number, True))
+            stored += STORE
+            read.append(stored)
     return bars
 
 
 PANELS = {
     "24: the consumers store C themselves": (True, {WGMMA: "wgmma, k tile", RESULTS: "stores of C"}),
-    "25: the consumers write C into two buffers, the copy engine stores it": (
+    "25: the consumers write C into two buffers, TMA stores it": (
         False,
         {f"stage {i}": f"stage {i}" for i in range(STAGES)}
-        | {WGMMA: "wgmma, k tile", RESULTS: "results to buffers, part", ENGINE: "copy engine, part"},
+        | {WGMMA: "wgmma, k tile", RESULTS: "results to buffers, part", STORES: "TMA stores, part"},
     ),
 }
 

@@ -1,4 +1,4 @@
-"""The figures of chapter 21: a tensor map, the copy engine's 128-byte swizzle, and an mbarrier's life."""
+"""The figures of chapter 21: a tensor map, TMA's 128-byte swizzle, and an mbarrier's life."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +10,7 @@ LIGHT_BLUE, LIGHT_ORANGE = "#cfe3f1", "#f9e3b8"
 
 # --- the tensor map of A: the arguments of cuTensorMapEncodeTiled, in their order, and what 21 passes for BF16
 FIELDS = [
-    ("type", "UINT16", "2 bytes per element; the engine only moves bits"),
+    ("type", "UINT16", "2 bytes per element; TMA only moves bits"),
     ("rank", "2", "dimensions: along k, and rows"),
     ("address", "A", "multiple of 16 bytes"),
     ("size", "{K, M}", "elements; dimension 0 is along k"),
@@ -29,7 +29,7 @@ def tensor_map() -> Drawing:
     line, top, table = 24, 84, 520
     left, width, height = table + 66, 300, 176  # of the matrix
     drawing = Drawing(left + width + 100, top + len(FIELDS) * line + 34, "The tensor map of A, field by field")
-    drawing.text(12, 18, "The tensor map of A in 21, BF16: what the engine knows before it copies", 14, "start", bold=True)
+    drawing.text(12, 18, "The tensor map of A in 21, BF16: what TMA knows before it copies", 14, "start", bold=True)
     for x, head in ((12, "field"), (140, "in 21"), (226, "meaning")):
         drawing.text(x, top - 24, head, 11, "start", bold=True)
     for i, (name, value, meaning) in enumerate(FIELDS):
@@ -73,8 +73,8 @@ def swizzle(maps: Maps) -> Drawing:
     """Left: the place of each chunk of eight rows. Right: where ldmatrix finds chunk 0 of the eight columns of one mma."""
     side, line, left, top = 40, 26, 62, 112
     right = left + 8 * side + 74
-    drawing = Drawing(right + 8 * side + 20, top + 8 * line + 40, "The copy engine's 128-byte swizzle")
-    drawing.text(12, 18, "128-byte swizzle: where the engine writes the chunks of a box's rows", 14, "start", bold=True)
+    drawing = Drawing(right + 8 * side + 20, top + 8 * line + 40, "The 128-byte swizzle of TMA")
+    drawing.text(12, 18, "128-byte swizzle: where TMA writes the chunks of a box's rows", 14, "start", bold=True)
     drawing.text(left, 48, "place of chunk c in row r: c XOR r % 8", 13, "start", bold=True)
     drawing.text(right, 48, "one mma's eight columns of B, 16-bit results", 13, "start", bold=True)
     for x in (left, right):

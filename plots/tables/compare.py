@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from plots.data.rungs import number, order
 from plots.data.selection import PUBLISHED, Cell, Table
@@ -89,7 +90,7 @@ def _of_type(one: Table, other: Table, columns: Sequence[str]) -> Iterable[Pair]
     for place in _common(one, other):
         cells = one.cells[place], other.cells[place]
         for column in columns:
-            first, second = (cell.value(column) for cell in cells)
+            first, second = (median(cell.numbers(column) or [math.nan]) for cell in cells)
             if math.isfinite(first) and math.isfinite(second) and first > 0:
                 yield Pair(one.type, *place, column, first, second, tuple(_spread(cell, column) for cell in cells))
 
@@ -98,7 +99,7 @@ def _spread(cell: Cell, column: str) -> float:
     """How far apart the sittings' numbers are; of one sitting, the 10th and the 90th percentile of its rounds' times."""
     numbers = cell.numbers(column)
     if len(numbers) > 1:
-        return (max(numbers) - min(numbers)) / cell.value(column)
+        return (max(numbers) - min(numbers)) / median(numbers)
     return (cell.value("p90_ms") - cell.value("p10_ms")) / cell.value("median_ms")
 
 

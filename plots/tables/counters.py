@@ -6,7 +6,7 @@ from plots.tables.grid import Grid
 
 
 def counter_grid(table: Counted) -> Grid:
-    """Every counter of every rung; two of them for each of the unit's own instructions."""
+    """Every counter of every rung; two of them for each instruction that multiplies."""
     head = ["rung", "loaded, MB in sectors", "asked for by lanes, MB", "stored, MB in sectors", "shared wavefronts"]
     head += ["of them conflicts", f"wavefronts per {table.terms.wavefronts.name}", "PTX warp instructions"]
     head += [f"instructions per {table.terms.instruction}", "warps at barriers"]

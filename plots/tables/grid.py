@@ -19,9 +19,10 @@ class Grid:
 
     def plain_markdown(self) -> str:
         """The table in Markdown with text that may look like markup escaped."""
-        rows = [[_escape(cell) for cell in row] for row in self.rows]
-        return Grid([_escape(cell) for cell in self.head], rows, self.left).markdown()
+        rows = [[escape(cell) for cell in row] for row in self.rows]
+        return Grid([escape(cell) for cell in self.head], rows, self.left).markdown()
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Text that may look like markup, for a cell of Markdown."""
     return "".join("\\" + c if c in "\\`*<>[]" else c for c in text)

@@ -67,7 +67,7 @@ def table(root: Path, facts: Facts, kinds: list[str], words: list[str], compiler
 
 
 def _numbers(stem: str, kernel: Kernel) -> list[tuple[str, list[int]]]:
-    """Rows of the table, each a name and numbers by COLUMNS, then registers. A rung on CUDA cores may have a loop around
+    """Rows of the table, each a name and numbers by COLUMNS, then registers. A rung on FFMA may have a loop around
     its main loop: the one over k tiles, which is a row of its own."""
     pattern, keep = ("HMMA", "HMMA|LDGSTS") if kernel.count("HMMA") else ("FFMA", "FFMA|LDS|STS")
     parts = [(stem, kernel.usual_round(pattern, keep))]

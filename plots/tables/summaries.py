@@ -3,19 +3,20 @@
 import math
 from collections import Counter
 from collections.abc import Callable
-from statistics import median
 
 import pandas as pd
 
 from plots.data.families import by_family
 from plots.data.results import Results
 from plots.data.rungs import number
-from plots.data.selection import PER_CLK, Cell, Table, cells
+from plots.data.selection import BASELINES, PER_CLK, Cell, Table, cells
 from plots.data.units import MISSING, Shape, digits, kib, quotient, ranged, ratio, tflops, whole
 from plots.figures.ladder import gain_text
 from plots.tables.grid import Grid
 
 PER_CLOCK = "FLOP/clk/SM (of ceiling)"
+BESIDE = "cuBLAS, same rounds"
+OF_ONE_SITTING = "the two rates are those of the sitting that is nearest to the medians"
 OF_CUBLAS = {"ratio_cublas": "of cuBLAS", "ratio_clk": "in clocks"}  # by column
 
 
@@ -27,33 +28,29 @@ def ratios(table: Table) -> dict[str, str]:
 def how(table: Table) -> str:
     """What the columns of a ladder say, in one line."""
     gain = "FLOP/clk/SM" if table.gain_column == "flop_clk_sm" else "TFLOP/s"
-    said = [f"*gain* is {gain} over that of the rung named"]
+    said = [
+        "*of cuBLAS* is the time of cuBLAS over that of the rung in the same rounds",
+        f"*gain* is {gain} over that of the rung named",
+    ]
     if "ratio_clk" in ratios(table):
         said.append("*in clocks* is cuBLAS's clocks over the rung's own")
     if table.sittings > 1:
-        said.append(f"numbers are medians of {table.sittings} sittings, with the range of the ratios")
+        said.append(f"numbers are medians of {table.sittings} sittings, with the range of the ratios; {OF_ONE_SITTING}")
     return "; ".join(said)
 
 
 def per_clock(table: Table, kernel: str, shape: Shape) -> str:
-    """FLOP/clk/SM, and its share of what the bare loop of the rung's unit reaches: neither moves with the clock."""
+    """FLOP/clk/SM, and its share of what the bare loop of the rung's instruction reaches: neither moves with the clock."""
     rate, ceiling = table.value(kernel, shape, "flop_clk_sm"), table.ceiling(kernel)
     share = rate / ceiling.flop_clk_sm if ceiling else float("nan")
     return whole(rate) + (f" ({ratio(share)})" if share > 0 else "")
 
 
 def ladder_grid(table: Table, shape: Shape) -> Grid:
-    """Every rung at one size, the baselines below."""
-    head = ["rung", "idea", "TFLOP/s", "gain", *ratios(table).values(), "of the best", "of ceiling", PER_CLOCK, "registers"]
-    head += ["smem KiB", "blocks/SM", "clock MHz", "error, of bound"]
-    rows = [_ladder_row(table, kernel, shape, len(head)) for kernel in table.kernels]
-    best = max(table.baseline(name, shape) for name in table.baselines)
-    for name in table.baselines:
-        rate = table.baseline(name, shape)
-        of_cublas = [ratio(quotient(rate, table.baseline("cuBLAS", shape))), *[""] * (len(ratios(table)) - 1)]
-        cells = [name, "NVIDIA's", tflops(rate), "", *of_cublas, ratio(quotient(rate, best))]
-        rows.append(cells + [""] * (len(head) - len(cells)))
-    return Grid(head, rows, left=2)
+    """Every rung at one size, each beside cuBLAS of its own rounds."""
+    head = ["rung", "idea", "TFLOP/s", BESIDE, *ratios(table).values(), "of the best", "gain", "of ceiling", PER_CLOCK]
+    head += ["registers", "smem KiB", "blocks/SM", "clock MHz", "error, of bound"]
+    return Grid(head, [_ladder_row(table, kernel, shape, len(head)) for kernel in table.kernels], left=2)
 
 
 def _ladder_row(table: Table, kernel: str, shape: Shape, width: int) -> list[str]:
@@ -64,9 +61,10 @@ def _ladder_row(table: Table, kernel: str, shape: Shape, width: int) -> list[str
         kernel,
         idea,
         tflops(cell.value("gflops")),
-        gain_text(table, kernel, shape),
+        tflops(table.cublas(kernel, shape)),
         *(ranged(cell.numbers(column)) for column in ratios(table)),
         ratio(cell.value("ratio_best")),
+        gain_text(table, kernel, shape),
         ratio(cell.value("ceiling_fraction")),
         per_clock(table, kernel, shape),
         whole(cell.value("registers")),
@@ -77,13 +75,16 @@ def _ladder_row(table: Table, kernel: str, shape: Shape, width: int) -> list[str
     ]
 
 
+def beside(table: Table, kernel: str, shape: Shape) -> str:
+    """A rung's TFLOP/s and those of cuBLAS in the same rounds: "38.4 / 51.3"."""
+    return f"{tflops(table.value(kernel, shape))} / {tflops(table.cublas(kernel, shape))}"
+
+
 def shape_grid(table: Table) -> Grid:
-    """TFLOP/s of every rung at every shape, by family."""
-    head = ["family", "M × N × K", *table.baselines, *(number(kernel) for kernel in table.kernels)]
+    """TFLOP/s of every rung at every shape, by family, each beside cuBLAS of its own rounds."""
+    head = ["family", "M × N × K", *(number(kernel) for kernel in table.kernels)]
     rows = [
-        [name, f"{shape.m} × {shape.n} × {shape.k}"]
-        + [tflops(table.baseline(baseline, shape)) for baseline in table.baselines]
-        + [_rate_or_status(table, kernel, shape) for kernel in table.kernels]
+        [name, f"{shape.m} × {shape.n} × {shape.k}"] + [_rate_or_status(table, kernel, shape) for kernel in table.kernels]
         for name, shapes in by_family(table.shapes, table.facts).items()
         for shape in shapes
     ]
@@ -92,7 +93,7 @@ def shape_grid(table: Table) -> Grid:
 
 def _rate_or_status(table: Table, kernel: str, shape: Shape) -> str:
     cell = table.cells.get((kernel, shape))
-    return MISSING if cell is None else tflops(cell.value("gflops")) if cell.status == "ok" else cell.status
+    return MISSING if cell is None else beside(table, kernel, shape) if cell.status == "ok" else cell.status
 
 
 def check_grid(*frames: pd.DataFrame | None) -> Grid:
@@ -131,19 +132,20 @@ def _unusual(row) -> str:
 
 def sittings_grid(table: Table) -> Grid | None:
     """What several sittings of one cell gave; None where each cell was measured once."""
-    names = {"gflops": "TFLOP/s", "flop_clk_sm": "FLOP/clk/SM"} | ratios(table)
-    forms = {"gflops": tflops, "flop_clk_sm": whole}
+    names = {"gflops": "TFLOP/s", BASELINES["cuBLAS"]: BESIDE, "flop_clk_sm": "FLOP/clk/SM"} | ratios(table)
+    forms = {"gflops": tflops, BASELINES["cuBLAS"]: tflops, "flop_clk_sm": whole}
     lines = []
     for (kernel, shape), cell in table.cells.items():
         if len(cell.sittings) > 1 and cell.status == "ok":
-            counts = (_span(cell.numbers(column), forms[column]) for column in forms)
+            counts = (_span(cell, column, form) for column, form in forms.items())
             lines.append([kernel, str(shape), *counts, *(ranged(cell.numbers(column)) for column in ratios(table))])
     return Grid(["kernel", "size", *names.values()], lines, left=2) if lines else None
 
 
-def _span(values: list[float], form: Callable[[float], str]) -> str:
-    """The median and, in brackets, the range of a rate's sittings."""
-    return f"{form(median(values))} ({form(min(values))}–{form(max(values))})" if values else MISSING
+def _span(cell: Cell, column: str, form: Callable[[float], str]) -> str:
+    """The published number and, in brackets, the range of its sittings."""
+    values = cell.numbers(column)
+    return f"{form(cell.value(column))} ({form(min(values))}–{form(max(values))})" if values else MISSING
 
 
 def steady_grid(results: Results, table: Table) -> Grid | None:
@@ -152,7 +154,7 @@ def steady_grid(results: Results, table: Table) -> Grid | None:
         return None
     rows = results.steady
     rows = rows[(rows["type"] == table.type) & (rows["protocol"] == "steady")]
-    head = ["kernel", "size", "TFLOP/s, steady", "of cuBLAS, steady", "clock MHz", "power W"]
+    head = ["kernel", "size", "TFLOP/s, steady", "cuBLAS, same blocks", "of cuBLAS, steady", "clock MHz", "power W"]
     head += [f"of cuBLAS, {table.condition.protocol}"]
     lines = [_steady_row(table, *place, cell) for place, cell in cells(rows).items() if cell.status == "ok"]
     return Grid(head, lines, left=2) if lines else None
@@ -163,6 +165,7 @@ def _steady_row(table: Table, kernel: str, shape: Shape, cell: Cell) -> list[str
         kernel,
         str(shape),
         tflops(cell.value("gflops")),
+        tflops(cell.value(BASELINES["cuBLAS"])),
         ranged(cell.numbers("ratio_cublas")),
         whole(cell.value("clock_mhz")),
         whole(cell.value("power_w")),

@@ -7,18 +7,17 @@ import pandas as pd
 
 from plots.data.results import read_rows
 from plots.data.rungs import Facts
-from plots.data.units import Shape, ratio
+from plots.data.units import Shape, ratio, type_name
 from plots.tables.grid import Grid
 
 FILE = "map.csv"
-COLUMNS = ["kernel", "type", "out", "m", "n", "k", "status", "sitting", "ratio_best", "ratio_cublas"]
 LEAST = 0.95  # below it a library clearly wins
 
 
 def read(path: Path, facts: Facts) -> pd.DataFrame:
     """A row per type, in the facts' order, results and shape: the medians over sittings of the ratios to the libraries."""
     place = {kind: number for number, kind in enumerate(facts.types)}
-    rows = read_rows(path, COLUMNS)
+    rows = read_rows(path, [])
     rows = rows[rows["status"] == "ok"].sort_values("type", key=lambda kinds: kinds.map(place), kind="stable")
     rows = rows.assign(results=rows["out"].where(rows["out"] != "same", rows["type"]))
     keys = ["kernel", "type", "results", "m", "n", "k"]
@@ -36,18 +35,23 @@ def grid(found: pd.DataFrame) -> Grid:
     head += [f"under {LEAST}", "1.00 or more"]
     lines = []
     for (kernel, kind, results), own in found.groupby(["kernel", "type", "results"], sort=False):
-        least = own.loc[own["ratio_best"].idxmin()]
-        lines.append(
-            [
-                kernel.partition("_")[0],
-                kind,
-                results,
-                str(len(own)),
-                ratio(mean(own["ratio_best"])),
-                ratio(mean(own["ratio_cublas"])),
-                f"{ratio(least.ratio_best)}, {Shape(least.m, least.n, least.k)}",
-                str(int((own["ratio_best"] < LEAST).sum())),
-                str(int((own["ratio_best"] >= 1).sum())),
-            ]
-        )
+        means = ratio(mean(own["ratio_best"])), ratio(mean(own["ratio_cublas"]))
+        least, lost = _least(own), str(int((own["ratio_best"] < LEAST).sum()))
+        won = str(int((own["ratio_best"] >= 1).sum()))
+        lines.append([kernel.partition("_")[0], kind, results, str(len(own)), *means, least, lost, won])
     return Grid(head, lines, left=3)
+
+
+def short_grid(found: pd.DataFrame) -> Grid:
+    """The same in four columns, for the first page."""
+    lines = []
+    for (kernel, kind, results), own in found.groupby(["kernel", "type", "results"], sort=False):
+        what = f"{kernel.partition('_')[0]}: {type_name(kind)}" + (f", {type_name(results)} results" if results != kind else "")
+        lost = f"{(own['ratio_best'] < LEAST).sum()} of {len(own)}"
+        lines.append([what, ratio(mean(own["ratio_best"])), _least(own), lost])
+    return Grid(["rung", "of the best library, mean", "least, at", f"under {LEAST}"], lines)
+
+
+def _least(own: pd.DataFrame) -> str:
+    row = own.loc[own["ratio_best"].idxmin()]
+    return f"{ratio(row.ratio_best)}, {Shape(row.m, row.n, row.k)}"

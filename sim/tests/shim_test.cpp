@@ -203,14 +203,15 @@ TEST_P(DescribedGpu, IsWhatAProgramIsTold) {
   const sim::Gpu& gpu = GetParam();
   const int ptx = gpu.sm == 90 ? 900 : gpu.sm >= 80 ? 800 : 750;
   const std::string expected = sim::formatted(
-      "name {}\nsm {}\nsms {}\nl2 {}\nmemory {}\nclusters {:d}\nPTX {}\nnsmid {}\nshared memory {} of {}\n"
-      "blocks of 32 threads {}, of 512 threads {}, of all shared memory 1\npassed\n",
-      gpu.name, gpu.sm, gpu.sms, gpu.l2_bytes, gpu.memory_bytes, gpu.has_clusters(), ptx, gpu.sms,
-      gpu.smem_per_block_optin, gpu.smem_per_sm, gpu.blocks_per_sm, gpu.threads_per_sm / 512);
+      "name {}\nsm {}\nsms {} at {} kHz\nl2 {}\nmemory {} at {} kHz on {} bits\nclusters {:d}\nPTX {}\n"
+      "nsmid {}\nshared memory {} of {}\nblocks of 32 threads {}, of 512 threads {}, of all shared memory 1\npassed\n",
+      gpu.name, gpu.sm, gpu.sms, gpu.clock_khz, gpu.l2_bytes, gpu.memory_bytes, gpu.memory_clock_khz,
+      gpu.memory_bus_bits, gpu.has_clusters(), ptx, gpu.sms, gpu.smem_per_block_optin, gpu.smem_per_sm,
+      gpu.blocks_per_sm, gpu.threads_per_sm / 512);
   EXPECT_EQ(run_here("device").output, expected);
 }
 
-/// PTX for sm_90a is for an H200 alone, neither for an earlier GPU nor for a later one.
+/// PTX for sm_90a is for Hopper alone, neither for an earlier GPU nor for a later one.
 TEST_P(DescribedGpu, RefusesPtxThatItCannotRun) {
   const sim::Gpu& gpu = GetParam();
   const Result result = run_here("vector_add");
@@ -230,10 +231,10 @@ INSTANTIATE_TEST_SUITE_P(Shim, DescribedGpu, testing::ValuesIn(sim::gpus().begin
                          [](const auto& gpu) { return std::string(gpu.param.key); });
 
 TEST_F(DescribedGpu, OfAnUnknownNameIsAClearError) {
-  const Result result = run_on("h100", "vector_add");
+  const Result result = run_on("v100", "vector_add");
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output,
-              testing::StartsWith("simulator: GEMM_LADDER_SIM_GPU=h100: there is no such GPU, only h200, "));
+              testing::StartsWith("simulator: GEMM_LADDER_SIM_GPU=v100: there is no such GPU, only h200, "));
   EXPECT_THAT(result.output, testing::HasSubstr("cudaErrorInvalidDevice"));
 }
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 LADDER = ROOT / "build/bin/ladder"
 WAIVED = 77
 SHAPES = "129x136x72,64x256x40"  # edges of every tile; whole tiles
-GPUS = ("h200", "a100", "rtx4090", "rtx5090", "t4")
+GPUS = ("h200", "h100", "a100", "rtx4090", "rtx5090", "t4")
 
 
 def embeds_ptx_of_every_gpu() -> bool:
@@ -81,7 +81,7 @@ def test_every_rung_is_right_or_waived_with_the_reason(gpu, facts, tmp_path):
 
 @pytest.mark.parametrize(("kind", "k"), [("bf16", 1 << 30), ("tf32", 1 << 29)])
 def test_rows_of_two_gigabytes_are_refused_by_rungs_that_count_bytes(kind, k, facts, tmp_path):
-    numbers = [rung["number"] for rung in facts["rungs"] if rung["unit"] == "mma.sync" and kind in rung["types"]]
+    numbers = [rung["number"] for rung in facts["rungs"] if rung["instruction"] == "mma.sync" and kind in rung["types"]]
     file = tmp_path / "rows.csv"
     arguments = ["--sim", "--type", kind, "--check-only", "--shapes", f"8x8x{k}", "--kernels", ",".join(numbers), "--csv", file]
     assert subprocess.run([LADDER, *arguments], capture_output=True, timeout=60).returncode == WAIVED

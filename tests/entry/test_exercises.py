@@ -121,11 +121,11 @@ WRONG = [
         r"Tile 0 has parts of blocks 0, 1 and 2\. Block 2, .*, adds the sums of block 1: the products of block 0 are missing",
         "the result is wrong: .* elements wrong",
     ),
-    fix_up("clear", "", "the flags of blocks 2, 3 and 4 still are 1", r"the result is wrong: left \d+ of \d+ flags set"),
+    fix_up("clear", "", "the locks of blocks 2, 3 and 4 still are 1", r"the result is wrong: left \d+ of \d+ locks set"),
     fix_up("wait", "", "added without a wait"),
-    fix_up("wait", "while (ld_acquire_gpu(flag_of(first_block)) != 1) {}\n", "does not wait for blocks 3 and 4"),
-    fix_up("left", "st_release_gpu(flag_of(blockIdx.x), 1);\n", "set before all 32 lanes of the warp have stored their sums"),
-    fix_up("left", "", "Nobody sets the flag"),
+    fix_up("wait", "while (ld_acquire_gpu(lock_of(first_block)) != 1) {}\n", "does not wait for blocks 3 and 4"),
+    fix_up("left", "st_release_gpu(lock_of(blockIdx.x), 1);\n", "set before all 32 lanes of the warp have stored their sums"),
+    fix_up("left", "", "Nobody sets the lock"),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
 RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
@@ -243,7 +243,8 @@ def test_a_new_copy_is_the_rung_with_holes(one, tmp_path):
         (["9"], "there is no exercise '9'; there are 1 to 5"),
         (["swizzle"], "there is no exercise 'swizzle'"),
         (["1", "2"], "exercise takes one number"),
-        (["1", "--solve"], "there is no option '--solve'; the nearest is --solution"),
+        (["1", "--solutions"], "there is no option '--solutions'; the nearest is --solution"),
+        (["1", "--zzz"], "there is no option '--zzz'; ./run_all.sh exercise --help lists all"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

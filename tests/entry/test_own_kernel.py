@@ -72,7 +72,7 @@ def test_a_copy_says_what_it_is_and_keeps_the_kernel(source):
         (["90", "naive", "--from", "04"], "the name naive is that of kernels/01_naive.cu"),
         (["90", "my-idea", "--from", "04"], "the name of a rung is letters, digits and _"),
         (["90", "../my_idea", "--from", "04"], "the name of a rung is letters, digits and _"),
-        (["90", "my_idea", "--from", "77"], "there is no rung '77'; the nearest is"),
+        (["90", "my_idea", "--from", "77"], "there is no rung '77'; ./run_all.sh list lists all"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

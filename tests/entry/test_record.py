@@ -14,7 +14,7 @@ FACTS = {
     "families": {},
     "rungs": [
         {"number": n, "name": name, "stem": f"{n}_{name}", "idea": "", "predecessor": "", "types": [kind], "arch": "sm_90a"}
-        | {"unit": "wgmma", "ceilings": {}, "plans": n == "88", "source": f"kernels/{n}_{name}.cu"}
+        | {"kind": "step", "instruction": "wgmma", "ceilings": {}, "plans": n == "88", "source": f"kernels/{n}_{name}.cu"}
         for n, name, kind in (("01", "naive", "f32"), ("88", "eighth", "f8"))
     ],
 }

@@ -15,8 +15,10 @@ ROOT = Path(__file__).parents[2]
 USAGE = 2
 
 
-def run_all(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run([folder / "run_all.sh", *arguments], env={**os.environ, **environment}, capture_output=True, text=True)
+def run_all(*arguments: str, folder: Path = ROOT, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess:
+    """That of the checkout in `folder`, called from there or from `cwd`."""
+    command, env = [folder / "run_all.sh", *arguments], {**os.environ, **environment}
+    return subprocess.run(command, cwd=cwd or folder, env=env, capture_output=True, text=True)
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -27,10 +29,17 @@ def run_all(*arguments: str, folder: Path = ROOT, **environment: str) -> subproc
     [
         (["tset"], "nearest is test"),
         (["profil"], "nearest is profile"),
+        (["zzz"], "there is no sub-command 'zzz'; ./run_all.sh help lists all"),
         (["--quik"], "nearest is --quick"),
+        (["-M"], "there is no option '-M'; ./run_all.sh --quick --help lists all"),
+        (["test", "entry"], "test takes no argument but --fast, got 'entry'"),
+        (["docs", "serve"], "docs takes no arguments, got 'serve'"),
+        (["help", "run", "sim"], "help takes one sub-command"),
         (["--quick", "--result"], "nearest is --results"),
         (["run"], "run takes a rung"),
-        (["run", "99"], "there is no rung '99'"),
+        (["run", "99"], "there is no rung '99'; ./run_all.sh list lists all"),
+        (["run", "zzz"], "there is no rung 'zzz'; ./run_all.sh list lists all"),
+        (["run", "6z"], "nearest is 06"),
         (["run", "bank_conflict", "64", "64", "64"], "nearest is 06_bank_conflict_free"),
         (["diff"], "diff takes two rungs"),
         (["diff", "05", "o6"], "there is no rung 'o6'"),
@@ -150,9 +159,10 @@ def test_setup_without_a_network_names_what_is_missing(tmp_path):
     done = setup_sh(script, tmp_path, os.environ["PATH"])
     assert done.returncode == 1
     assert "a-package-that-nobody-has" in done.stderr
-    assert "is there a network?" in done.stderr
+    assert "Is there a network?" in done.stderr
     by_hand = ".venv/bin/pip install --requirement=requirements/report.txt"
-    assert (by_hand if importlib.util.find_spec("ensurepip") else "Needs Python's venv") in done.stderr  # Debian's may lack it
+    no_venv = "This Python has no venv"  # Debian's may lack it
+    assert (by_hand if importlib.util.find_spec("ensurepip") else no_venv) in done.stderr
 
 
 NVIDIA_SMI = "| NVIDIA-SMI 550.54   Driver Version: 550.54   CUDA Version: {} |"

@@ -201,7 +201,7 @@ const Registration registration{{
     .predecessor = "01",
     .types = {Type::f32},
     .arch = "sm_75",
-    .unit = Unit::cuda_cores,
+    .instruction = MathInstruction::ffma,
     .layout_b = LayoutB::row_major,
     .row_align_bytes = 4,
     .refuses = [](const Problem& p) { return std::string(p.k % 8 ? "needs K to be a multiple of 8" : ""); },

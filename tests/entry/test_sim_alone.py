@@ -1,4 +1,4 @@
-"""sim/ is a project of its own: a copy of it alone is configured and compiles."""
+"""sim/ is a project of its own: a copy of it alone can be configured, and what is compiled of it needs nothing of the ladder."""
 
 import shutil
 import subprocess

@@ -40,6 +40,7 @@ def script(tmp_path):
 def test_a_program_runs_with_its_arguments_and_its_status(script):
     for program in ("vector_add", "driver"):
         assert sim(PROGRAMS / program).stdout == "passed\n"
+        assert sim(PROGRAMS / program, "--help").stdout == "passed\n", "it runs, whatever it makes of --help"
     done = sim(script, "wait_too_few")
     assert done.returncode == 1 and "nobody has waited for it" in done.stderr
     assert "--with" not in sim(script, "--with", "nowhere").stderr, "what comes after the program is the program's"
@@ -56,6 +57,7 @@ def test_options_before_the_program_are_the_simulators(script, tmp_path):
     assert done.returncode == 0 and (tmp_path / "counts.csv").read_text().startswith("kernel,launches,")
     assert "there is no such GPU" in sim("--sim-gpu", "nonesuch", PROGRAMS / "reduction").stderr
     assert refused(sim("--sim-sed", "7", script), USAGE) == "there is no option '--sim-sed'; the nearest is --sim-seed"
+    assert refused(sim("-M", script), USAGE) == "there is no option '-M'; ./run_all.sh sim --help lists all"
     assert refused(sim("--sim-seed"), USAGE) == "--sim-seed takes a value"
     assert refused(sim(), USAGE) == "sim ./vector_add 1024"
 

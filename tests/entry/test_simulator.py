@@ -1,6 +1,7 @@
 """The ladder on the simulator: how a program comes to run there, its rows and counters, and what it finds."""
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -52,6 +53,15 @@ def test_without_a_gpu_the_simulator_is_chosen_and_announced_in_one_line(program
 def test_asked_for_it_is_not_announced():
     done = run("--sim", "64", "64", "64", "--kernels", "01")
     assert done.returncode == 0 and done.stderr == ""
+
+
+@pytest.mark.parametrize(("gpu", "mhz", "bits", "l2"), [("h200", 3201, 6144, 60), ("h100", 2619, 5120, 50), ("t4", 5001, 256, 4)])
+def test_an_environment_says_what_the_card_is(tmp_path, gpu, mhz, bits, l2):
+    file = tmp_path / "environment.json"
+    done = run("--sim", "--sim-gpu", gpu, "8", "8", "8", "--kernels", "01", "--environment", file)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(file.read_text(encoding="utf-8"))
+    assert (said["memory_clock_mhz"], said["memory_bus_bits"], said["l2_bytes"]) == (mhz, bits, l2 << 20)
 
 
 def test_sizes_that_are_not_given_are_small():
@@ -232,10 +242,14 @@ def test_wrong_rungs_are_found_and_a_fault_does_not_end_the_run(tmp_path):
 
 
 def test_readme_shows_what_a_newcomer_sees():
-    command, *shown = re.search(r"```\n\$ (build/bin/ladder .*?)```", (ROOT / "README.md").read_text(), re.S)[1].splitlines()
-    program, *arguments = command.split()
-    done = run(*arguments, program=ROOT / program, CUDA_VISIBLE_DEVICES="")
-    assert [done.stderr.splitlines()[0], *done.stdout.splitlines()] == shown
+    session = re.search(r"```\n(\$ git clone .*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+    clone, *commands = re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]
+    assert clone.endswith("&& cd gemm-ladder\n") and len(commands) == 2
+    for command, *shown in map(str.splitlines, commands):
+        program, *arguments = command.split()
+        done = run(*arguments, program=ROOT / program, CUDA_VISIBLE_DEVICES="")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == shown
 
 
 def test_the_whole_run_without_a_gpu(tmp_path):
@@ -260,7 +274,5 @@ def test_the_whole_run_without_a_gpu(tmp_path):
         assert {row["gpu"] for row in rows} == {NAME}
         assert all(row["sim_warp_instructions"] for row in rows if row["status"] == "ok")
     html = (tmp_path / "report.html").read_text()
-    assert (
-        html.index("Counted, f32 on CUDA cores, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
-    )
-    assert (tmp_path / "plots/counters_f32_cuda_cores_256x256x256.svg").exists()
+    assert html.index("Counted, f32 by FFMA, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
+    assert (tmp_path / "plots/counters_f32_ffma_256x256x256.svg").exists()

@@ -20,7 +20,7 @@ class Check : public GpuTest {
     Checker checker(operands, 1.25F, beta, mode, blas_.get(), nullptr);
     Resources resources{};
     resources.workspace_bytes = 1024;
-    resources.flags = 3;
+    resources.locks = 3;
     return checker.check([fault](const Problem& p) { broken::launch(fault, p); }, Workspace(resources));
   }
   void expect_found(Fault fault, const char* words, float beta = 0.0F) {
@@ -84,7 +84,7 @@ TEST_F(Check, AllowsForFp16SumsAndFindsTheirForgottenKStep) {
 }
 
 TEST_F(Check, FindsFlagThatIsLeft) {
-  expect_found(Fault::leaves_flag, "left 1 of 3 flags set: the next launch would not wait");
+  expect_found(Fault::leaves_lock, "left 1 of 3 locks set: the next launch would not wait");
 }
 TEST_F(Check, FindsWritePastTheWorkspace) {
   expect_found(Fault::writes_workspace, "wrote outside its workspace: 4 bytes of the guard bands changed");

@@ -107,7 +107,7 @@ TEST_P(EveryRung, GivesTheSameBitsEveryTime) {
   // Few tiles and a long K, which is where blocks share a tile; and the first of some shapes for which they wait for one another.
   std::vector<Shape> shapes = {{136, 264, 2056}};
   for (const Shape& shape : {Shape{900, 1016, 712}, Shape{1152, 1408, 136}, Shape{1024, 2176, 1160}})
-    if (shapes.size() == 1 && rung.resources(spec_of(shape).problem(1.0F, 0.0F)).flags > 0) shapes.push_back(shape);
+    if (shapes.size() == 1 && rung.resources(spec_of(shape).problem(1.0F, 0.0F)).locks > 0) shapes.push_back(shape);
   for (const Shape& shape : shapes) {
     const OperandSpec spec = spec_of(shape);
     const std::vector<std::vector<char>> all = results(rung, spec, device_->simulated ? 2 : 20);

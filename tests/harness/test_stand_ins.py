@@ -33,21 +33,21 @@ def results(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, tuple[str, 
 def test_the_list_holds_what_they_state():
     listed = json.loads(run("--list", "--json").stdout)
     rungs = {rung["number"]: rung for rung in listed["rungs"]}
-    assert [(r["arch"], r["unit"], r["predecessor"]) for r in rungs.values()] == [
-        ("sm_70", "CUDA cores", ""),
+    assert [(r["arch"], r["instruction"], r["predecessor"]) for r in rungs.values()] == [
+        ("sm_70", "FFMA", ""),
         ("sm_80", "mma.sync", "70"),
         ("sm_90a", "wgmma", "80"),
         ("sm_80", "mma.sync", "90"),
-        ("sm_70", "CUDA cores", "90"),
+        ("sm_70", "FFMA", "90"),
     ]
     assert all(rung["source"] == "tests/gpu/stand_ins/rungs.cu" for rung in rungs.values())
 
 
 def test_each_unit_has_a_ceiling_of_its_own():
     rungs = json.loads(run("--list", "--json").stdout)["rungs"]
-    ceilings = {rung["unit"]: rung["ceilings"] for rung in rungs if rung["number"] in ("70", "80", "90")}
+    ceilings = {rung["instruction"]: rung["ceilings"] for rung in rungs if rung["number"] in ("70", "80", "90")}
     assert ceilings == {
-        "CUDA cores": {"f32": "fp32_fma"},
+        "FFMA": {"f32": "fp32_fma"},
         "mma.sync": {"bf16": "mma_bf16"},
         "wgmma": {"bf16": "wgmma_bf16"},
     }

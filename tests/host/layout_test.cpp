@@ -340,17 +340,17 @@ TEST(Raster, GoesDownAGroupThenOneToTheRight) {
   for (int i = 0; i < M * N; ++i) EXPECT_EQ(raster(i, M, N, 1), row_major(i, N)) << "groups of one row: row by row";
 }
 
-// 17: slices of K.
+// 17: splits of K.
 TEST(SliceOf, SlicesHaveEachKTileOnceAndAreEquallyLong) {
   for (const int k_tiles : {1, 2, 7, 64, 513})
-    for (int slices = 1; slices <= std::min(k_tiles, 130); ++slices) {
+    for (int splits = 1; splits <= std::min(k_tiles, 130); ++splits) {
       int next = 0;
-      for (int i = 0; i < slices; ++i) {
-        const Slice slice = slice_of(i, slices, k_tiles);
-        EXPECT_EQ(slice.first, next) << i << " of " << slices << " over " << k_tiles;
-        EXPECT_GE(slice.k_tiles, k_tiles / slices);
-        EXPECT_LE(slice.k_tiles, ceil_div(k_tiles, slices));
-        next += slice.k_tiles;
+      for (int i = 0; i < splits; ++i) {
+        const KTileRange of_split = k_tiles_of_split(i, splits, k_tiles);
+        EXPECT_EQ(of_split.first, next) << i << " of " << splits << " over " << k_tiles;
+        EXPECT_GE(of_split.k_tiles, k_tiles / splits);
+        EXPECT_LE(of_split.k_tiles, ceil_div(k_tiles, splits));
+        next += of_split.k_tiles;
       }
       EXPECT_EQ(next, k_tiles);
     }

@@ -70,7 +70,7 @@ TEST(TimeFloor, NamesTheCeilingThatBinds) {
   const std::vector<Ceiling> ceilings = {{"fp32_fma", 60'000, "GFLOP/s"}, {"dram", 4'000, "GB/s"}};
   Problem p;
   p.m = p.n = p.k = 4096;
-  const auto floor = [&] { return time_floor(ceilings, Unit::cuda_cores, p).value(); };
+  const auto floor = [&] { return time_floor(ceilings, MathInstruction::ffma, p).value(); };
   EXPECT_EQ(floor().ceiling, "fp32_fma");
   EXPECT_NEAR(floor().ms, 2.0 * 4096 * 4096 * 4096 / 60e12 * 1e3, 1e-9);
   p.k = 1;  // writes C and reads next to nothing
@@ -88,20 +88,22 @@ TEST(TimeFloor, TakesTheCeilingOfUnitAndType) {
                                          {"dram", 4'000, "GB/s"}};
   Problem p;
   p.m = p.n = p.k = 4096;
-  for (const auto& [unit, type, name, tflops] : {std::tuple(Unit::cuda_cores, Type::f32, "fp32_fma", 60),
-                                                 std::tuple(Unit::cuda_cores, Type::bf16, "fp32_fma", 60),
-                                                 std::tuple(Unit::mma_sync, Type::tf32, "mma_tf32", 300),
-                                                 std::tuple(Unit::mma_sync, Type::bf16, "mma_bf16", 600),
-                                                 std::tuple(Unit::mma_sync, Type::f16, "mma_f16", 610)}) {
+  for (const auto& [instruction, type, name, tflops] :
+       {std::tuple(MathInstruction::ffma, Type::f32, "fp32_fma", 60),
+        std::tuple(MathInstruction::ffma, Type::bf16, "fp32_fma", 60),
+        std::tuple(MathInstruction::mma_sync, Type::tf32, "mma_tf32", 300),
+        std::tuple(MathInstruction::mma_sync, Type::bf16, "mma_bf16", 600),
+        std::tuple(MathInstruction::mma_sync, Type::f16, "mma_f16", 610)}) {
     p.type = type;
-    const Floor floor = time_floor(ceilings, unit, p).value();
+    const Floor floor = time_floor(ceilings, instruction, p).value();
     EXPECT_EQ(floor.ceiling, name);
     EXPECT_NEAR(floor.ms, 2 * std::pow(4096.0, 3) / tflops * 1e-9, 1e-9);
   }
   p.type = Type::bf16;
-  EXPECT_FALSE(time_floor(ceilings, Unit::wgmma, p)) << "wgmma was not measured, and no other unit stands in for it";
+  EXPECT_FALSE(time_floor(ceilings, MathInstruction::wgmma, p))
+      << "wgmma was not measured, and no other instruction stands in for it";
   p.k = 256;  // 8.6 GFLOP take 14 us now, the 71 MB 18 us
-  EXPECT_EQ(time_floor(ceilings, Unit::mma_sync, p)->ceiling, "dram");
+  EXPECT_EQ(time_floor(ceilings, MathInstruction::mma_sync, p)->ceiling, "dram");
 }
 
 /// What read_ceilings() says of a file with these lines below its header; empty where it takes them.

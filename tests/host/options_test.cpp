@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 Options parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "ladder");
@@ -72,7 +73,8 @@ TEST(Options, TakeValues) {
 }
 
 TEST(Options, NameWhatTheyTake) {
-  EXPECT_THAT(error_of({"--type", "f23"}), HasSubstr("--type takes f32, tf32, bf16, f16, got 'f23'; nearest: f32"));
+  EXPECT_THAT(error_of({"--type", "f23"}),
+              HasSubstr("--type takes f32, tf32, bf16, f16, got 'f23'; the nearest is f32"));
   EXPECT_THAT(error_of({"--init", "ones"}), HasSubstr("--init takes normal, uniform, integer, zeros, got 'ones'"));
   EXPECT_THAT(error_of({"--alpha", "two"}), HasSubstr("--alpha takes a finite number, got 'two'"));
   EXPECT_THAT(error_of({"--beta", "nan"}), HasSubstr("--beta takes a finite number"));
@@ -81,7 +83,7 @@ TEST(Options, NameWhatTheyTake) {
   EXPECT_THAT(error_of({"--sittings", "6/5"}), HasSubstr("--sittings takes a whole number from 1 to 5, got '6'"));
   EXPECT_THAT(error_of({"--sittings", "0"}), HasSubstr("--sittings takes a whole number from 1 to 100, got '0'"));
   EXPECT_THAT(error_of({"--sim-gpu", "a10"}),
-              HasSubstr("--sim-gpu takes h200, a100, rtx4090, rtx5090, t4, got 'a10'; nearest: a100"));
+              HasSubstr("--sim-gpu takes h200, h100, a100, rtx4090, rtx5090, t4, got 'a10'; the nearest is a100"));
   EXPECT_THAT(error_of({"--ld-pad", "-1"}), HasSubstr("--ld-pad takes a whole number"));
   EXPECT_THAT(error_of({"--device", "x"}), HasSubstr("--device takes a whole number"));
 }
@@ -97,6 +99,9 @@ TEST(Options, RefuseSizes) {
 
 TEST(Options, NameTheNearestOption) {
   EXPECT_THAT(error_of({"--shape", "square"}), HasSubstr("there is no option '--shape'; the nearest is --shapes"));
+  EXPECT_EQ(error_of({"-M", "4096"}), "there is no option '-M'; --help lists all");
+  EXPECT_EQ(error_of({"--zzz"}), "there is no option '--zzz'; --help lists all");
+  EXPECT_THAT(error_of({"--size", "64"}), Not(HasSubstr("nearest"))) << "the sizes are no option";
 }
 
 TEST(Options, ExcludeContradictions) {
@@ -138,7 +143,7 @@ TEST(SelectRungs, NamesTheNearest) {
     return std::string("no error");
   };
   EXPECT_THAT(error("06_bank_conflict"), HasSubstr("the nearest is 06_bank_conflict_free"));
-  EXPECT_THAT(error("01-99"), HasSubstr("there is no rung '99'"));
+  EXPECT_EQ(error("01-99"), "there is no rung '99'; --list lists all");
   EXPECT_THAT(error("04-02"), HasSubstr("from low to high"));
   EXPECT_THAT(error(","), HasSubstr("--kernels takes rungs such as 05,07-09,12b, got ','"));
 }

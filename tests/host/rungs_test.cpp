@@ -33,6 +33,23 @@ TEST(Rungs, AreSortedAndStateWhatTheHarnessNeeds) {
   }
 }
 
+TEST(Rungs, WithoutALetterAreSteps) {
+  for (const Rung& rung : rungs()) {
+    if (std::string(rung.number).size() == 2) {
+      EXPECT_EQ(rung.kind, Kind::step) << rung.stem();
+    }
+  }
+}
+
+TEST(Rungs, InFp32FormShareTheNumberOfAnother) {
+  for (const Rung& rung : rungs()) {
+    if (rung.kind != Kind::fp32_form) continue;
+    EXPECT_THAT(rung.types, testing::ElementsAre(Type::f32)) << rung.stem();
+    const auto same_number = [&](const Rung& other) { return std::string(rung.number).substr(0, 2) == other.number; };
+    EXPECT_TRUE(std::any_of(rungs().begin(), rungs().end(), same_number)) << rung.stem();
+  }
+}
+
 TEST(Arch, IsTheLeastOrExactlyOne) {
   EXPECT_EQ(why_not_on("sm_80", 80), "");
   EXPECT_EQ(why_not_on("sm_80", 120), "");
@@ -44,10 +61,10 @@ TEST(Arch, IsTheLeastOrExactlyOne) {
     EXPECT_THROW(parse_arch(text), std::invalid_argument) << text;
 }
 
-TEST(Ceilings, AreNamedByUnitAndType) {
-  EXPECT_EQ(ceiling_name(Unit::cuda_cores, Type::f32), "fp32_fma");
-  EXPECT_EQ(ceiling_name(Unit::mma_sync, Type::bf16), "mma_bf16");
-  EXPECT_EQ(ceiling_name(Unit::wgmma, Type::bf16), "wgmma_bf16");
+TEST(Ceilings, AreNamedByInstructionAndType) {
+  EXPECT_EQ(ceiling_name(MathInstruction::ffma, Type::f32), "fp32_fma");
+  EXPECT_EQ(ceiling_name(MathInstruction::mma_sync, Type::bf16), "mma_bf16");
+  EXPECT_EQ(ceiling_name(MathInstruction::wgmma, Type::bf16), "wgmma_bf16");
 }
 
 TEST(List, HoldsEveryFactOfARung) {
@@ -55,14 +72,24 @@ TEST(List, HoldsEveryFactOfARung) {
   EXPECT_THAT(json, HasSubstr(R"({"name":"bf16","bytes":2,"result_bytes":{"f32":4,"same":2}})"));
   EXPECT_THAT(json, HasSubstr(R"("families":{"square":[[256,256,256],[512,512,512],)"));
   EXPECT_THAT(json, HasSubstr(R"("number":"10","name":"mma_ptx","stem":"10_mma_ptx",)"));
-  EXPECT_THAT(json,
-              HasSubstr(R"("predecessor":"09b","types":["bf16","f16","tf32"],"arch":"sm_75","unit":"mma.sync",)"));
+  EXPECT_THAT(
+      json,
+      HasSubstr(
+          R"("predecessor":"09b","kind":"step","types":["bf16","f16","tf32"],"arch":"sm_75","instruction":"mma.sync",)"));
   EXPECT_THAT(json, HasSubstr(R"("layout_b":"col_major","row_align_bytes":16,"plans":false,)"));
   EXPECT_THAT(json, HasSubstr(R"("sums":{"bf16":"f32","f16":"f32","tf32":"f32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("ceilings":{"bf16":"mma_bf16","f16":"mma_f16","tf32":"mma_tf32"},)"));
   EXPECT_THAT(json, HasSubstr(R"("source":"kernels/10_mma_ptx.cu"})"));
-  EXPECT_THAT(json, HasSubstr(R"("unit":"CUDA cores","layout_b":"row_major","row_align_bytes":16,)"));
-  EXPECT_THAT(list_text(select_rungs("05,10", rungs())), HasSubstr("bf16 f16 tf32  mma.sync   sm_75\n"));
+  EXPECT_THAT(json, HasSubstr(R"("instruction":"FFMA","layout_b":"row_major","row_align_bytes":16,)"));
+  EXPECT_THAT(list_text(select_rungs("05,10", rungs())), HasSubstr("bf16 f16 tf32  mma.sync    sm_75\n"));
+}
+
+TEST(List, SaysWhatALetterMeans) {
+  EXPECT_THAT(list_text(select_rungs("10b", rungs())), HasSubstr("10b   c_in_smem  counter-example  "));
+  EXPECT_THAT(list_json(select_rungs("06b,17f,21b", rungs())),
+              testing::AllOf(HasSubstr(R"("predecessor":"06","kind":"variant",)"),
+                             HasSubstr(R"("predecessor":"08","kind":"FP32 form",)"),
+                             HasSubstr(R"("predecessor":"21","kind":"step",)")));
 }
 
 TEST(List, SaysWhoseSumsAreFp16) {

@@ -62,7 +62,7 @@ TEST(ParseShapes, NamesFileAndLine) {
 }
 
 TEST(ParseShapes, NamesTheNearestFamily) {
-  EXPECT_THAT(usage_error([] { parse_shapes("skiny"); }), HasSubstr("nearest family: skinny"));
+  EXPECT_THAT(usage_error([] { parse_shapes("skiny"); }), HasSubstr("; the nearest is skinny"));
   EXPECT_THAT(usage_error([] { parse_shapes("4x4"); }), HasSubstr("a shape is MxNxK"));
   EXPECT_THAT(usage_error([] { parse_shapes(","); }), HasSubstr("--shapes takes"));
 }
@@ -78,11 +78,6 @@ TEST(ShapeFamilies, HoldNoShapeTwiceAndMultiplesOfFourWhereRowsNeedThem) {
 }
 
 TEST(OddShapes, AreAtLeastSixty) { EXPECT_GE(parse_shapes(GEMM_LADDER_SOURCE "/tests/shapes/odd.txt").size(), 60U); }
-
-TEST(Nearest, IsByEditDistance) {
-  EXPECT_EQ(nearest("--kernles", {"--seed", "--kernels", "--shapes"}), "--kernels");
-  EXPECT_EQ(nearest("07", {"01", "07_double_buffer", "06"}), "01");  // one letter off, the first of several
-}
 
 }  // namespace
 }  // namespace ladder

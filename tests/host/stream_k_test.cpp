@@ -8,27 +8,27 @@
 namespace ladder {
 namespace {
 
-/// A part of a tile: which k tiles of it, by which block, as what number of the block's segments.
+/// A part of a tile: which k tiles of it, by which block, as what number of the block's work units.
 struct Part {
   int block, number, first, k_tiles;
 };
 
-/// The segments of all blocks, by tile of C and slice; checks that no block has more than `most`.
+/// The work units of all blocks, by tile of C and split; checks that no block has more than `most`.
 std::vector<std::vector<Part>> parts_of(const Schedule& s, int c_tiles, int most) {
   std::vector<std::vector<Part>> parts(c_tiles);
   for (int b = 0; b < s.blocks; ++b) {
     int i = 0;
-    for (Segment segment; (segment = segment_of(s, b, i)).k_tiles > 0; ++i) {
+    for (WorkUnit work_unit; (work_unit = work_unit_of(s, b, i)).k_tiles > 0; ++i) {
       EXPECT_LE(i, most) << "block " << b << " does not end";
-      EXPECT_TRUE(segment.c_tile >= 0 && segment.c_tile < c_tiles) << segment.c_tile;
-      if (i > most || segment.c_tile < 0 || segment.c_tile >= c_tiles) break;
-      parts[segment.c_tile].push_back({b, i, segment.first, segment.k_tiles});
+      EXPECT_TRUE(work_unit.c_tile >= 0 && work_unit.c_tile < c_tiles) << work_unit.c_tile;
+      if (i > most || work_unit.c_tile < 0 || work_unit.c_tile >= c_tiles) break;
+      parts[work_unit.c_tile].push_back({b, i, work_unit.first, work_unit.k_tiles});
     }
   }
   return parts;
 }
 
-/// Calls `check(schedule, c_tiles, parts)` for schedules with shares, and some without.
+/// Calls `check(schedule, c_tiles, parts)` for schedules with stream-K tiles, and some without.
 template <class F>
 void for_schedules(F&& check) {
   for (const int blocks : {1, 2, 3, 4, 7, 16, 132})
@@ -36,10 +36,11 @@ void for_schedules(F&& check) {
       for (const int k_tiles : {1, 2, 5, 48, 64})
         for (int whole_waves = 0; whole_waves * blocks <= c_tiles; whole_waves += 1 + c_tiles / blocks / 4) {
           const Schedule s(blocks, c_tiles, k_tiles, 1, whole_waves * blocks);
-          if (s.shared_tiles > 0 && s.share.least == 0) continue;  // best_schedule() takes none with empty shares
+          if (s.stream_k_tiles > 0 && s.stream_k.least == 0)
+            continue;  // best_schedule() takes none with blocks that have none
           SCOPED_TRACE(std::to_string(c_tiles) + " tiles of " + std::to_string(k_tiles) + " k tiles, " +
                        std::to_string(blocks) + " blocks, " + std::to_string(whole_waves) + " whole waves");
-          check(s, c_tiles, parts_of(s, c_tiles, s.units + s.shared_tiles));
+          check(s, c_tiles, parts_of(s, c_tiles, s.work_tiles + s.stream_k_tiles));
         }
 }
 
@@ -54,11 +55,11 @@ TEST(StreamK, ComputesEveryKTileOfEveryTileOnce) {
   });
 }
 
-TEST(StreamK, ComputesEverySliceOfEveryTileOnce) {
-  for (const int slices : {1, 2, 3, 8}) {
-    const Schedule s(16, 21, 48, slices, 21);
-    for (const auto& parts : parts_of(s, 21, s.units)) {
-      ASSERT_EQ(parts.size(), static_cast<size_t>(slices));
+TEST(StreamK, ComputesEverySplitOfEveryTileOnce) {
+  for (const int splits : {1, 2, 3, 8}) {
+    const Schedule s(16, 21, 48, splits, 21);
+    for (const auto& parts : parts_of(s, 21, s.work_tiles)) {
+      ASSERT_EQ(parts.size(), static_cast<size_t>(splits));
       std::vector<int> times(48);
       for (const Part& part : parts)
         for (int k = part.first; k < part.first + part.k_tiles; ++k) ++times.at(k);
@@ -67,16 +68,17 @@ TEST(StreamK, ComputesEverySliceOfEveryTileOnce) {
   }
 }
 
-TEST(StreamK, SharesDifferByOneKTile) {
+TEST(StreamK, BlocksDifferByOneStreamKKTile) {
   for_schedules([](const Schedule& s, int, const std::vector<std::vector<Part>>& tiles) {
-    std::vector<int> share(s.blocks);
-    for (int tile = s.units; tile < s.units + s.shared_tiles; ++tile)
-      for (const Part& part : tiles[tile]) share[part.block] += part.k_tiles;
-    for (const int k_tiles : share) EXPECT_TRUE(k_tiles == s.share.first(1) || k_tiles == s.share.least) << k_tiles;
+    std::vector<int> of_block(s.blocks);
+    for (int tile = s.work_tiles; tile < s.work_tiles + s.stream_k_tiles; ++tile)
+      for (const Part& part : tiles[tile]) of_block[part.block] += part.k_tiles;
+    for (const int k_tiles : of_block)
+      EXPECT_TRUE(k_tiles == s.stream_k.first(1) || k_tiles == s.stream_k.least) << k_tiles;
   });
 }
 
-TEST(StreamK, ABlockLeavesOnePartAtMost) {  // else its sums would not fit into its place in the workspace
+TEST(StreamK, ABlockStoresPartialSumsOfOneTileAtMost) {  // else they would not fit into its place in the workspace
   for_schedules([](const Schedule& s, int, const std::vector<std::vector<Part>>& tiles) {
     std::vector<int> left(s.blocks);
     for (const auto& parts : tiles)
@@ -87,7 +89,7 @@ TEST(StreamK, ABlockLeavesOnePartAtMost) {  // else its sums would not fit into 
 
 TEST(StreamK, TheBlockThatAddsHasTheLargestNumberAndFindsTheOthers) {
   for_schedules([](const Schedule& s, int, const std::vector<std::vector<Part>>& tiles) {
-    for (int tile = s.units; tile < s.units + s.shared_tiles; ++tile) {
+    for (int tile = s.work_tiles; tile < s.work_tiles + s.stream_k_tiles; ++tile) {
       const auto& parts = tiles[tile];  // by block
       EXPECT_EQ(parts.back().first + parts.back().k_tiles, s.k_tiles);
       EXPECT_EQ(first_block_of(s, tile), parts.front().block);
@@ -96,7 +98,7 @@ TEST(StreamK, TheBlockThatAddsHasTheLargestNumberAndFindsTheOthers) {
   });
 }
 
-TEST(StreamK, APartThatIsWaitedForComesBeforeTheRestOfItsShare) {
+TEST(StreamK, AWorkUnitThatIsWaitedForComesFirst) {
   for_schedules([](const Schedule& s, int, const std::vector<std::vector<Part>>& tiles) {
     for (const auto& parts : tiles)
       for (const Part& part : parts)

@@ -59,7 +59,7 @@ TEST_F(Rows, LeaveOutWhatIsNotKnown) {
   EXPECT_EQ(row["kernel"], "01_naive");
   EXPECT_EQ(row["status"], "waived");
   EXPECT_EQ(row["reason"], "because");
-  EXPECT_EQ(row["unit"], "CUDA cores");
+  EXPECT_EQ(row["unit"], "FFMA");
   EXPECT_EQ(row["sitting"], "1");
   for (const char* column :
        {"max_error", "median_ms", "cublas_ms", "cublaslt_ms", "cutlass_ms", "cutlass_kernel", "ratio_clk", "tile",

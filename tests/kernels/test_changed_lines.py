@@ -1,38 +1,56 @@
-"""One idea per rung: the lines of code that each has and its predecessor has not. `pytest -s` prints their number."""
-
-import difflib
-import re
-from pathlib import Path
+"""One idea per rung: how many lines of code it adds and removes. `python3 -m tools.changed_lines` prints their numbers."""
 
 import pytest
 
-from plots.data.rungs import Rung, parse
+from tools.changed_lines import Step, compared, steps
 
-ROOT = Path(__file__).parents[2]
-FACTS = parse((ROOT / "bench/recorded/nvidia-h200/rungs.json").read_text(encoding="utf-8"), "rungs.json")
 MOST = 120
 LARGER = {  # why a rung is no small step from its predecessor
+    "14": "a second tile for GPUs with less shared memory, and the choice between the two",
+    "18": "work units in place of work tiles, the fix-up, and the cooperative launch",
+    "19": "09 in the words of CuTe",
     "20": "16 in the words of CuTe",
+    "21": "tensor map, mbarriers and pipeline state are written out, and cp.async goes",
+    "22": "the fragments, their epilogue and the tensor map go",
     "26": "one text for all configurations, and the cost model",
     "27": "08's multiplication in the roles of 25, with six tiles and their choice",
 }
-WITH_PREDECESSOR = [rung for rung in FACTS.rungs.values() if rung.predecessor]
+STEPS = steps()
 
 
-def code(rung: Rung) -> list[str]:
-    """Without comments and empty lines."""
-    lines = (ROOT / rung.source).read_text(encoding="utf-8").splitlines()
-    return [bare for line in lines if (bare := re.sub(r"//.*", "", line).strip())]
+@pytest.mark.parametrize("step", STEPS, ids=[step.stem for step in STEPS])
+def test_a_rung_changes_few_lines(step: Step):
+    assert (step.changed > MOST) == (step.stem.partition("_")[0] in LARGER), f"{step.changed} lines"
 
 
-def new_lines(rung: Rung) -> int:
-    (before,) = (other for other in FACTS.rungs.values() if other.number == rung.predecessor)
-    steps = difflib.SequenceMatcher(None, code(before), code(rung), autojunk=False).get_opcodes()
-    return sum(end - begin for kind, _, _, begin, end in steps if kind != "equal")
+def test_every_reason_is_of_a_rung():
+    assert set(LARGER) <= {step.stem.partition("_")[0] for step in STEPS}
 
 
-@pytest.mark.parametrize("rung", WITH_PREDECESSOR, ids=lambda rung: rung.number)
-def test_new_lines(rung: Rung):
-    new = new_lines(rung)
-    print(f"\n{rung.stem}: {new} lines that {rung.predecessor} has not")
-    assert (new > MOST) == (rung.number in LARGER)
+BEFORE = """// 01_one
+int x = 1;
+int y = 2;  // unused
+
+const Registration registration{{
+    .number = "01",
+    .resources = first,
+}};
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "added", "removed"),
+    [
+        ("int x = 1;", "int x = 3;", 1, 1),
+        ("int x = 1;\n", "", 0, 1),
+        ("int x = 1;", "int x = 1;\nint z;", 1, 0),
+        (".resources = first", ".resources = second", 1, 1),
+        ("int y = 2;  // unused", "  int y = 2;  // used", 0, 0),
+        ('.number = "01"', '.number = "02"', 0, 0),
+        ("// 01_one\n", "", 0, 0),
+        ("\n\n", "\n", 0, 0),
+    ],
+)
+def test_code_counts_and_nothing_else(old, new, added, removed):
+    assert old in BEFORE
+    assert compared(BEFORE, BEFORE.replace(old, new)) == (added, removed)

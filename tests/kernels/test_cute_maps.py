@@ -1,6 +1,7 @@
 """CuTe's layouts in 19 and 20 are the hand-written maps of 10, 12 and 13: what both programs print is compared."""
 
 import csv
+import re
 import subprocess
 from pathlib import Path
 
@@ -64,3 +65,10 @@ def test_every_result_has_one_thread(rung, rows, cute):
     places = {(int(row), int(col)) for _, row, col, *_ in cute["C", rung]}
     assert len(cute["C", rung]) == len(places) == rows * 128
     assert places == {(row, col) for row in range(rows) for col in range(128)}
+
+
+@pytest.mark.parametrize(("chapter", "count"), [("19_cute_simple", 1), ("20_cute_multistage", 4)])
+def test_the_layouts_in_a_chapter_are_those_that_cute_prints(chapter, count):
+    known = (ROOT / "bench/cute_maps.csv").read_text(encoding="utf-8").splitlines()
+    quoted = re.findall(r"```text\n(.*?)```", (ROOT / f"docs/{chapter}.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert [f"# {line}" in known for block in quoted for line in block.splitlines()] == [True] * count

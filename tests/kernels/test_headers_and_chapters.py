@@ -36,7 +36,8 @@ def chapter(source: Path) -> Path:
 
 def prediction(document: Path) -> str:
     """The sections of a chapter that predict: "The prediction", and those of its variants ("09b: tiles in shared memory")."""
-    sections = re.split(r"^## ", document.read_text(), flags=re.MULTILINE)[1:]
+    text = re.sub(r"<!--.*?-->", "", document.read_text(encoding="utf-8"))  # markers beside numbers
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     return "\n".join(text for text in sections if re.match(r".*prediction|\d\d[a-z]: ", text.splitlines()[0], re.IGNORECASE))
 
 

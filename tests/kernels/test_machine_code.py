@@ -54,8 +54,8 @@ PREFETCH = r"CCTL\.E\.PF2"  # prefetch.global.L2
 MULTISTAGE = ("HMMA", FRAGMENT, COPY)
 SCRATCH = (r"STS\.128", r"LDS\.128")
 
-ENGINE = ("UTMALDG", r"SYNCS.*TRYWAIT")  # a bulk tensor copy to shared memory; an mbarrier's wait
-PRODUCER = (*ENGINE, "USETMAXREG")
+TMA = ("UTMALDG", r"SYNCS.*TRYWAIT")  # a bulk tensor copy to shared memory; an mbarrier's wait
+PRODUCER = (*TMA, "USETMAXREG")
 MULTICAST = r"UTMALDG.*MULTICAST"
 WARPGROUP = ("HGMMA", "WARPGROUP")
 NO_THREAD = ("LDS", "STS", *LOCAL)  # touches shared memory
@@ -95,23 +95,23 @@ CLAIMS = {
     "19": Claim(present=("HMMA", "LDG"), absent=("LDSM", "LDGSTS", *SHARED, *WIDE_GLOBAL)),
     # C through shared memory, in 16-byte accesses of it and of C.
     "20": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, r"LDS\.128", PREFETCH), absent=LOCAL),
-    # The copy engine's tiles: no copy by threads. Barriers of the block: after the setting up; in 21 and 22 one per k tile; from
+    # TMA's tiles: no copy by threads. Barriers of the block: after the setting up; in 21 and 22 one per k tile; from
     # 24 on the cluster's. Those of 25 are its warpgroups', two per part of a tile of C.
-    "21": Claim(present=("HMMA", FRAGMENT, *ENGINE, *WIDE_GLOBAL, PREFETCH), absent=("LDGSTS", *NO_THREAD), barriers=2),
+    "21": Claim(present=("HMMA", FRAGMENT, *TMA, *WIDE_GLOBAL, PREFETCH), absent=("LDGSTS", *NO_THREAD), barriers=2),
     "21b": Claim(
         present=("HMMA", FRAGMENT, *PRODUCER, *WIDE_GLOBAL, PREFETCH), absent=("LDGSTS", "LDS", "STS", *LOCAL), barriers=1
     ),
-    "22": Claim(present=(*WARPGROUP, *ENGINE, PREFETCH), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=2),
+    "22": Claim(present=(*WARPGROUP, *TMA, PREFETCH), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=2),
     "23": Claim(present=(*WARPGROUP, *PRODUCER, PREFETCH), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=1),
     "24": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST), absent=("HMMA", "LDSM", "LDGSTS", "LDS", "STS", *LOCAL), barriers=0),
     "25": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST, "UTMASTG", "STS", "FENCE"), absent=("HMMA", "LDSM", "LDGSTS", *LOCAL)),
-    # Of all configurations: those with slices store C themselves, those without a cluster multicast nothing.
+    # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
     "26": Claim(present=(*WARPGROUP, *PRODUCER), absent=("HMMA", "LDSM", "LDGSTS", *LOCAL)),
     "27": Claim(
         present=(*PRODUCER, *WIDE_GLOBAL, *WIDE_SHARED, "FENCE"), absent=("LDGSTS",), main_loop=MainLoop(1024, 48, 0.948)
     ),
 }
-# In every rung in FP32: FP32 on the CUDA cores, nothing in local memory.
+# In every rung in FP32: FFMA, nothing in local memory.
 IN_FP32 = Claim(present=("FFMA",), absent=(r"HMMA", r"HGMMA", *LOCAL))
 
 # Shared loads per FFMA in the innermost loop for sm_90a. The source has 4-byte loads; ptxas merges neighbours. With this
@@ -166,7 +166,7 @@ def by_stem(path: Path) -> str:
 
 
 def in_fp32(source: Path) -> bool:
-    return rungs.of_checkout().rungs[source.stem].unit == "CUDA cores"
+    return rungs.of_checkout().rungs[source.stem].instruction == "FFMA"
 
 
 def claimed(source: Path) -> Claim:
@@ -317,7 +317,7 @@ class Multistage:
     block_rows: int
     warp_columns: int
     result_bytes: int
-    ragged: bool  # K is not a whole number of k tiles
+    residue: bool  # K is not a whole number of k tiles
 
     @property
     def results(self) -> int:  # per lane
@@ -327,8 +327,8 @@ class Multistage:
 def multistage(number: str, operand: str, machine_code) -> list[Multistage]:
     found = []
     for kernel in of_type(number, operand, machine_code):
-        rows, columns, result, ragged = TEMPLATE.search(kernel.symbol).groups()
-        found.append(Multistage(kernel, int(rows), int(columns), 4 if result == "f" else 2, ragged == "1"))
+        rows, columns, result, residue = TEMPLATE.search(kernel.symbol).groups()
+        found.append(Multistage(kernel, int(rows), int(columns), 4 if result == "f" else 2, residue == "1"))
     tiles, results, kinds = 2, 1 if operand == "tf32" else 2, 1 if number == "14" else 2
     assert len(found) == tiles * results * kinds
     return found
@@ -353,7 +353,7 @@ def test_a_k_tile_of_the_multistage_loop_takes_what_its_source_says(number, oper
             MULTIPLY[operand]: WARP_ROWS // ROWS * (found.warp_columns // COLUMNS) * K_STEPS,
             FRAGMENT: (WARP_ROWS // ROWS + found.warp_columns // (2 * COLUMNS)) * K_STEPS,
             COPY: (found.block_rows + BLOCK_COLUMNS) // COPIED_ROWS,
-            FILLED: (found.block_rows + BLOCK_COLUMNS) // COPIED_ROWS if found.ragged else 0,
+            FILLED: (found.block_rows + BLOCK_COLUMNS) // COPIED_ROWS if found.residue else 0,
             "LDGDEPBAR": 1,
             "DEPBAR": 1,
             "BAR": 1,
@@ -371,9 +371,9 @@ def test_a_k_tile_in_cute_takes_what_that_of_16_takes(operand, machine_code):
     work = (MULTIPLY[operand], FRAGMENT, COPY, "LDGDEPBAR", "DEPBAR", "BAR")
     in_cute = [kernel for kernel in of_type("20", operand, machine_code) if kernel.count("HMMA")]
     by_hand = [m for m in multistage("16", operand, machine_code) if m.block_rows == 256]
-    for ragged, most in ((False, 1.05), (True, 1.35)):
-        (hand, *_) = (a_k_tile(m.kernel) for m in by_hand if m.ragged == ragged)
-        kinds = [a_k_tile(kernel) for kernel in in_cute if f"Lb{int(ragged)}E" in kernel.symbol]
+    for residue, most in ((False, 1.05), (True, 1.35)):
+        (hand, *_) = (a_k_tile(m.kernel) for m in by_hand if m.residue == residue)
+        kinds = [a_k_tile(kernel) for kernel in in_cute if f"Lb{int(residue)}E" in kernel.symbol]
         assert len(kinds) == 2, "FP32 and 16-bit results"
         for once in kinds:
             assert {name: once.count(name) for name in work} == {name: hand.count(name) for name in work}

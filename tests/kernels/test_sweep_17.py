@@ -1,4 +1,4 @@
-"""The recorded sweep of slices is complete and right, and the models of 17, 17b and 17f choose its fastest plans."""
+"""The recorded sweep of splits is complete and right, and the models of 17, 17b and 17f choose its fastest plans."""
 
 import csv
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.sweep_17 import RUNGS, SHAPES, slice_counts
+from bench.sweep_17 import RUNGS, SHAPES, split_counts
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "bench/recorded/nvidia-h200/sweep_17.csv"
 CHAPTER = ROOT / "docs/17_split_k.md"
 # The rows of tensor cores are of 17 when it had both ways of adding, as 17b has them now.
 CELLS = [(number, shape) for number in RUNGS for shape in SHAPES]
-NOT_IN_THE_SWEEP = {("17b", "256x256x65536"): 33, ("17f", "3072x3072x3072"): 2}  # and the number of slices that is fastest in it
+NOT_IN_THE_SWEEP = {("17b", "256x256x65536"): 33, ("17f", "3072x3072x3072"): 2}  # and the number of splits that is fastest in it
 WITHIN = 1.005  # of the fastest
 Plan = tuple[str, int, str]  # tile, slices, way
 
@@ -40,8 +40,8 @@ def test_the_sweep_is_complete(number, shape, times):
     rung, (m, n, k) = RUNGS[number], map(int, shape.split("x"))
     wanted = set()
     for tile_m, tile_n in rung.tiles.values():
-        for slices in slice_counts(-(-m // tile_m) * -(-n // tile_n), -(-k // rung.k_tile)):
-            wanted |= {(f"{tile_m}x{tile_n}", slices, way) for way in (rung.ways if slices > 1 else ("none",))}
+        for splits in split_counts(-(-m // tile_m) * -(-n // tile_n), -(-k // rung.k_tile)):
+            wanted |= {(f"{tile_m}x{tile_n}", splits, way) for way in (rung.ways if splits > 1 else ("none",))}
     assert set(times[number, shape]) == wanted
 
 
@@ -54,9 +54,9 @@ def planned(number: str, shape: str) -> Plan:
     command = [program, "--shapes", shape, "--type", rung.type, "--explain", "--sim", "--sim-gpu", "h200"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     tile = re.search(r"tiles of (\d+) x (\d+),", said)
-    slices, turn = re.search(r"^(\d+) slices?(, added in turn)?", said, re.MULTILINE).groups()
-    way = "none" if slices == "1" else "in_turn" if turn else "second_kernel"
-    return f"{tile[1]}x{tile[2]}", int(slices), way
+    splits, serial = re.search(r"^(\d+) splits?(, serial)?", said, re.MULTILINE).groups()
+    way = "none" if splits == "1" else "in_turn" if serial else "second_kernel"
+    return f"{tile[1]}x{tile[2]}", int(splits), way
 
 
 @pytest.mark.parametrize(("number", "shape"), CELLS)
@@ -76,7 +76,7 @@ def test_the_chapter_says_how_often_and_how_near():
     assert (int(held), int(cells)) == (len(CELLS) - len(NOT_IN_THE_SWEEP), len(CELLS))
     assert "the fastest or within 0.5 % of it" in text
     for (number, _), slices in NOT_IN_THE_SWEEP.items():
-        assert re.search(rf"\| [\d×³]+, {number} \| \d+ slices \| {slices} slices, the fastest \|", text)
+        assert re.search(rf"\| [\d×³]+, {number} \| \d+ splits \| {slices} splits, the fastest \|", text)
 
 
 @pytest.mark.parametrize(("number", "shape"), [("17b", "256x256x65536"), ("17f", "3072x3072x3072")])
@@ -84,12 +84,12 @@ def test_the_chapter_says_what_the_model_chooses_there(number, shape):
     text = CHAPTER.read_text(encoding="utf-8")
     m, n, k = shape.split("x")
     product = f"{m}³" if m == n == k else f"{m}×{n}×{k}"
-    assert int(re.search(rf"\| {product}, {number} \| (\d+) slices \|", text)[1]) == planned(number, shape)[1]
+    assert int(re.search(rf"\| {product}, {number} \| (\d+) splits \|", text)[1]) == planned(number, shape)[1]
 
 
 def test_slices_in_the_chapters_table():
     rows = re.findall(
-        r"^\| (\d+)×(\d+)×(\d+) \| (17[bf]?), \w+ \| (\d+)(, in turn)? \|", CHAPTER.read_text(encoding="utf-8"), re.M
+        r"^\| (\d+)×(\d+)×(\d+) \| (17[bf]?), \w+ \| (\d+)(, serial)? \|", CHAPTER.read_text(encoding="utf-8"), re.M
     )
     assert len(rows) == 13
     for *sizes, number, slices, turn in rows:
@@ -98,6 +98,6 @@ def test_slices_in_the_chapters_table():
 
 
 @pytest.mark.parametrize("shape", ["16384x128x4096", "128x16384x4096", "1024x1024x1024", "2048x1024x4096", "4096x256x8192"])
-def test_slices_are_added_in_turn_only_with_the_tile_whose_kernel_does_it(shape):
+def test_split_k_is_serial_only_with_the_tile_whose_kernel_does_it(shape):
     tile, _, way = planned("17b", shape)
     assert way != "in_turn" or tile == "128x128"

@@ -16,6 +16,8 @@ from bench.sweep_26 import CONFIGURATIONS, SWEEP, TABLE
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "bench/recorded/nvidia-h200"
 KINDS = ["c256x192h", "p128x192q", "p128x160t", "p64x16ts", "p64x32s", "k2_128x160t", "k4_128x64", "k8_128x64", "g128x128"]
+BF16 = ("--type", "bf16", "--out", "same")
+CHAPTER = (ROOT / "docs/26_fast.md").read_text(encoding="utf-8")
 SIMULATED = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
 
 
@@ -57,7 +59,7 @@ def losses() -> pd.Series:
 
 
 def test_what_the_choice_loses():
-    text = " ".join((ROOT / "docs/26_fast.md").read_text(encoding="utf-8").split())
+    text = " ".join(CHAPTER.split())
     mean, worst, percent = re.search(
         r"on average ([\d.]+) % longer .*? choice is that for ([\d ×]+), where it takes (\d+) %", text
     ).groups()
@@ -66,15 +68,49 @@ def test_what_the_choice_loses():
     assert " × ".join(map(str, found.index[-1])) == worst and round((found.iloc[-1] - 1) * 100) == int(percent)
 
 
+def explained(shapes: str, *options: str) -> str:
+    """What the program says of these shapes on a described GPU, the simulator's H200 unless the options name another one."""
+    command = [ROOT / "build/bin/26_fast", "--sim", "--explain", "--shapes", ROOT / shapes if "/" in shapes else shapes]
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(ROOT / "build/sim")}
+    done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @SIMULATED
 def test_plans_recorded_are_those_of_the_kernel():
     """The simulator's H200 has room for as many clusters as the one that was measured."""
-    command = [ROOT / "build/bin/26_fast", "--sim", "--explain", "--type", "bf16", "--out", "same"]
-    command += ["--shapes", ROOT / "bench/shapes/fit_26.txt"]
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(ROOT / "build/sim")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == (RECORDED / "plans_26.txt").read_text(encoding="utf-8")
+    said = explained("bench/shapes/fit_26.txt", *BF16)
+    assert said == (RECORDED / "plans_26.txt").read_text(encoding="utf-8")
+
+
+@SIMULATED
+@pytest.mark.parametrize(("gpu", "column"), [("h200", 0), ("h100", 1)])
+def test_rates_are_the_cards_own(gpu, column):
+    table = re.findall(r"^\| (?:reached|memory rate|memory clock|SM clock)\b[^|]+\| ([^|]+) \| ([^|]+) \|$", CHAPTER, re.M)
+    clock, reached_clock, memory, rate, reached_rate = (row[column] for row in table)
+    said = explained("3072x3072x3072", *BF16, "--sim-gpu", gpu)
+    assert f"predicted at {reached_clock} MHz and {reached_rate} GB/s of DRAM" in said
+    memory_mhz, bits = map(int, memory.split(" · "))
+    stated = 2 * memory_mhz * bits / 8 / 1e3
+    assert round(stated) == int(rate) and round(stated * 4200 / 4916.736) == int(reached_rate)
+    assert round(int(clock) * 1750 / 1980) == int(reached_clock)
+
+
+@SIMULATED
+def test_the_chapter_shows_what_explain_prints():
+    block = re.search(r"3072 3072 3072 --type bf16 --out same --explain\n```\n\n```text\n(.*?)```", CHAPTER, re.DOTALL)[1]
+    assert block in explained("3072x3072x3072", *BF16)
+
+
+@SIMULATED
+def test_rates_do_not_change_the_choice():
+    """Both described GPUs have room for as many clusters. Of all shapes: each configuration and its time, the fastest first."""
+    of_h200, of_h100 = (
+        re.findall(r"^ +(\w+) +([\d.]+) us", explained("bench/shapes/map.txt", *BF16, "--sim-gpu", gpu), re.M)
+        for gpu in ("h200", "h100")
+    )
+    assert of_h200 != of_h100 and [name for name, _ in of_h200] == [name for name, _ in of_h100]
 
 
 @pytest.fixture(scope="module")

@@ -54,14 +54,24 @@ def stated() -> dict[str, list[dict[str, object]]]:
     rungs = []
     for stem in [*RATIOS, *TENSOR, WGMMA]:
         number, _, name = stem.partition("_")
-        own = {"types": ["f32"], "arch": "sm_70", "unit": "CUDA cores", "ceilings": {"f32": "fp32_fma"}}
+        own = {"types": ["f32"], "arch": "sm_70", "instruction": "FFMA", "ceilings": {"f32": "fp32_fma"}}
         if stem in TENSOR:
             kinds = ["tf32", "bf16", "f16"]
-            own = {"types": kinds, "arch": "sm_80", "unit": "mma.sync", "ceilings": {kind: f"mma_{kind}" for kind in kinds}}
+            own = {
+                "types": kinds,
+                "arch": "sm_80",
+                "instruction": "mma.sync",
+                "ceilings": {kind: f"mma_{kind}" for kind in kinds},
+            }
         if stem == WGMMA:
-            own = {"types": ["bf16"], "arch": "sm_90a", "unit": "wgmma", "ceilings": {"bf16": "wgmma_bf16"}}
+            own = {"types": ["bf16"], "arch": "sm_90a", "instruction": "wgmma", "ceilings": {"bf16": "wgmma_bf16"}}
         rung = {"number": number, "name": name, "stem": stem, "idea": f"the idea of {number}"}
-        rung |= {"predecessor": PREDECESSORS.get(number, ""), "layout_b": "row_major", "source": f"kernels/{stem}.cu"}
+        rung |= {
+            "predecessor": PREDECESSORS.get(number, ""),
+            "kind": "step",
+            "layout_b": "row_major",
+            "source": f"kernels/{stem}.cu",
+        }
         rungs.append(rung | own)
     sizes = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2}
     types = [{"name": kind, "bytes": size, "result_bytes": {"f32": 4, "same": size}} for kind, size in sizes.items()]
@@ -219,6 +229,9 @@ def write_folder(folder: Path, rows: list[dict[str, object]] | None = None) -> P
         "utc": "2001-02-03T04:05:06Z",
         "command": "./run_all.sh",
         "l2_bytes": 52428800,
+        "memory_bytes": 85899345920,
+        "memory_clock_mhz": 2619,
+        "memory_bus_bits": 5120,
     }
     (folder / "environment.json").write_text(json.dumps(environment), encoding="utf-8")
     return folder

@@ -60,8 +60,8 @@ def of_units():
 
 def test_types_stand_in_the_ladders_order_and_each_unit_has_its_own_terms(tmp_path, monkeypatch):
     found = counted(load_simulation(write_simulation(tmp_path / "simulated", of_units())))
-    assert [(sizes[0].type, sizes[0].unit) for sizes in found] == [
-        ("f32", "CUDA cores"),
+    assert [(sizes[0].type, sizes[0].instruction) for sizes in found] == [
+        ("f32", "FFMA"),
         ("tf32", MMA),
         ("bf16", MMA),
         ("bf16", WGMMA),
@@ -73,7 +73,7 @@ def test_types_stand_in_the_ladders_order_and_each_unit_has_its_own_terms(tmp_pa
     monkeypatch.setattr(chapters, "recorded", lambda root: None)
     html, summary = report(tmp_path / "simulated", tmp_path / "out")
     for text in (html, summary):
-        places = [text.index(f"Counted, {said}, at") for said in ("f32 on CUDA cores", "tf32 on mma.sync", "bf16 on wgmma")]
+        places = [text.index(f"Counted, {said}, at") for said in ("f32 by FFMA", "tf32 by mma.sync", "bf16 by wgmma")]
         assert places == sorted(places)
     of_bf16 = html[html.index("Counted, bf16 on mma.sync") :]
     assert "wavefronts per mma" in of_bf16 and "instructions per wgmma" in of_bf16
@@ -126,7 +126,7 @@ def test_the_report_shows_counters_first_and_what_a_gpu_did_below(simulated, fol
     label = f"measured on {synthetic.GPU} on 2001-02-03, not on the machine"
     for text in (html, summary):
         assert "10 rungs: 30 of 30 products are right. Counted, not timed." in text
-        assert text.index("Counted, f32 on CUDA cores, at 512³") < text.index(label) < text.index("The ladder, f32, at 4096³")
+        assert text.index("Counted, f32 by FFMA, at 512³") < text.index(label) < text.index("The ladder, f32, at 4096³")
     page = Page(html)
     assert page.open == [] and page.requests == [] and len(page.ids) == len(set(page.ids))
     assert html.count("<svg") == 2 + 7
@@ -138,7 +138,7 @@ def test_the_report_shows_counters_first_and_what_a_gpu_did_below(simulated, fol
 def test_the_report_without_recorded_results(simulated, tmp_path, monkeypatch):
     monkeypatch.setattr(chapters, "recorded", lambda root: None)
     html, summary = report(simulated, tmp_path / "out")
-    assert "Recorded" not in html + summary and "Counted, f32 on CUDA cores, at 512³" in html
+    assert "Recorded" not in html + summary and "Counted, f32 by FFMA, at 512³" in html
     assert Page(html).open == []
 
 
@@ -152,7 +152,7 @@ def test_a_wrong_rung_is_told(tmp_path, monkeypatch):
 
 def test_the_counters_have_a_command(simulated, folder, tmp_path, capsys):
     assert main(["counters", "--results", str(simulated), "--out", str(tmp_path / "out")]) == 0
-    names = {f"counters_f32_cuda_cores_{n}x{n}x{n}.{kind}" for n in (256, 512) for kind in ("svg", "png")}
+    names = {f"counters_f32_ffma_{n}x{n}x{n}.{kind}" for n in (256, 512) for kind in ("svg", "png")}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert main(["counters", "--results", str(folder), "--out", str(tmp_path / "out")]) == 2
     assert "no counts.csv of the simulator" in capsys.readouterr().err

@@ -37,18 +37,20 @@ CHAPTER = """# 06
 <!-- generated: an example in a fence -->
 ```
 """
-README = "top\n\n<!-- generated: ladder-table f32 -->\n<!-- end generated -->\nbottom\n"
+README = "top\n\n<!-- generated: steps f32 -->\n<!-- end generated -->\nbottom\n"
+RESULTS = "<!-- generated: ladder-table f32 -->\n<!-- end generated -->\n"
 
 
 @pytest.fixture
 def root(tmp_path):
-    """A small checkout: three kernels, one chapter, README, recorded results, and a program that states the facts."""
+    """A small checkout: three kernels, one chapter, README, a page of results, recorded results, a program that states facts."""
     (tmp_path / "kernels").mkdir()
     (tmp_path / "docs").mkdir()
     for stem in KERNELS:
         (tmp_path / "kernels" / f"{stem}.cu").write_text(SOURCE)
     (tmp_path / "docs" / "06_bank_conflict_free.md").write_text(CHAPTER)
     (tmp_path / "README.md").write_text(README)
+    (tmp_path / "docs" / "results.md").write_text(RESULTS)
     write_folder(tmp_path / "bench" / "recorded" / GPU)
     synthetic.write_program(tmp_path, synthetic.stated())
     return tmp_path
@@ -58,24 +60,47 @@ def run(command, root, *more):
     return main([command, "--root", str(root), *more])
 
 
-def test_readme_gets_the_recorded_numbers(root):
+def test_readme_gets_the_numbered_rungs_in_four_columns_under_the_gpus_that_run_them(root):
     assert run("readme", root) == 0
     text = (root / "README.md").read_text()
     assert text.startswith("top\n") and text.endswith("bottom\n")
-    line = next(line for line in text.splitlines() if line.startswith("| [06_bank_conflict_free]"))
-    assert "(kernels/06_bank_conflict_free.cu)" in line and "[06](docs/06_bank_conflict_free.md)" in line
-    assert line.endswith("| the idea of 06 | [06](docs/06_bank_conflict_free.md) | 38.9 | 1.20 × 05 | 0.78 | 0.77 | 149 (0.60) |")
-    assert f"Measured on {synthetic.GPU}, 2001-02-03" in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert lines[0] == "| rung | idea | TFLOP/s / cuBLAS | of cuBLAS |"
+    assert lines[2] == "| **every GPU since Volta (sm_70)** |  |  |  |"
+    assert "| [06_bank_conflict_free](docs/06_bank_conflict_free.md) | the idea of 06 | 38.9 / 49.9 | 0.78 |" in lines
+    assert len(lines) == 3 + sum(not rungs.is_variant(kernel) for kernel in synthetic.RATIOS)
+    assert f"**FP32** at 4096³, {synthetic.GPU}, 2001-02-03:" in text
 
 
-def test_a_chapter_gets_rung_predecessor_variant_and_cublas_at_three_sizes(root):
+def test_the_page_of_results_has_every_rung_at_every_published_size(root):
+    assert run("docs", root) == 0
+    text = (root / "docs/results.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("| [06_bank_conflict_free]") and "the idea of 06" in line]
+    assert "(../kernels/06_bank_conflict_free.cu)" in line
+    assert line.endswith("| [06](06_bank_conflict_free.md) | 38.9 / 49.9 | 0.78 | 0.77 | 1.20 × 05 | 149 (0.60) | 2001-02-03 |")
+    heads = [f"**FP32 at M = N = K = {size}**" for size in (4096, 2048, 8192)]
+    assert [text.index(head) for head in heads] == sorted(text.index(head) for head in heads)
+    assert text.count("| [06b_padded]") == 3 and f"Measured on {synthetic.GPU}, 2001-02-03" in text
+
+
+def test_all_days_are_named(root):
+    later = [row | {"utc": "2001-02-05T00:00:00Z"} for row in synthetic.all_rows() if row["kernel"] == "07_double_buffer"]
+    write_folder(root / "bench" / "recorded" / GPU, [*synthetic.all_rows(), *later])
+    run("readme", root)
+    run("docs", root)
+    assert f"{synthetic.GPU}, 2001-02-03 and 2001-02-05:" in (root / "README.md").read_text()
+    assert f"Measured on {synthetic.GPU}, 2001-02-03:" in (root / "docs/06_bank_conflict_free.md").read_text(), "07 is not in it"
+
+
+def test_a_chapter_gets_predecessor_rung_and_variant_beside_cublas_at_three_sizes(root):
     assert run("docs", root) == 0
     text = (root / "docs/06_bank_conflict_free.md").read_text()
     lines = [line.split(" | ")[0].lstrip("| ") for line in text.splitlines() if line.startswith("| ")]
-    assert lines == ["f32", "---", "05_float4", "**06_bank_conflict_free**", "06b_padded", "cuBLAS"]
-    assert "2048³, TFLOP/s (of cuBLAS) | 4096³, TFLOP/s (of cuBLAS) | 8192³, TFLOP/s (of cuBLAS)" in text
+    assert lines == ["f32", "---", "05_float4", "**06_bank_conflict_free**", "06b_padded"]
+    assert " | ".join(f"{size}³, TFLOP/s / cuBLAS (ratio)" for size in (2048, 4096, 8192)) in text
     assert "| 4096³, in clocks | 4096³, FLOP/clk/SM (of ceiling) | registers |" in text
-    assert "| **06_bank_conflict_free** | 38.6 (0.78) | 38.9 (0.78) | 39.0 (0.78) | 0.77 | 149 (0.60) | 128 | 16 | 2 |" in text
+    rates = "38.6 / 49.4 (0.78) | 38.9 / 49.9 (0.78) | 39.0 / 50.0 (0.78)"
+    assert f"| **06_bank_conflict_free** | {rates} | 0.77 | 149 (0.60) | 128 | 16 | 2 |" in text
     assert "Gain over 05_float4 in FLOP/clk/SM: × 1.20 at 2048³, × 1.20 at 4096³, × 1.20 at 8192³." in text
 
 
@@ -83,25 +108,24 @@ def test_gains_are_over_the_stated_predecessor_per_clock(root):
     moved = {"gflops": 1000.0, "median_ms": 2 * 4096**3 / 1000.0 / 1e6}  # at a clock of its own
     rows = [row | (moved if row["kernel"] == "06_bank_conflict_free" else {}) for row in synthetic.all_rows()]
     write_folder(root / "bench" / "recorded" / GPU, rows)
-    run("readme", root)
-    text = (root / "README.md").read_text()
+    run("docs", root)
+    text = (root / "docs/results.md").read_text()
     assert "*gain* is FLOP/clk/SM over that of the rung named" in text
     assert "| 1.20 × 05 |" in text and "| 1.19 × 06 |" in text, "07's is over 06, not over 06b"
     write_folder(root / "bench" / "recorded" / GPU, [row | {"flop_clk_sm": ""} for row in rows])
-    run("readme", root)
-    assert "*gain* is TFLOP/s over that of the rung named" in (root / "README.md").read_text()
+    run("docs", root)
+    assert "*gain* is TFLOP/s over that of the rung named" in (root / "docs/results.md").read_text()
 
 
 def test_sittings_show_their_median_and_range(root):
     row = synthetic.row("06_bank_conflict_free", Shape(4096, 4096, 4096))
     sittings = synthetic.sittings(row, [0.664, 0.671, 0.669, 0.668, 0.67])
     write_folder(root / "bench" / "recorded" / GPU, [*synthetic.all_rows(), *sittings])
-    run("readme", root)
     run("docs", root)
-    text = (root / "README.md").read_text()
+    text = (root / "docs/results.md").read_text()
     assert "numbers are medians of 5 sittings, with the range of the ratios" in text
-    assert "| 1.20 × 05 | 0.669 (0.664–0.671) | 0.772 | 149 (0.60) |" in text
-    assert "33.4 (0.669, 0.664–0.671)" in (root / "docs/06_bank_conflict_free.md").read_text()
+    assert "| 33.4 / 49.9 | 0.669 (0.664–0.671) | 0.772 | 1.20 × 05 | 149 (0.60) |" in text
+    assert "33.4 / 49.9 (0.669, 0.664–0.671)" in (root / "docs/06_bank_conflict_free.md").read_text()
 
 
 def test_the_recorded_ceilings_are_told(root):
@@ -114,11 +138,11 @@ def test_the_recorded_ceilings_are_told(root):
     assert "*No recorded results yet.*" in page.read_text()
 
 
-def test_code_is_cut_out_dedented_with_a_link_to_its_line(root):
+def test_code_is_cut_out_dedented_with_a_link_that_names_its_region(root):
     run("docs", root)
     text = (root / "docs/06_bank_conflict_free.md").read_text()
     code = "```cuda\nfor (int k = 0; k < BK; ++k) {\n  work(k);\n}\n```"
-    assert f"[`kernels/06_bank_conflict_free.cu`, line 4](../kernels/06_bank_conflict_free.cu#L4)\n\n{code}" in text
+    assert f"[`kernels/06_bank_conflict_free.cu`, region inner](../kernels/06_bank_conflict_free.cu)\n\n{code}" in text
 
 
 @pytest.mark.parametrize("command", ["readme", "docs"])
@@ -166,10 +190,11 @@ def test_new_numbers_and_new_code_make_blocks_stale(root, capsys):
     kernel = root / "kernels/06_bank_conflict_free.cu"
     capsys.readouterr()
     assert run("docs", root, "--check") == 1
-    assert capsys.readouterr().out.strip().endswith("measured 06")
+    pages = ["docs/06_bank_conflict_free.md: measured 06", "docs/results.md: ladder-table f32"]
+    assert capsys.readouterr().out.splitlines() == [f"stale: {page}" for page in pages]
     kernel.write_text(SOURCE.replace("work(k)", "rest(k)"))
     assert run("docs", root, "--check") == 1
-    assert capsys.readouterr().out.strip().endswith("code kernels/06_bank_conflict_free.cu inner")
+    assert "stale: docs/06_bank_conflict_free.md: code kernels/06_bank_conflict_free.cu inner" in capsys.readouterr().out
 
 
 def test_without_recorded_results_the_blocks_say_so(root):

@@ -9,7 +9,7 @@ import pytest
 import synthetic
 
 from plots.data import rungs
-from plots.data.rungs import main, parse
+from plots.data.rungs import by_generation, main, parse
 from plots.data.units import Shape
 from plots.errors import InputError
 
@@ -23,7 +23,7 @@ def facts():
 
 def test_a_rung_is_what_it_states(facts):
     rung = facts.rungs["16_epilogue"]
-    assert (rung.number, rung.predecessor, rung.unit, rung.arch) == ("16", "15", "mma.sync", "sm_80")
+    assert (rung.number, rung.predecessor, rung.instruction, rung.arch) == ("16", "15", "mma.sync", "sm_80")
     assert rung.types == ("tf32", "bf16", "f16") and rung.ceilings["bf16"] == "mma_bf16"
     assert facts.types["bf16"].result_bytes == {"f32": 4, "same": 2}
     assert facts.families["square"][0] == Shape(256, 256, 256)
@@ -39,11 +39,22 @@ def test_an_unknown_name_is_told_the_nearest(facts):
         facts.find("bank_conflict")
     with pytest.raises(InputError, match="no type 'bf61'; the nearest is bf16"):
         facts.computing("bf61")
+    with pytest.raises(InputError, match="no rung 'zzz'$"):
+        facts.find("zzz")
 
 
 def test_the_predecessor_is_the_stated_one(facts):
     assert facts.predecessor("07_double_buffer").stem == "06_bank_conflict_free"
     assert facts.predecessor("13_ldmatrix") is None and facts.predecessor("99_of_another_checkout") is None
+
+
+def test_rungs_by_the_gpus_that_run_them(facts):
+    rungs_of = ["17_wgmma", "08_warp_tiling", "16_epilogue"]
+    found = by_generation(facts.rungs[stem] for stem in rungs_of)
+    assert {name: [rung.number for rung in own] for name, own in found.items()} == {
+        "every GPU since Ampere (sm_80)": ["08", "16"],
+        "Hopper alone (sm_90a)": ["17"],
+    }
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"types": [], "families": {}, "rungs": [{"number": "01"}]}', "[]"])

@@ -9,9 +9,10 @@ from matplotlib.text import Text
 from synthetic import row, waived, write_folder
 
 from plots.data.results import load
+from plots.data.rungs import is_variant
 from plots.data.selection import tables
 from plots.data.units import Shape, ratio, tflops
-from plots.figures import clocks, gflops, heatmap, ladder, reach, roofline, style, wins
+from plots.figures import clocks, gflops, heatmap, ladder, reach, roofline, stairs, style, wins
 from plots.figures.labels import spread
 from plots.tables import best
 from plots.tables.summaries import per_clock
@@ -128,6 +129,17 @@ def test_curves_hold_the_csvs_numbers(table):
     assert list(lines["cuBLAS"].get_ydata())[-1] == pytest.approx(synthetic.cublas_rate(Shape(8192, 8192, 8192)) / 1000)
 
 
+def test_cublas_is_marked_on_each_bar_and_has_a_band_over_the_sizes(tmp_path):
+    rates = dict(zip(synthetic.RATIOS, range(40_000, 50_000, 1000), strict=True))
+    found = load(write_folder(tmp_path, [row(kernel, SIZE, cublas_gflops=rate) for kernel, rate in rates.items()]))
+    (table,) = tables(found)
+    marks = {tuple(line.get_xdata()) for line in ladder.draw(table, SIZE).axes[0].get_lines() if line.get_color() == "black"}
+    assert marks == {(rate / 1000, rate / 1000) for rate in rates.values()}
+    (band,) = gflops.draw(table).axes[0].collections
+    (box,) = (path.get_extents() for path in band.get_paths())
+    assert (box.y0, box.y1) == (40, 49)
+
+
 def test_ladder_prints_the_csvs_numbers(table):
     svg = style.svg(ladder.draw(table, SIZE))
     for kernel in synthetic.RATIOS:
@@ -204,7 +216,7 @@ def of_two_types(tmp_path):
 
 def test_a_ceiling_is_named_after_its_unit(tmp_path, monkeypatch):
     _, bf16 = of_two_types(tmp_path)
-    assert bf16.baseline("cuBLAS", SIZE) > bf16.ceilings[0].gflops, "which cuBLAS passes, by the other unit"
+    assert min(bf16.span("cuBLAS", SIZE)) > bf16.ceilings[0].gflops, "which cuBLAS passes, by the other unit"
     for draw in (gflops.draw, DRAW["ladder"], roofline.draw, lambda table: reach.draw([table])):
         texts = " ".join(text for text, _ in drawn_texts(draw(bf16), monkeypatch))
         assert "mma.sync" in texts and "wgmma" in texts and "mma_bf16" not in texts
@@ -215,7 +227,7 @@ def test_how_far_each_rung_gets_is_drawn_for_all_types_under_their_units(tmp_pat
     fig = reach.draw(found)
     assert_legible(fig, monkeypatch)
     places = {text: box.y0 for text, box in drawn_texts(fig, monkeypatch)}
-    order = ["CUDA cores", "01_naive", "08_warp_tiling", "mma.sync", "13_ldmatrix", "wgmma", synthetic.WGMMA, "cuBLAS"]
+    order = ["FFMA", "01_naive", "08_warp_tiling", "mma.sync", "13_ldmatrix", "wgmma", synthetic.WGMMA]
     assert [places[text] for text in order] == sorted((places[text] for text in order), reverse=True)
     widths = {bar.get_width() for bar in fig.axes[0].patches}
     for table in found:
@@ -228,3 +240,17 @@ def test_clocks_are_coloured_by_their_share_and_dotted_where_a_limit_held_them(t
     svg = style.svg(clocks.draw(tables(load(write_folder(tmp_path, rows))), 1980))
     assert ">1485 •<" in svg and ">1980<" in svg and ">1500<" in svg
     assert "75 % of the highest clock" in svg and "cuBLAS, f32 at 4096³: 1500 MHz; 76 % of the highest clock" in svg
+
+
+def test_the_stairs_are_the_numbered_rungs_beside_cublas(tmp_path, monkeypatch):
+    fig = stairs.draw(of_two_types(tmp_path), "a card, a day")
+    assert_legible(fig, monkeypatch)
+    texts = [text for text, _ in drawn_texts(fig, monkeypatch)]
+    assert texts.count("cuBLAS") == 2
+    assert {"a card, a day", "Speed as a part of cuBLAS's in the same rounds, at 4096³"} <= set(texts)
+    assert {"08 warp tiling", "17 wgmma", "■ every GPU since Volta (sm_70)", "■ Hopper alone (sm_90a)"} <= set(texts)
+    assert not any(text.startswith(("01b", "06b")) for text in texts)
+    f32, bf16 = ([bar.get_height() for bar in ax.patches] for ax in fig.axes)
+    assert f32 == pytest.approx([value for kernel, value in synthetic.RATIOS.items() if not is_variant(kernel)])
+    assert bf16 == pytest.approx([factor / 1.2 for factor in (0.7, 0.8, 0.82, 0.83, 1.3)])
+    assert all(any(list(line.get_ydata()) == [1, 1] for line in ax.get_lines()) for ax in fig.axes)

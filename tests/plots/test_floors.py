@@ -113,7 +113,7 @@ def test_each_rung_stands_at_the_bytes_that_it_moved(table, monkeypatch):
     fig = intensities.draw(table, PROFILE, SIZE, BANDWIDTHS)
     assert_legible(fig, monkeypatch)
     texts = [text for text, _ in drawn_texts(fig, monkeypatch)]
-    assert {"DRAM, 3.97 TB/s", "L2, 8.00 TB/s", "shared memory, 33.0 TB/s", "CUDA cores"} <= set(texts)
+    assert {"DRAM, 3.97 TB/s", "L2, 8.00 TB/s", "shared memory, 33.0 TB/s", "FFMA"} <= set(texts)
     assert texts.count("01") == 2 and texts.count("05") == 3, "none where it moved nothing"
     dram = fig.axes[0]
     at = {(line.get_xdata()[0], line.get_ydata()[0]) for line in dram.get_lines() if len(line.get_xdata()) == 1}

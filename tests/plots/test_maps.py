@@ -22,7 +22,7 @@ from plots.maps import (
     pictures,
     raster,
     rows,
-    slices,
+    splits,
     timelines,
     tma,
     warp_roles,
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def drawings(read):
     drawn = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(ROOT))
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, slices, tma, wgmma, persistent):
+    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent):
         drawn |= module.figures(read)
     return drawn
 
@@ -154,26 +154,26 @@ def test_waves_of_the_kernels_own_tiles(read, drawings):
     assert list(cells.values()) == [2 * count for count in (132, 132, 132, 116)], "in both orders"
 
 
-def test_slices_cover_k_once(read, drawings):
+def test_splits_cover_k_once(read, drawings):
     """Each tile of C has every k tile once; the units are those of 17, and each has a bar."""
     text = kernel("17_split_k")
-    assert "const int c_tile = unit / slices, slice = unit % slices;" in text and "BLOCK_M, int WARP_N" in text
+    assert "const int c_tile = work_tile / splits, split = work_tile % splits;" in text and "BLOCK_M, int WARP_N" in text
     assert "using Deep = TileConfig<128, 32, 7>;" in text and "int BN = 128; " in text
-    for count in slices.TITLES:
-        of = read["slices", count]
+    for count in splits.TITLES:
+        of = read["splits", count]
         assert [unit.row for unit in sorted(of, key=lambda unit: unit.thread)] == sorted(list(range(4096 // 128)) * int(count))
         covered = sorted((unit.row, k_tile) for unit in of for k_tile in range(unit.col, unit.col + unit.word))
-        assert covered == list(itertools.product(range(4096 // 128), range(slices.K_TILES)))
-    shapes = drawings["17_slices"].shapes
+        assert covered == list(itertools.product(range(4096 // 128), range(splits.K_TILES)))
+    shapes = drawings["17_splits"].shapes
     bars = {
         colour: sum(f'width="6" height="{height}" fill="{colour}"' in shape for shape in shapes for height in (128, 32))
-        for colour in slices.COLOURS
+        for colour in splits.COLOURS
     }
     assert list(bars.values()) == [2 * 32, 32, 32, 32]
 
 
-@pytest.mark.parametrize("way", [slices.by_second_kernel, slices.in_turn])
-def test_slices_are_added_after_they_are_stored(way):
+@pytest.mark.parametrize("way", [splits.parallel, splits.serial])
+def test_partials_are_added_after_they_are_stored(way):
     """No line does two things at once, and nothing is added before the sums that it needs are stored."""
     bars = way(4)
     for one, other in itertools.combinations(bars, 2):
@@ -181,7 +181,7 @@ def test_slices_are_added_after_they_are_stored(way):
     stored = {bar.line: bar.end for bar in bars if bar.what == "stores sums"}
     for bar in bars:
         if bar.what == "adds sums":
-            needed = [bar.line - 1] if way is slices.in_turn else list(stored)
+            needed = [bar.line - 1] if way is splits.serial else list(stored)
             assert all(stored[line] <= bar.start for line in needed)
     assert [bar.what for bar in bars].count("stores C") == 1
 
@@ -335,13 +335,37 @@ def test_the_schedule_of_25_keeps_its_order(direct):
     bars = persistent.schedule(direct)
     for one, other in itertools.combinations(bars, 2):
         assert one.line != other.line or one.end <= other.start or other.end <= one.start
-    of = {line: {bar.number: bar for bar in bars if bar.line == line} for line in ("wgmma", "epilogue", "engine")}
+    of = {line: {bar.number: bar for bar in bars if bar.line == line} for line in ("wgmma", "epilogue", "stores")}
     assert sorted(of["wgmma"]) == list(range(2 * persistent.K_TILES))
     if direct:
         return
-    assert sorted(of["engine"]) == sorted(of["epilogue"]) == list(range(2 * persistent.PARTS))
-    for number, store in of["engine"].items():
+    assert sorted(of["stores"]) == sorted(of["epilogue"]) == list(range(2 * persistent.PARTS))
+    for number, store in of["stores"].items():
         assert of["epilogue"][number].end <= store.start
         if number >= persistent.BUFFERS:
-            assert of["engine"][number - persistent.BUFFERS].end <= of["epilogue"][number].start
-    assert of["engine"][persistent.PARTS - 1].end > of["wgmma"][persistent.K_TILES].start, "under the next main loop"
+            assert of["stores"][number - persistent.BUFFERS].end <= of["epilogue"][number].start
+    assert of["stores"][persistent.PARTS - 1].end > of["wgmma"][persistent.K_TILES].start, "under the next main loop"
+
+
+def test_the_mbarriers_of_21b():
+    """A stage is copied into only after all warps have released it, and a warp reads a k tile only after it has landed."""
+    tiles = warp_roles.schedule(warp_roles.WARPS, warp_roles.SLOW_21B)
+    text = kernel("21b_tma_producer")
+    assert int(re.search(r"STAGES = (\d+);", text)[1]) == warp_roles.STAGES
+    assert "mbarrier_init(full + stage * 8, 1)" in text and "mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32)" in text
+    for k_tile, tile in enumerate(tiles):
+        assert tile.landed <= min(tile.begun)
+        if k_tile >= warp_roles.STAGES:
+            assert max(tiles[k_tile - warp_roles.STAGES].ended) <= tile.asked
+    for phase in warp_roles.phases(0, False, tiles):
+        assert len(phase.arrivals) == warp_roles.WARPS and phase.start <= phase.arrivals[0] and phase.arrivals[-1] == phase.end
+
+
+def test_the_mbarriers_of_24():
+    """A copy into both blocks waits for the consumers of both, and a consumer for the copies of both."""
+    tiles = warp_roles.in_cluster()
+    assert "mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32)" in kernel("24_cluster_multicast")
+    for k_tile, tile in enumerate(tiles):
+        assert max(tile.own) == tile.landed <= min(map(min, tile.begun))
+        if k_tile >= warp_roles.STAGES:
+            assert max(map(max, tiles[k_tile - warp_roles.STAGES].ended)) <= min(tile.asked)

@@ -1,5 +1,6 @@
 """The report: self-contained, escaped, with the CSV's numbers, and still there when half of the input is not."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -58,41 +59,61 @@ class Page(HTMLParser):
 
 def test_the_ladder_table_holds_the_csvs_numbers(folder, tmp_path):
     html, summary = report(folder, tmp_path / "out")
-    rows = {cells[0]: cells for cells in reversed(Page(html).rows) if len(cells) == 14}  # the first, of the size in front
+    rows = {cells[0]: cells for cells in reversed(Page(html).rows) if len(cells) == 15}  # the first, of the size in front
     for kernel, factor in synthetic.RATIOS.items():
         written = row(kernel, SIZE)
-        assert rows[kernel][2] == tflops(float(written["gflops"]))
+        assert rows[kernel][2:4] == [tflops(float(written[column])) for column in ("gflops", "cublas_gflops")]
         of_ceiling = float(written["gflops"]) / 65000
-        assert rows[kernel][4:8] == [ratio(r) for r in (factor, factor * 0.99, factor / 1.002, of_ceiling)]
-        assert rows[kernel][8] == f"{of_ceiling * 65e6 / (132 * 1980):.0f} ({ratio(of_ceiling)})"
-        assert rows[kernel][9:] == ["128", "16", "2", "1980", "0.00050"]
-    assert "| 08_warp_tiling |" in summary and "| 50.4 | 1.09 × 07 | 1.01 |" in summary
+        assert rows[kernel][4:7] == [ratio(r) for r in (factor, factor * 0.99, factor / 1.002)]
+        assert rows[kernel][8:10] == [ratio(of_ceiling), f"{of_ceiling * 65e6 / (132 * 1980):.0f} ({ratio(of_ceiling)})"]
+        assert rows[kernel][10:] == ["128", "16", "2", "1980", "0.00050"]
+    assert "| 08_warp_tiling |" in summary and "| 50.4 | 49.9 | 1.01 | 1.00 | 1.01 | 1.09 × 07 |" in summary
 
 
 def test_each_type_has_its_own_ceiling(tmp_path):
     rows = [row("08_warp_tiling", SIZE), synthetic.tensor_row("14_multistage", 0.84, SIZE)]
     html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
-    assert "reaches 504 TFLOP/s at 4096³, 0.70 × cuBLAS" in html
-    assert "84.0 % of the measured ceiling of mma.sync" in html and "of the measured ceiling of CUDA cores" in html
-    (cells,) = (cells for cells in Page(html).rows if len(cells) == 14 and cells[0] == "14_multistage")
-    assert cells[7:9] == ["0.84", "1928 (0.84)"]
+    assert "reaches 504 TFLOP/s at 4096³ beside 720 of cuBLAS, 0.70 × cuBLAS" in html
+    assert "84.0 % of the measured ceiling of mma.sync" in html and "of the measured ceiling of FFMA" in html
+    (cells,) = (cells for cells in Page(html).rows if len(cells) == 15 and cells[0] == "14_multistage")
+    assert cells[8:10] == ["0.84", "1928 (0.84)"]
     assert "mma.sync 600 TFLOP/s" in html, "the roofline's"
     assert ["mma_bf16", "600", "TFLOP/s", "2296 FLOP"] in Page(html).rows
+
+
+KNOWN_BEFORE = "132 SMs, SM clock up to 1980 MHz, L2 50 MiB, memory 80 GiB"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        ((), f"{KNOWN_BEFORE}, memory rate 3.35 TB/s (2619 MHz, 5120 bits)"),
+        (("memory_clock_mhz", "memory_bus_bits"), KNOWN_BEFORE),  # as recorded before
+        (("memory_clock_mhz", "max_sm_clock_mhz"), "132 SMs, L2 50 MiB, memory 80 GiB"),
+    ],
+)
+def test_the_card_stands_above_its_ladder(folder, tmp_path, left_out, said):
+    path = folder / "environment.json"
+    environment = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(environment | dict.fromkeys(left_out)), encoding="utf-8")
+    for text, line in zip(report(folder, tmp_path / "out"), (f"<dt>card</dt><dd>{said}</dd>", f"- card: {said}\n"), strict=True):
+        assert 0 < text.index(line) < text.index("The ladder, f32")
 
 
 def test_clocks_that_were_not_counted_are_left_out(tmp_path):
     rows = [r | {"flop_clk_sm": ""} for r in synthetic.all_rows()]
     html, _ = report(write_folder(tmp_path, rows), tmp_path / "out")
-    assert {cells[8] for cells in Page(html).rows if len(cells) == 14 and cells[0] in synthetic.RATIOS} == {"–"}
+    assert {cells[9] for cells in Page(html).rows if len(cells) == 15 and cells[0] in synthetic.RATIOS} == {"–"}
 
 
 def test_every_shape_and_rung_is_in_the_shape_table(folder, tmp_path):
     html, _ = report(folder, tmp_path / "out")
-    rows = {cells[1]: cells for cells in Page(html).rows if len(cells) == 4 + len(synthetic.RATIOS)}
+    rows = {cells[1]: cells for cells in Page(html).rows if len(cells) == 2 + len(synthetic.RATIOS)}
     shapes = [Shape(n, n, n) for n in synthetic.SQUARES] + [Shape(*s) for s in synthetic.OTHERS]
     for shape in shapes:
-        numbers = [tflops(float(row(kernel, shape)["gflops"])) for kernel in synthetic.RATIOS]
-        assert rows[f"{shape.m} × {shape.n} × {shape.k}"][4:] == numbers
+        cublas = tflops(synthetic.cublas_rate(shape))
+        rates = [f"{tflops(float(row(kernel, shape)['gflops']))} / {cublas}" for kernel in synthetic.RATIOS]
+        assert rows[f"{shape.m} × {shape.n} × {shape.k}"][2:] == rates
 
 
 def test_one_file_without_requests_and_without_a_repeated_id(folder, tmp_path):
@@ -149,8 +170,9 @@ def test_one_size_is_in_front_and_the_others_are_folded(folder, tmp_path):
 def test_values_are_told_under_the_pointer(folder, tmp_path):
     html, _ = report(folder, tmp_path / "out")
     share = 0.65 * synthetic.cublas_rate(SIZE) / synthetic.PEAK
-    told = f"05_float4, f32 at 4096³: 32.5 TFLOP/s, 0.65 of cuBLAS, 0.65 of the fastest library, {ratio(share)} of the ceiling"
-    assert html.count(f"<title>{told} of CUDA cores, 1980 MHz, 512 W") >= 5, "in every figure of single cells"
+    told = "05_float4, f32 at 4096³: 32.5 TFLOP/s, cuBLAS 49.9 in the same rounds"
+    told += f", 0.65 of cuBLAS, 0.65 of the fastest library, {ratio(share)} of the ceiling"
+    assert html.count(f"<title>{told} of FFMA, 1980 MHz, 512 W") >= 5, "in every figure of single cells"
     assert "<title>08_warp_tiling, f32 at 4096³: 1.01 of the fastest library</title>" in html
 
 
@@ -169,6 +191,21 @@ def test_recorded_results_are_labelled_with_gpu_and_date(folder, tmp_path):
     assert all(label in text for text in report(folder, tmp_path / "flag", "--recorded"))
     lying = write_folder(tmp_path / "bench" / "recorded" / "gpu")
     assert all(label in text for text in report(lying, tmp_path / "folder"))
+
+
+def test_results_without_a_commit_say_so_in_the_first_lines(tmp_path):
+    said = "commit is unknown"
+    rows = [row(kernel, SIZE, commit="unknown") for kernel in synthetic.RATIOS]
+    measured = report(write_folder(tmp_path / "measured", rows), tmp_path / "out")
+    counted = [synthetic.counted(kernel, Shape(256, 256, 256), commit="unknown") for kernel in synthetic.RATIOS]
+    simulated = report(synthetic.write_simulation(tmp_path / "simulated", counted), tmp_path / "out_simulated")
+    for text, headline in ((measured, "reaches"), (simulated, "products are right")):
+        for page in text:
+            assert page.index(said) < page.index(headline)
+            assert page.count(said) == 1
+    known = [*rows[1:], row("01_naive", SIZE)]
+    assert "The commit of some rows is unknown" in report(write_folder(tmp_path / "mixed", known), tmp_path / "out_mixed")[0]
+    assert not any(said in text for text in report(write_folder(tmp_path / "known"), tmp_path / "out_known"))
 
 
 def test_refusals_failures_and_wrong_results_are_listed(tmp_path):
@@ -198,10 +235,10 @@ def test_sittings_and_steady_are_told_where_they_were_measured(folder, tmp_path)
     write_rows(folder / "ladder.csv", [*synthetic.all_rows(), *sittings])
     html, summary = report(folder, tmp_path / "out")
     assert "Sitting by sitting" in html and "Sitting by sitting" in summary
-    (checked,) = (cells for cells in Page(html).rows if len(cells) == 7 and cells[0] == "05_float4")
+    (checked,) = (cells for cells in Page(html).rows if len(cells) == 7 and cells[:2] == ["05_float4", "17"])
     assert checked[1:3] == ["17", "17"], "a cell is checked once, in its first sitting"
     rate, clocks = "32.5 (32.2–32.6)", "124 (124–124)"
-    assert ["05_float4", "4096³", rate, clocks, "0.650 (0.645–0.652)", "0.643"] in Page(html).rows
+    assert ["05_float4", "4096³", rate, "49.9 (49.9–49.9)", clocks, "0.650 (0.645–0.652)", "0.643"] in Page(html).rows
     assert "Steady protocol" not in html + summary
 
 
@@ -255,6 +292,7 @@ def test_missing_files_are_named(folder, tmp_path):
         "ceilings.csv is missing" in html
         and "no roofline: ceilings.csv lacks dram" in html
         and "environment.json is missing" in html
+        and "<dt>card</dt><dd>not recorded</dd>" in html
     )
     assert html.count("<svg") == 6
 
@@ -282,7 +320,7 @@ def test_the_report_shows_the_sweep_over_waves_where_there_was_one(folder, tmp_p
     assert "Waves of tiles" not in before
     write_rows(folder / waves.FILE, test_waves.rows())
     html, _ = report(folder, tmp_path / "out")
-    assert "<h2>Waves of tiles</h2>" in html and "17f: slices of K" in html
+    assert "<h2>Waves of tiles</h2>" in html and "17f: split-K" in html
     for name in waves.KINDS:
         assert (tmp_path / f"out/plots/{name}_f32.svg").is_file()
     assert not Page(html).requests

@@ -26,7 +26,7 @@ def test_the_report_holds_each_under_its_own_ceiling(stated, tmp_path):
     facts = parse(stated, "stand_ins")
     rows = []
     for place, rung in enumerate(facts.rungs.values(), 1):
-        own = {"kernel": rung.stem, "type": rung.types[0], "unit": rung.unit, "ceiling": rung.ceilings[rung.types[0]]}
+        own = {"kernel": rung.stem, "type": rung.types[0], "unit": rung.instruction, "ceiling": rung.ceilings[rung.types[0]]}
         rate = 10_000.0 * place
         own |= {"gflops": rate, "flop_clk_sm": 1000.0 * place, "ratio_cublas": 0.1 * place, "ratio_clk": 0.11 * place}
         rows += [synthetic.row("01_naive", s) | own | {"median_ms": s.flop / rate / 1e6} for s in SIZES]
@@ -35,7 +35,9 @@ def test_the_report_holds_each_under_its_own_ceiling(stated, tmp_path):
     html, summary = report(folder, tmp_path / "out")
     lines = {cells[0]: cells for cells in Page(html).rows if len(cells) == 14 and cells[0] in facts.rungs}
     assert set(lines) == set(facts.rungs)
-    wgmma, mma = (next(rung for rung in facts.rungs.values() if rung.unit == unit) for unit in ("wgmma", "mma.sync"))
+    wgmma, mma = (
+        next(rung for rung in facts.rungs.values() if rung.instruction == instruction) for instruction in ("wgmma", "mma.sync")
+    )
     assert lines[wgmma.stem][3] == f"1.50 × {mma.number}"
     assert "ceilings.csv is missing" not in summary and "wgmma 900 TFLOP/s" in html and "mma.sync 600 TFLOP/s" in html
     share = 1000.0 * 3 / (synthetic.WGMMA_PEAK * 1e3 / (synthetic.SMS * synthetic.CLOCK))

@@ -64,7 +64,7 @@ def test_a_type_that_was_waived_is_left_out(tmp_path):
 def test_figures_show_all_rungs_and_cublas(file, kind):
     (sweep,) = waves.read(file)
     legend = [text.get_text() for text in kind.draw(sweep).axes[0].get_legend().get_texts()]
-    assert legend[:4] == ["08: whole tiles", "17f: slices of K", "18f: shares of k tiles", "cuBLAS"]
+    assert legend[:4] == ["08: whole tiles", "17f: split-K", "18f: stream-K", "cuBLAS, beside the three"]
 
 
 def test_a_row_that_is_missing_is_named(tmp_path):

@@ -9,6 +9,8 @@ from synthetic import stated, tensor_row, write_rows
 
 from plots.data.rungs import parse
 from plots.data.units import Shape
+from plots.documents import front
+from plots.documents.chapters import GPU, NOT_YET
 from plots.errors import InputError
 from plots.figures import style
 from plots.figures import wins as figure
@@ -41,6 +43,16 @@ def test_medians_over_sittings_and_means_over_shapes(tmp_path):
     assert math.isclose(wins.mean(found["ratio_best"]), 1.0)
     text = wins.grid(found).markdown()
     assert "| bf16 | bf16 | 3 | 1.00 | 2.00 | 0.50, 512³ | 1 | 2 |" in text
+
+
+def test_the_first_page_says_how_often_it_loses_and_where(tmp_path):
+    write(tmp_path / "bench/recorded" / GPU / "map.csv")
+    said, head, _, tf32, bf16, source = front.where_it_loses(tmp_path, FACTS).replace("\n\n", "\n").splitlines()
+    assert said == "2 of 6 products reach less than 0.95 of the best library: 2 of 6 that are square."
+    assert head.endswith("| least, at | under 0.95 |")
+    assert (tf32, bf16) == tuple(f"| 26: {what} | 1.00 | 0.50, 512³ | 1 of 3 |" for what in ("TF32, FP32 results", "BF16"))
+    assert source == "*Synthetic GPU 9000, 2001-02-03.*"
+    assert front.where_it_loses(tmp_path / "nowhere", FACTS) == NOT_YET
 
 
 def test_rows_that_were_not_timed_count_for_nothing(tmp_path):

@@ -11,6 +11,7 @@ from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -81,7 +82,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 def address(page: str) -> str:
-    return "index.html" if page == "index" else f"{page}/index.html"
+    return f"{page}.html"
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,24 @@ def source(stem: str) -> str:
     return (ROOT / f"kernels/{stem}.cu").read_text()
 
 
+def test_every_link_leads_to_a_file(site):
+    """As pages that are opened from the disk follow it: no folder stands for its index.html."""
+    targets = {}
+    for page in set(site.rglob("*.html")) - {site / "404.html"}:  # only a server shows that one
+        for link in re.findall(r"""(?:href|src)=["']?([^"'> ]+)""", page.read_text()):
+            parts = urlsplit(html.unescape(link))
+            if parts.path and not parts.scheme:
+                targets[page.parent / unquote(parts.path)] = f"{page.name}: {link}"
+    assert len(targets) > len(PAGES)
+    assert [link for file, link in targets.items() if not file.is_file()] == []
+
+
 def test_the_parts_are_those_of_the_map(site):
     text = html.unescape((site / "index.html").read_text())
     for number, title in re.findall(r"^## Part (\w+): (.+)$", (ROOT / "docs/00_map.md").read_text(), re.MULTILINE):
         assert f"{number} · {title}" in text
+
+
+def test_no_marker_of_a_number_is_on_a_page(site):
+    assert "<!--=" in (ROOT / "docs/01_naive.md").read_text(encoding="utf-8")
+    assert [page.name for page in site.rglob("*.html") if re.search(r"(<|&lt;)!--[=?:]", page.read_text(encoding="utf-8"))] == []

@@ -31,16 +31,16 @@ std::string rung_json(const Rung& rung) {
   std::vector<std::string> types, ceilings, sums;
   for (const Type type : rung.types) {
     types.push_back(json_string(name(type)));
-    ceilings.push_back(json_string(name(type)) + ":" + json_string(ceiling_name(rung.unit, type)));
+    ceilings.push_back(json_string(name(type)) + ":" + json_string(ceiling_name(rung.instruction, type)));
     sums.push_back(json_string(name(type)) + ":" + json_string(rung.sum(type) == Sum::fp16 ? "f16" : "f32"));
   }
   return formatted(
-      R"({{"number":{},"name":{},"stem":{},"idea":{},"predecessor":{},"types":[{}],"arch":{},"unit":{},"layout_b":{},)"
+      R"({{"number":{},"name":{},"stem":{},"idea":{},"predecessor":{},"kind":{},"types":[{}],"arch":{},"instruction":{},"layout_b":{},)"
       R"("row_align_bytes":{},"plans":{},"sums":{{{}}},"ceilings":{{{}}},"source":{}}})",
       json_string(rung.number), json_string(rung.name), json_string(rung.stem()), json_string(rung.idea),
-      json_string(rung.predecessor), joined(types, ","), json_string(rung.arch), json_string(name(rung.unit)),
-      json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"), rung.row_align_bytes,
-      rung.explain ? "true" : "false", joined(sums, ","), joined(ceilings, ","),
+      json_string(rung.predecessor), json_string(name(rung.kind)), joined(types, ","), json_string(rung.arch),
+      json_string(name(rung.instruction)), json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"),
+      rung.row_align_bytes, rung.explain ? "true" : "false", joined(sums, ","), joined(ceilings, ","),
       json_string(relative_to_project(rung.source)));
 }
 
@@ -59,14 +59,15 @@ std::string list_text(const std::vector<const Rung*>& rungs) {
     idea_width = std::max(idea_width, std::string(rung->idea).size());
     types_width = std::max(types_width, joined(type_names(*rung), " ").size());
   }
-  const auto line = [&](const char* number, const char* name, const char* idea, const std::string& types,
-                        const char* unit, const char* arch) {
-    return formatted("{:5} {:{}}  {:{}}  {:{}}  {:10} {}\n", number, name, name_width, idea, idea_width, types,
-                     types_width, unit, arch);
+  const auto line = [&](const char* number, const char* name, const char* kind, const char* idea,
+                        const std::string& types, const char* instruction, const char* arch) {
+    return formatted("{:5} {:{}}  {:15}  {:{}}  {:{}}  {:11} {}\n", number, name, name_width, kind, idea, idea_width,
+                     types, types_width, instruction, arch);
   };
-  std::string text = line("rung", "name", "idea", "types", "unit", "needs");
+  std::string text = line("rung", "name", "kind", "idea", "types", "instruction", "needs");
   for (const Rung* rung : rungs)
-    text += line(rung->number, rung->name, rung->idea, joined(type_names(*rung), " "), name(rung->unit), rung->arch);
+    text += line(rung->number, rung->name, name(rung->kind), rung->idea, joined(type_names(*rung), " "),
+                 name(rung->instruction), rung->arch);
   return text;
 }
 

@@ -8,7 +8,7 @@
 
 namespace ladder {
 
-/// A table for people: number, name, idea, types, unit, least architecture.
+/// A table for people: number, name, kind, idea, types, instruction, least architecture.
 std::string list_text(const std::vector<const Rung*>& rungs);
 
 /// JSON for scripts: the types that exist, the families of shapes, and everything that a rung states, a line each.

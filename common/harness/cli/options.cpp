@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "common/harness/cli/nearest.h"
 #include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
@@ -40,8 +41,8 @@ template <class T>
 T choose(const std::string& option, const std::string& word, const Choices<T>& choices) {
   for (const auto& [candidate, value] : choices)
     if (candidate == word) return value;
-  throw UsageError(formatted("{} takes {}, got '{}'; nearest: {}", option, joined(words(choices), ", "), word,
-                             nearest(word, words(choices))));
+  throw UsageError(
+      formatted("{} takes {}, got '{}'{}", option, joined(words(choices), ", "), word, hint(word, words(choices))));
 }
 template <class T>
 std::string word_of(T value, const Choices<T>& choices) {
@@ -85,7 +86,7 @@ std::vector<const Rung*> select_rungs(const std::string& text, const std::vector
     if (word.size() == 1 || (word.size() == 2 && std::isalpha(static_cast<unsigned char>(word[1])))) word = "0" + word;
     for (const Rung& rung : all)
       if (word == rung.number || word == rung.name || word == rung.stem()) return rung.number;
-    throw UsageError(formatted("there is no rung '{}'; the nearest is {}", word, nearest(word, known)));
+    throw UsageError(formatted("there is no rung '{}'{}", word, hint(word, known, "; --list lists all")));
   };
 
   std::vector<bool> chosen(all.size(), false);
@@ -127,7 +128,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("sizes", sizes,
                  "Of one problem, D = alpha A B + beta C; 4096 4096 4096 without, 256 256 256 on the simulator")
       ->type_name("M N K");
-  app.add_flag("--list", options.list, "Every rung: number, name, idea, types, unit, architecture");
+  app.add_flag("--list", options.list, "Every rung: number, name, kind, idea, types, instruction, architecture");
   app.add_flag("--json", options.json, "With --list: all that the rungs state about themselves, for scripts");
   app.add_flag("--explain", options.explain, "How each rung would go about each problem; runs nothing");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
@@ -183,8 +184,9 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
     if (extra.size() > 1 && extra[0] == '-' && std::isdigit(static_cast<unsigned char>(extra[1])))
       throw UsageError(formatted("M, N and K must be whole numbers from 1 on, got '{}'", extra));
     std::vector<std::string> known;
-    for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
-    throw UsageError(formatted("there is no option '{}'; the nearest is {}", extra, nearest(extra, known)));
+    for (const CLI::Option* option : app.get_options())
+      if (!option->get_positional()) known.push_back(option->get_name());
+    throw UsageError(formatted("there is no option '{}'{}", extra, hint(extra, known, "; --help lists all")));
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
@@ -218,8 +220,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.device = static_cast<int>(parse_count("--device", device, 0, 1023));
   if (const std::vector<std::string>& gpus = simulated_gpus();
       !options.sim_gpu.empty() && std::find(gpus.begin(), gpus.end(), options.sim_gpu) == gpus.end())
-    throw UsageError(formatted("--sim-gpu takes {}, got '{}'; nearest: {}", joined(gpus, ", "), options.sim_gpu,
-                               nearest(options.sim_gpu, gpus)));
+    throw UsageError(
+        formatted("--sim-gpu takes {}, got '{}'{}", joined(gpus, ", "), options.sim_gpu, hint(options.sim_gpu, gpus)));
   if (const std::string wrong = options.sim_checks.empty() ? "" : sim::Checks().change(options.sim_checks);
       !wrong.empty())
     throw UsageError("--sim-checks: " + wrong);

@@ -27,7 +27,7 @@ const std::vector<ShapeFamily>& shape_families() {
         {128, 28672, 4096},
         {128, 4096, 14336},
         {512, 128256, 4096}}},
-      // Sizes beside tile multiples: edges, ragged K, a last wave that is nearly empty. Columns are multiples of 4, so that
+      // Sizes beside tile multiples: edges, K with a residue, a last wave that is nearly empty. Columns are multiples of 4, so that
       // rungs with 16-byte rows take part.
       {"tails",
        {{1020, 1020, 1020},

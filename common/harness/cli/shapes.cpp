@@ -4,9 +4,9 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <sstream>
 
+#include "common/harness/cli/nearest.h"
 #include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
 #include "common/text.h"
@@ -80,31 +80,13 @@ std::vector<Shape> parse_shapes(const std::string& text) {
     else if (!part.empty() && part.find_first_not_of("0123456789xXeE+-.") == std::string::npos)
       more = {parse_shape(part)};
     else
-      throw UsageError(formatted("--shapes takes MxNxK, a family ({}) or a file, got '{}'; nearest family: {}",
-                                 joined(family_names, ", "), part, nearest(part, family_names)));
+      throw UsageError(formatted("--shapes takes MxNxK, a family ({}) or a file, got '{}'{}",
+                                 joined(family_names, ", "), part, hint(part, family_names)));
     for (const Shape& shape : more)
       if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
   }
   if (shapes.empty()) throw UsageError("--shapes takes MxNxK, a family or a file, got nothing");
   return shapes;
-}
-
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  const auto distance = [&](const std::string& other) {  // Levenshtein, one row at a time
-    std::vector<size_t> row(other.size() + 1);
-    std::iota(row.begin(), row.end(), size_t{0});
-    for (size_t i = 0; i < word.size(); ++i) {
-      size_t diagonal = row[0]++;
-      for (size_t j = 0; j < other.size(); ++j) {
-        const size_t above = row[j + 1];
-        row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (word[i] != other[j])});
-        diagonal = above;
-      }
-    }
-    return row.back();
-  };
-  return *std::min_element(candidates.begin(), candidates.end(),
-                           [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
 }
 
 }  // namespace ladder

@@ -18,10 +18,7 @@ int parse_size(const std::string& text, const std::string& name);
 
 /// "4096x4096x4096,square,shapes.txt": shapes, families (shape_families.h) and files, in any mix and order,
 /// each shape once. A file holds one shape per line, "M N K" or "MxNxK"; blank lines and what follows # are skipped.
-/// Throws UsageError, which names the file and line, or the nearest family.
+/// Throws UsageError, which names the file and line, or what it takes.
 std::vector<Shape> parse_shapes(const std::string& text);
-
-/// The candidate nearest to `word` by edit distance; for error messages.
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace ladder

@@ -19,16 +19,16 @@ const Ceiling* find(const std::vector<Ceiling>& ceilings, const std::string& nam
 
 }  // namespace
 
-std::string ceiling_name(Unit unit, Type type) {
-  switch (unit) {
-    case Unit::cuda_cores:
+std::string ceiling_name(MathInstruction instruction, Type type) {
+  switch (instruction) {
+    case MathInstruction::ffma:
       return "fp32_fma";  // whatever the operands are: sums are FP32
-    case Unit::mma_sync:
+    case MathInstruction::mma_sync:
       return "mma_" + name(type);
-    case Unit::wgmma:
+    case MathInstruction::wgmma:
       return "wgmma_" + name(type);
   }
-  throw std::logic_error("no such unit");
+  throw std::logic_error("no such instruction");
 }
 
 std::vector<std::string> ceiling_columns() { return {"name", "value", "unit", "gpu", "utc", "commit"}; }
@@ -60,12 +60,12 @@ std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device
   return ceilings;
 }
 
-std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, Unit unit, const Problem& p) {
+std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, MathInstruction instruction, const Problem& p) {
   const double m = p.m, n = p.n, k = p.k;
   const double flops = 2.0 * m * n * k;
   const double bytes =
       (m * k + k * n) * operand_bytes(p.type) + m * n * result_bytes(p.type, p.out) * (p.beta == 0.0F ? 1.0 : 2.0);
-  const Ceiling *products = find(ceilings, ceiling_name(unit, p.type)), *dram = find(ceilings, "dram");
+  const Ceiling *products = find(ceilings, ceiling_name(instruction, p.type)), *dram = find(ceilings, "dram");
   if (!products || !dram) return std::nullopt;
   const Floor compute{flops / products->value * 1e-6, products->name};
   const Floor memory{bytes / dram->value * 1e-6, dram->name};

@@ -18,9 +18,9 @@ struct Ceiling {
   std::string unit;  ///< GFLOP/s, FLOP/clk/SM or GB/s (1e9)
 };
 
-/// The name of the ceiling of products of this type on this unit: fp32_fma, mma_bf16, wgmma_bf16, ... One that measure_ceilings()
-/// does not measure here has a name all the same, so that no unit is compared with another's.
-std::string ceiling_name(Unit unit, Type type);
+/// The name of the ceiling of products of this type by this instruction: fp32_fma, mma_bf16, wgmma_bf16, ... One that measure_ceilings()
+/// does not measure here has a name all the same, so that no instruction is compared with the ceiling of another.
+std::string ceiling_name(MathInstruction instruction, Type type);
 
 /// Runs all ceiling kernels, about a second. Throws CudaError, and Waived on the simulator.
 std::vector<Ceiling> measure_ceilings(const Device& device);
@@ -40,7 +40,7 @@ struct Floor {
 };
 
 /// Compares 2 M N K operations with the least bytes: A and B read once, C written once, and read once where beta != 0.
-/// Nothing where the unit's own ceiling is not among `ceilings`.
-std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, Unit unit, const Problem& p);
+/// Nothing where the ceiling of the instruction is not among `ceilings`.
+std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, MathInstruction instruction, const Problem& p);
 
 }  // namespace ladder

@@ -222,12 +222,12 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
     if (run.clocks > 0.0) ceilings.push_back({name + "_per_clk", flops / run.clocks / device.sm_count, "FLOP/clk/SM"});
   };
 
-  add_compute(ceiling_name(Unit::cuda_cores, Type::f32), 2.0 * fma_chains * fma_steps * threads * blocks,
+  add_compute(ceiling_name(MathInstruction::ffma, Type::f32), 2.0 * fma_chains * fma_steps * threads * blocks,
               median([&] { fma_chain<<<blocks, threads>>>(out.as<float>(), 0.5F, 1.0F); }));
   const auto add_mma = [&]<Type type>() {
     const double k = 32.0 / Operand<type>::BYTES;
     const double flops = 2.0 * 64 * 64 * k * mma_turns * mma_turn_steps * (threads / 32) * device.sm_count;
-    add_compute(ceiling_name(Unit::mma_sync, type), flops,
+    add_compute(ceiling_name(MathInstruction::mma_sync, type), flops,
                 median([&] { mma_loop<type><<<device.sm_count, threads>>>(out.as<float>()); }));
   };
   if (device.sm >= 80)
@@ -236,7 +236,7 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
   const auto add_wgmma = [&]<Type type>() {
     cuda_check(cudaFuncSetAttribute(wgmma_loop<type>, cudaFuncAttributeMaxDynamicSharedMemorySize, wgmma_smem_bytes));
     const double k = 128.0 / Operand<type>::BYTES * wgmma_tiles * wgmma_turns;
-    add_compute(ceiling_name(Unit::wgmma, type), 2.0 * 128 * 256 * k * device.sm_count,
+    add_compute(ceiling_name(MathInstruction::wgmma, type), 2.0 * 128 * 256 * k * device.sm_count,
                 median([&] { wgmma_loop<type><<<device.sm_count, threads, wgmma_smem_bytes>>>(out.as<float>()); }));
   };
   if (device.sm == 90)

@@ -29,8 +29,13 @@ int blocks_per_sm(int threads, int smem) {
 int main() {
   cudaDeviceProp device;
   CHECK(cudaGetDeviceProperties(&device, 0));
-  std::printf("name %s\nsm %d%d\nsms %d\nl2 %d\nmemory %zu\nclusters %d\n", device.name, device.major, device.minor,
-              device.multiProcessorCount, device.l2CacheSize, device.totalGlobalMem, device.clusterLaunch);
+  int clock, memory_clock, bus_bits;
+  CHECK(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, 0));
+  CHECK(cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, 0));
+  CHECK(cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, 0));
+  std::printf("name %s\nsm %d%d\nsms %d at %d kHz\nl2 %d\nmemory %zu at %d kHz on %d bits\nclusters %d\n", device.name,
+              device.major, device.minor, device.multiProcessorCount, clock, device.l2CacheSize, device.totalGlobalMem,
+              memory_clock, bus_bits, device.clusterLaunch);
 
   int *seen, host[2];
   CHECK(cudaMalloc(&seen, sizeof host));

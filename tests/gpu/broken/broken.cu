@@ -99,9 +99,9 @@ void launch(Fault fault, const Problem& p) {
     case Fault::swapped_result:
       run(sgemm<Fault::swapped_result>);
       break;
-    case Fault::leaves_flag:
+    case Fault::leaves_lock:
       run(sgemm<Fault::none>);
-      cuda_check(cudaMemsetAsync(p.flags + 2, 1, sizeof(unsigned), p.stream));
+      cuda_check(cudaMemsetAsync(p.locks + 2, 1, sizeof(unsigned), p.stream));
       return;
     case Fault::writes_workspace:
       run(sgemm<Fault::none>);

@@ -17,7 +17,7 @@ enum class Fault {
   writes_padding,    // one element past the end of a row of C
   writes_before,     // one element before C
   swapped_result,    // two elements of C change places
-  leaves_flag,       // one flag of the workspace is not zero at the end
+  leaves_lock,       // one lock is not zero at the end
   writes_workspace,  // one float past the end of the workspace
 };
 

@@ -1,4 +1,4 @@
-// One rung of each unit and kind of architecture, for the program `stand_ins`: what the harness makes of facts that no rung of the
+// One rung of each instruction and kind of architecture, for the program `stand_ins`: what the harness makes of facts that no rung of the
 // ladder states yet. All of them are the same plain kernel.
 #include "common/rung.h"
 #include "common/types.h"
@@ -44,15 +44,15 @@ std::string refuses(const Problem& p) {
   return p.beta == 0.0F ? "" : "does not read C, so beta must be 0";
 }
 
-Rung rung(const char* number, const char* name, const char* predecessor, Type type, const char* arch, Unit unit,
-          std::string (*refuses)(const Problem&) = accepts_all) {
+Rung rung(const char* number, const char* name, const char* predecessor, Type type, const char* arch,
+          MathInstruction instruction, std::string (*refuses)(const Problem&) = accepts_all) {
   return {.number = number,
           .name = name,
           .idea = "a stand-in",
           .predecessor = predecessor,
           .types = {type},
           .arch = arch,
-          .unit = unit,
+          .instruction = instruction,
           .layout_b = LayoutB::col_major,
           .row_align_bytes = 2,
           .refuses = refuses,
@@ -60,11 +60,11 @@ Rung rung(const char* number, const char* name, const char* predecessor, Type ty
           .launch = launch};
 }
 
-const Registration cuda_cores(rung("70", "cuda_cores", "", Type::f32, "sm_70", Unit::cuda_cores));
-const Registration mma_sync(rung("80", "mma_sync", "70", Type::bf16, "sm_80", Unit::mma_sync));
-const Registration wgmma(rung("90", "wgmma", "80", Type::bf16, "sm_90a", Unit::wgmma));
+const Registration ffma(rung("70", "ffma", "", Type::f32, "sm_70", MathInstruction::ffma));
+const Registration mma_sync(rung("80", "mma_sync", "70", Type::bf16, "sm_80", MathInstruction::mma_sync));
+const Registration wgmma(rung("90", "wgmma", "80", Type::bf16, "sm_90a", MathInstruction::wgmma));
 const Registration long_name(rung("90b", "with_a_name_of_more_than_24_letters", "90", Type::f16, "sm_80",
-                                  Unit::mma_sync));
-const Registration choosy(rung("91", "choosy", "90", Type::f32, "sm_70", Unit::cuda_cores, refuses));
+                                  MathInstruction::mma_sync));
+const Registration choosy(rung("91", "choosy", "90", Type::f32, "sm_70", MathInstruction::ffma, refuses));
 
 }  // namespace

@@ -1,0 +1,88 @@
+"""The commands of docs/sim.md do what it shows, and its table of GPUs is that of the source."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CHAPTER = (ROOT / "docs/sim.md").read_text(encoding="utf-8")
+BUILT = (ROOT / "build/sim/libcudart.so.13").exists() and (ROOT / "build/bin/06_bank_conflict_free").exists()
+NVCC = shutil.which(os.environ.get("CUDACXX", "nvcc"))
+needs_simulator = pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+
+
+def commands() -> list[str]:
+    """Those for a program of one's own, in the chapter's order."""
+    lines = "".join(re.findall(r"```sh\n(.*?)```", CHAPTER, re.DOTALL)).splitlines()
+    return [line for line in lines if not line.startswith("./run_all.sh") or line.startswith("./run_all.sh sim")]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory) -> dict[str, str]:
+    """What each command prints, of nvcc nothing; where one fails, its words are the failure."""
+    folder = tmp_path_factory.mktemp("commands")
+    for name in ("build", "plots", "run_all.sh", "tests", "tools"):
+        (folder / name).symlink_to(ROOT / name)
+    paths = [str(Path(sys.executable).parent), str(Path(NVCC).parent), os.environ["PATH"]]
+    environment = {**os.environ, "PATH": ":".join(paths), "COLUMNS": "200"}
+    said: dict[str, str] = {}
+    for line in commands():
+        done = subprocess.run(line, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == ("=error" in line), f"{line}: {done.stdout}{done.stderr}"
+        said[line] = done.stderr + done.stdout
+    return said
+
+
+@needs_simulator
+def test_the_first_command_prints_what_is_shown():
+    command, shown = re.search(r"## Run one rung\n\n```sh\n(.*?)\n```.*?```text\n(.*?)```", CHAPTER, re.DOTALL).groups()
+    number, *arguments = command.removeprefix("./run_all.sh run ").split()
+    done = subprocess.run([next((ROOT / "build/bin").glob(f"{number}_*")), *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, shown)
+
+
+@needs_simulator
+@pytest.mark.skipif(not NVCC, reason="there is no nvcc here")
+def test_a_program_of_ones_own_runs_and_is_counted(printed):
+    runs = [text for line, text in printed.items() if line.endswith("./vector_add")]
+    assert runs == ["passed\n"] * 4, "by run_all.sh, without it, counted, and on another GPU"
+    (table,) = (text for line, text in printed.items() if "tools.counts" in line)
+    assert "c[i] = a[i] + b[i]" in table and "in total" in table
+
+
+@needs_simulator
+@pytest.mark.skipif(not NVCC, reason="there is no nvcc here")
+@pytest.mark.parametrize("case", ["mistakes race", "planted same_value"])
+def test_mistakes_are_reported_as_shown(printed, case):
+    (report,) = (text for line, text in printed.items() if line.endswith(f"build/sim ./{case}"))
+    (shown,) = re.findall(rf"<!-- simulator: {case} -->\n```text\n(.*?)```", CHAPTER, re.DOTALL)
+    # Standard error and output come apart here.
+    assert sorted(re.sub(r", PTX line \d+|/\S*/(?=tests/)", "", report).splitlines()) == sorted(shown.splitlines())
+
+
+@needs_simulator
+@pytest.mark.skipif(not NVCC, reason="there is no nvcc here")
+def test_a_warning_becomes_an_error(printed):
+    (report,) = (text for line, text in printed.items() if "same-value=error" in line)
+    assert "which writes the same value" in report and report.endswith("cudaErrorLaunchFailure\n")
+
+
+def test_the_gpus_are_those_of_the_source():
+    source = (ROOT / "sim/gpu.cpp").read_text(encoding="utf-8")
+    table = re.findall(r"^\| `(\w+)` \| [^|]+ \| sm_(\d+)a? \| (\d+) \| (\d+) KiB \| (\d+) MiB \| (\d+) GiB \|$", CHAPTER, re.M)
+    entries = re.findall(
+        r'\.key = "(\w+)".*?\.sm = (\d+).*?\.sms = (\d+).*?\.memory_bytes = ([^,]+).*?\.l2_bytes = (\d+) \* MiB'
+        r".*?\.smem_per_block_optin = (\d+) \* KiB",
+        source,
+        re.DOTALL,
+    )
+    assert len(table) == source.count('.key = "')
+    for (key, sm, sms, smem, l2, memory), (of_key, of_sm, of_sms, bytes_, of_l2, of_smem) in zip(table, entries, strict=True):
+        assert (key, sm, sms, smem, l2) == (of_key, of_sm, of_sms, of_smem, of_l2)
+        gigabytes = int(bytes_.removesuffix(" * GiB")) if "GiB" in bytes_ else int(bytes_.replace("'", "")) / 2**30
+        assert round(gigabytes) == int(memory)
