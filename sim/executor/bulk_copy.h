@@ -12,7 +12,7 @@
 
 namespace sim {
 
-class Block;
+struct Block;
 struct Warp;
 
 struct BulkCopy {

@@ -1,4 +1,3 @@
-// Whose turn it is among the warps of a cluster, the cluster's barrier, and deadlock.
 #include "executor/cluster.h"
 
 #include "text.h"
@@ -6,85 +5,67 @@
 namespace sim {
 namespace {
 
-constexpr uint32_t param_alignment = 128;  ///< of a tensor map among the parameters; cuTensorMapEncode asks for 64
-
 /// A warp looks at an mbarrier this often while nothing else happens; then it is a deadlock. Once is not enough, because its
 /// lanes may be in different loops.
 constexpr uint32_t patience = 64;
+
+/// A hash of everything that decides what a warp does next, except memory.
+uint64_t state_of(const Program& program, const Warp& warp) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, of words
+  const auto add = [&](uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
+  const uint32_t* const words = reinterpret_cast<const uint32_t*>(warp.registers);
+  for (uint32_t i = 0; i < program.register_bytes / 4; ++i) add(words[i]);
+  for (int l = 0; l < warp_size; ++l) add(warp.live >> l & 1 ? warp.pc[l] : ~uint64_t{0});
+  add(warp.parked);
+  return hash;
+}
 
 }  // namespace
 
 Cluster::Cluster(const Program& program, const ptx::Module& module, const LaunchParams& launch,
                  const DeviceMemory& memory, ProgressWatchdog& watchdog, size_t worker, GlobalRaces* races)
-    : program(program),
-      module(module),
-      launch(launch),
-      memory(memory),
-      clocks(launch.cooperative && !races
-                 ? Clocks(blocks_of_cluster() * actors_per_block(), uint32_t(launch.grid.count()) / blocks_of_cluster())
-                 : Clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * actors_per_block())),
-      counts_(program.ops.size()),
-      patterns_(program.ops.size()),
-      ranges_(program.ops.size()),
-      contents_(program.ops.size()),
-      races_(races),
-      param_bytes_(launch.params.size() + param_alignment),
+    : unit_(program, module, launch, memory, races != nullptr),
+      reports_(unit_),
+      checker_(unit_, reports_, races),
+      sync_(unit_, reports_, checker_),
+      async_copies_(unit_, reports_, checker_, sync_),
+      bulk_copies_(unit_, reports_, checker_, sync_, async_copies_),
+      wgmma_(unit_, reports_, checker_),
+      interpreter_(unit_, reports_, checker_, sync_, async_copies_, bulk_copies_, wgmma_),
       watchdog_(watchdog),
       worker_(worker) {
-  const uint64_t begin = reinterpret_cast<uint64_t>(param_bytes_.data());
-  param_ = param_bytes_.data() + (param_alignment - begin % param_alignment) % param_alignment;
-  std::copy(launch.params.begin(), launch.params.end(), param_);
-  const uint64_t count = (launch.cooperative ? launch.grid : launch.cluster).count();
-  for (uint32_t number = 0; number < count; ++number) blocks_.push_back(std::make_unique<Block>(*this, number));
-  for (const auto& block : blocks_)
-    for (Warp& warp : block->warps()) warps_.push_back(&warp);
-  barriers_.resize(count / blocks_of_cluster());
-}
-
-Cluster::~Cluster() {
-  if (launch.warnings) launch.warnings->add(warnings_);
+  for (const auto& block : unit_.blocks)
+    for (Warp& warp : block->warps) warps_.push_back(&warp);
 }
 
 void Cluster::start(uint64_t index) {
-  index_ = index;
   instructions_before_ = instructions();
-  random_.seed(launch.seed * 0x9e3779b97f4a7c15 + index);
-  clocks.reset();
-  progress_ = 0;
-  pending_.clear();
-  arrivals_.clear();
-  for (Barrier& barrier : barriers_) barrier = {};
-  const Extent& size = launch.cluster;
-  const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
-  for (uint32_t number = 0; number < blocks_.size(); ++number) {
-    const uint64_t cluster = index * barriers_.size() + number / blocks_of_cluster();
-    const uint32_t rank = number % blocks_of_cluster();
-    blocks_[number]->start({uint32_t(cluster % nx) * size.x + rank % size.x,
-                            uint32_t(cluster / nx % ny) * size.y + rank / size.x % size.y,
-                            uint32_t(cluster / nx / ny) * size.z + rank / size.x / size.y});
-  }
+  unit_.start(index);
+  sync_.start();
+  async_copies_.start();
+  bulk_copies_.start();
 }
 
 void Cluster::run(uint64_t index) {
   start(index);
   while (Warp* const warp = next()) {
-    warp->block->run_warp(*warp);
+    interpreter_.run(*warp);
     look_at(*warp);
     if (warp->state != Warp::done) continue;
-    clocks.arrive(warp->actor, barrier_of(*warp).arriving);  // to the barrier of the cluster, an exit is an arrival
-    warp->block->warp_ended(*warp);
-    check_barrier(*warp);
+    sync_.ended(*warp);
+    if (warp->block->ended()) bulk_copies_.block_ends(*warp->block);
+    sync_.check_cluster_barrier(*warp->block);
   }
-  finish();
+  bulk_copies_.finish();
 }
 
 bool Cluster::has_patience(const Warp& warp) const {
-  return warp.poll.progress != progress_ || warp.poll.times < patience;
+  return warp.poll.progress != unit_.progress || warp.poll.times < patience;
 }
 
 uint64_t Cluster::instructions() const {
   uint64_t sum = 0;
-  for (const OpCount& count : counts_) sum += count.warps;
+  for (const OpCount& count : unit_.counts) sum += count.warps;
   return sum;
 }
 
@@ -92,14 +73,14 @@ uint64_t Cluster::instructions() const {
 /// livelock. If it executes far more than any kernel does, it has no end.
 void Cluster::check_limit(const Warp& warp) {
   const uint64_t executed = instructions() - instructions_before_;
-  if (executed / blocks() <= launch.limit || !warp.live) return;
+  if (executed / unit_.blocks.size() <= unit_.launch.limit || !warp.live) return;
   int lane = 0;
   while (!(warp.live >> lane & 1)) ++lane;
-  warp.block->report(warp, lane, program.ops[warp.pc[lane]],
-                     formatted("a block has executed more than {} warp instructions: a loop without an end? "
-                               "(GEMM_LADDER_SIM_LIMIT=N allows N)",
-                               launch.limit),
-                     Fault::launch_failure);
+  reports_.report(warp, lane, unit_.program.ops[warp.pc[lane]],
+                  formatted("a block has executed more than {} warp instructions: a loop without an end? "
+                            "(GEMM_LADDER_SIM_LIMIT=N allows N)",
+                            unit_.launch.limit),
+                  Fault::launch_failure);
 }
 
 /// A turn has ended. A turn in a loop may have changed nothing. If that is true of every warp that does not wait, after all of
@@ -113,7 +94,7 @@ void Cluster::look_at(Warp& warp) {
     return;
   }
   Spin& spin = warp.spin;
-  const uint64_t state = warp.block->state_of(warp);
+  const uint64_t state = state_of(unit_.program, warp);
   if (state != spin.state) ++events_;
   const bool unchanged = spin.events == events_, all_lanes_ran = !(warp.live & ~warp.parked & ~warp.had_turn);
   if (!unchanged) spin.same = 0;
@@ -139,9 +120,10 @@ void Cluster::look_at(Warp& warp) {
 
 /// A warp that can run; null where all have ended. Warps that spin on an mbarrier run rarely, or when no other can.
 Warp* Cluster::next() {
-  if (launch.cooperative && random_() % 64)  // of thousands of warps: mostly one is found without a look at all of them
+  if (unit_.launch.cooperative &&
+      unit_.random() % 64)  // of thousands of warps: mostly one is found without a look at all of them
     for (int attempt = 0; attempt < 8; ++attempt)
-      if (Warp* const warp = warps_[random_() % warps_.size()]; warp->state == Warp::ready) return warp;
+      if (Warp* const warp = warps_[unit_.random() % warps_.size()]; warp->state == Warp::ready) return warp;
   ready_.clear();
   polling_.clear();
   bool all_done = true;
@@ -151,83 +133,29 @@ Warp* Cluster::next() {
     all_done = all_done && warp->state == Warp::done;
   }
   if (all_done) return nullptr;
-  if (!ready_.empty() && (polling_.empty() || random_() % 8)) return ready_[random_() % ready_.size()];
+  if (!ready_.empty() && (polling_.empty() || unit_.random() % 8)) return ready_[unit_.random() % ready_.size()];
   if (polling_.empty()) deadlock();
   if (ready_.empty()) {
     bool hope = false;
     for (const Warp* const warp : polling_) hope = hope || has_patience(*warp);
-    if (!hope && !land_any()) deadlock();
+    if (!hope && !bulk_copies_.land_any()) deadlock();
   }
-  Warp* const warp = polling_[random_() % polling_.size()];
-  if (ready_.empty() || random_() % 2) land_for(*warp->block, warp->poll.address);
+  Warp* const warp = polling_[unit_.random() % polling_.size()];
+  if (ready_.empty() || unit_.random() % 2) bulk_copies_.land_for(*warp->block, warp->poll.address);
   return warp;
 }
 
-// --- barrier.cluster (PTX ISA 9.7.13.3) --------------------------------------------------------------------------------------
-
-void Cluster::arrive(Warp& warp, const Op& op) {
-  if (warp.cluster_arrived)
-    warp.block->report(warp, 0, op, "the warp arrives at the cluster's barrier a second time without waiting there",
-                       Fault::launch_failure);
-  warp.cluster_arrived = true;
-  warp.cluster_phase = barrier_of(warp).phase;
-  if (op.strong) clocks.arrive(warp.actor, barrier_of(warp).arriving);
-  check_barrier(warp);
-}
-
-bool Cluster::wait(Warp& warp, const Op& op) {
-  if (!warp.cluster_arrived)
-    warp.block->report(warp, 0, op, "the warp waits at the cluster's barrier without having arrived there",
-                       Fault::launch_failure);
-  const Barrier& barrier = barrier_of(warp);
-  if (warp.cluster_phase == barrier.phase) return false;
-  warp.cluster_arrived = false;
-  warp.cluster_waited = barrier.phase;
-  clocks.leave(warp.actor, barrier.arrived);
-  return true;
-}
-
-/// That of the warp's cluster. Complete when all of its warps that have not ended have arrived. A warp that has not yet waited for the last phase cannot have
-/// arrived in this one, so one phase's clock is enough.
-void Cluster::check_barrier(const Warp& one) {
-  Barrier& barrier = barrier_of(one);
-  const size_t of_cluster = size_t{blocks_of_cluster()} * warps_per_block();
-  const std::span warps(warps_.data() + size_t(&barrier - barriers_.data()) * of_cluster, of_cluster);
-  bool any = false;
-  for (const Warp* const warp : warps) {
-    if (warp->state == Warp::done) continue;
-    if (!warp->cluster_arrived || warp->cluster_phase != barrier.phase) return;
-    any = true;
-  }
-  if (!any) return;
-  ++barrier.phase;
-  barrier.arrived = std::exchange(barrier.arriving, {});
-  for (Warp* const warp : warps)
-    if (warp->state == Warp::waiting && program.ops[warp->waits_at].kind == Kind::cluster_wait)
-      warp->state = Warp::ready;
-}
-
 // --- reports -----------------------------------------------------------------------------------------------------------------
-
-std::string Cluster::name_of(uint32_t actor, const Block& block) const {
-  const Block& owner = *blocks_[actor / actors_per_block()];
-  const uint32_t index = actor % actors_per_block();
-  const bool copy = index == warps_per_block();
-  std::string name = copy ? "a bulk copy" : formatted("warp {}", index);
-  const Extent at = owner.index();
-  if (&owner != &block) name += formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
-  return name;
-}
 
 void Cluster::livelock(const Warp& warp) {
   std::string text =
       "livelock: a loop comes round to where it was, and nobody is left who could change what it waits for (blocks "
       "that "
       "wait for one another need a cooperative launch)";
-  for (const Warp* const w : warps_) text += formatted("\n  warp {} {}", w->index, w->block->waits_for(*w));
+  for (const Warp* const w : warps_) text += formatted("\n  warp {} {}", w->index, sync_.waits_for(*w));
   int lane = 0;
   while (!(warp.live >> lane & 1)) ++lane;
-  warp.block->report(warp, lane, program.ops[warp.pc[lane]], text, Fault::launch_failure);
+  reports_.report(warp, lane, unit_.program.ops[warp.pc[lane]], text, Fault::launch_failure);
 }
 
 void Cluster::deadlock() {
@@ -236,15 +164,15 @@ void Cluster::deadlock() {
   for (const Warp* const warp : warps_) {
     if (warp->state != Warp::done) one = warp;
     text += "\n  ";
-    if (blocks() > 1) {
-      const Extent at = warp->block->index();
+    if (unit_.blocks.size() > 1) {
+      const Extent at = warp->block->index;
       text += formatted("block ({}, {}, {}), ", at.x, at.y, at.z);
     }
-    text += formatted("warp {} {}", warp->index, warp->block->waits_for(*warp));
+    text += formatted("warp {} {}", warp->index, sync_.waits_for(*warp));
   }
   int lane = 0;
   while (!(one->live >> lane & 1)) ++lane;
-  one->block->report(*one, lane, program.ops[one->waits_at], text, Fault::launch_failure);
+  reports_.report(*one, lane, unit_.program.ops[one->waits_at], text, Fault::launch_failure);
 }
 
 }  // namespace sim

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "executor/block.h"
 #include "executor/rounding.h"
+#include "executor/wgmma_engine.h"
 
 namespace sim {
 namespace {
@@ -86,7 +86,7 @@ class Fp8Sum {
 }  // namespace
 
 /// Integers are exact, and wrap around or saturate. Both operands are contiguous along K.
-void Block::execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma& one) {
+void WgmmaEngine::multiply_bytes(const Warp& warp, Warpgroup& group, const Wgmma& one) {
   const Op& op = *one.op;
   const WgmmaShape shape = WgmmaShape::unpack(op.o.immediate);
   const uint32_t n_size = shape.n;
@@ -95,7 +95,7 @@ void Block::execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma&
     const MatrixDescriptor descriptor(bits);
     for (uint32_t i = 0; i < extent; ++i)
       for (uint32_t k = 0; k < k_size; ++k) {
-        const double value = to_double(type, shared_.data()[descriptor.address(true, i, k / 16) + k % 16]);
+        const double value = to_double(type, warp.block->shared.data()[descriptor.address(true, i, k / 16) + k % 16]);
         put(i, k, negate ? -value : value);
       }
   };
@@ -104,7 +104,7 @@ void Block::execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma&
   if (!shape.a_in_registers)
     read(op.type, one.a, rows, shape.negate_a,
          [&](uint32_t m, uint32_t k, double value) { a[m * k_size + k] = value; });
-  shared_.end_async_reads(one.units, one.reader, one.pc, one.time);
+  warp.block->shared.end_async_reads(one.units, one.reader, one.pc, one.time);
 
   const uint32_t first_warp = warp.index / warpgroup_warps * warpgroup_warps;
   Matrix sum(n_size), old(n_size);
@@ -112,7 +112,7 @@ void Block::execute_wgmma_bytes(const Warp& warp, Warpgroup& group, const Wgmma&
   Fp8Sum fp8_sum(n_size, k_size);
   if (fp8) fp8_sum.set_b(b, op.b_type);
   for (uint32_t w = 0; w < warpgroup_warps; ++w) {
-    const Warp& owner = warps_[first_warp + w];
+    const Warp& owner = warp.block->warps[first_warp + w];
     const size_t d_registers = n_size * op.o.d_bytes / 8;
     // Of A, register r holds lane 4 g + t's bytes 4 t to 4 t + 3 of row g + 8 (r % 2), in the r / 2-th 16 bytes of K.
     for (uint32_t r = 0; shape.a_in_registers && r < 4; ++r)

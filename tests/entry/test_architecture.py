@@ -69,9 +69,9 @@ def test_the_simulator_includes_nothing_of_the_ladder():
     assert not {header for headers in files.values() for header in headers if header.parts[0] != "sim"}
 
 
-def test_the_modules_that_stand_in_for_the_runtime_include_one_another_in_no_circle():
-    arrows = edges(ROOT, ["sim/shim"])
-    assert len(arrows) > 10
+def test_the_modules_of_the_simulator_include_one_another_in_no_circle():
+    arrows = edges(ROOT, ["sim"])
+    assert len(arrows) > 50
     assert not circles(arrows)
 
 

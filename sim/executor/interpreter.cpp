@@ -1,12 +1,10 @@
-// How a warp runs from one point of synchronisation to the next: its lanes in lockstep, the ones furthest behind first,
-// so that they meet again after a branch.
+#include "executor/interpreter.h"
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstring>
 
-#include "executor/block.h"
-#include "executor/cluster.h"
 #include "executor/lanes.h"
 #include "text.h"
 
@@ -18,21 +16,29 @@ constexpr uint64_t quantum = 1 << 20;  ///< backward branches; then other warps 
 /// What a backward branch counts after a load that looks for what others store: it soon lets them run.
 constexpr uint64_t poll = quantum / 16;
 
-template <class T>
-T* at(std::byte* registers, uint32_t offset) {
-  return reinterpret_cast<T*>(registers + offset);
-}
-
-int first(Mask mask) { return std::countr_zero(mask); }
-
 void set_pc(Warp& warp, Mask mask, uint32_t to) {
   for (int l = 0; l < warp_size; ++l) warp.pc[l] = mask >> l & 1 ? to : warp.pc[l];
 }
 
 }  // namespace
 
+Interpreter::Interpreter(Unit& unit, Reports& reports, MemoryChecker& checker, Synchronisation& sync,
+                         AsyncCopies& async_copies, BulkCopies& bulk_copies, WgmmaEngine& wgmma)
+    : unit_(unit),
+      reports_(reports),
+      checker_(checker),
+      sync_(sync),
+      async_copies_(async_copies),
+      bulk_copies_(bulk_copies),
+      wgmma_(wgmma),
+      program_(unit.program),
+      launch_(unit.launch),
+      memory_(unit.memory),
+      clocks_(unit.clocks),
+      counts_(unit.counts) {}
+
 /// Where a warp is while it runs.
-struct Block::Turn {
+struct Interpreter::Turn {
   uint32_t pc = 0;
   uint32_t limit = no_limit;  ///< lanes that are not active wait at this operation
   Mask active = 0;            ///< the lanes that run
@@ -41,14 +47,14 @@ struct Block::Turn {
 };
 
 /// What comes after an instruction.
-enum class Block::Then {
+enum class Interpreter::Then {
   next,     ///< the active lanes go on to the next instruction
   jump,     ///< they go on at turn.pc
   regroup,  ///< the lanes have gone different ways, each to its pc
   yield     ///< the turn ends; the lanes go on at their pc
 };
 
-void Block::run_warp(Warp& warp) {
+void Interpreter::run(Warp& warp) {
   Turn turn;
   warp.state = Warp::ready;
   if (!regroup(warp, turn)) throw Error("simulator: a ready warp without a lane that can run");
@@ -59,7 +65,7 @@ void Block::run_warp(Warp& warp) {
     Then then = Then::next;
     if (mask) {
       if (op.uses_accumulator && warp.wgmma_under_way) [[unlikely]]
-        check_accumulators(warp, op, turn.pc, mask);
+        wgmma_.check_accumulators(warp, op, turn.pc, mask);
       OpCount& count = counts_[turn.pc];
       if (op.kind == Kind::lanes)
         op.function(warp.registers, op.o, mask);
@@ -85,7 +91,7 @@ void Block::run_warp(Warp& warp) {
 
 /// Executes one instruction in the lanes of `mask`, which becomes the lanes that have executed it: none, where it
 /// waits.
-inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& mask) {
+inline Interpreter::Then Interpreter::execute(Warp& warp, const Op& op, Turn& turn, Mask& mask) {
   const uint32_t pc = turn.pc;
   switch (op.kind) {
     case Kind::lanes:
@@ -126,7 +132,7 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
       read_clock(warp, op, mask);
       return Then::next;
     case Kind::nothing:
-      note_synchronisation(op);
+      checker_.note_synchronisation(warp, op);
       return Then::next;
     case Kind::yield:
       return yield(warp, turn);
@@ -144,36 +150,36 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
     case Kind::mbarrier:
       return mbarrier(warp, op, turn, mask);
     case Kind::bulk_copy:
-      bulk_copy(warp, op, pc, mask);
+      bulk_copies_.issue(warp, op, pc, mask);
       return Then::next;
     case Kind::bulk_commit:
       for (int l = 0; l < warp_size; ++l) warp.bulk_groups[l] += mask >> l & 1;
       return Then::next;
     case Kind::bulk_wait:
     case Kind::bulk_wait_read:
-      bulk_wait(warp, op, mask);
+      bulk_copies_.wait(warp, op, mask);
       return Then::next;
     case Kind::fence_proxy:
       clocks_.fence_proxy(warp.actor);
       return Then::next;
     case Kind::fence_mbarrier_init:
-      fence_mbarriers(warp);
+      sync_.fence_mbarriers(warp);
       return Then::next;
     case Kind::async_copy:
-      async_copy(warp, op, pc, mask);
+      async_copies_.issue(warp, op, pc, mask);
       return Then::next;
     case Kind::async_store:
-      async_store(warp, op, pc, mask);
+      bulk_copies_.issue_stores(warp, op, pc, mask);
       return Then::next;
     case Kind::async_arrive:
-      async_arrive(warp, op, mask);
+      async_copies_.arrive(warp, op, mask);
       return Then::next;
     case Kind::async_commit:
       for (int l = 0; l < warp_size; ++l) warp.groups[l] += mask >> l & 1;
       return Then::next;
     case Kind::async_wait:
     case Kind::async_wait_all:
-      async_wait(warp, op, mask);
+      async_copies_.wait(warp, op, mask);
       return Then::next;
     case Kind::shuffle:
     case Kind::vote:
@@ -204,7 +210,7 @@ inline Block::Then Block::execute(Warp& warp, const Op& op, Turn& turn, Mask& ma
 
 // --- control flow ----------------------------------------------------------------------------------------------------------------
 
-inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+inline Interpreter::Then Interpreter::branch(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   if (mask != turn.active) {
     set_pc(warp, turn.active & ~mask, turn.pc + 1);
     set_pc(warp, mask, op.target);
@@ -223,7 +229,7 @@ inline Block::Then Block::branch(Warp& warp, const Op& op, Turn& turn, Mask mask
   return Then::jump;
 }
 
-Block::Then Block::call(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+Interpreter::Then Interpreter::call(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   const Callee& callee = program_.callees[op.o.extra];
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
@@ -237,17 +243,17 @@ Block::Then Block::call(Warp& warp, const Op& op, Turn& turn, Mask mask) {
 }
 
 /// Each lane to the function that its pointer names.
-Block::Then Block::call_indirect(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+Interpreter::Then Interpreter::call_indirect(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   set_pc(warp, turn.active & ~mask, turn.pc + 1);
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     const uint64_t address = at<uint64_t>(warp.registers, op.o.a)[l];
     const auto found = program_.callee_at.find(address);
     if (found == program_.callee_at.end() || program_.callees[found->second].signature != op.o.immediate)
-      report(warp, l, op,
-             address ? formatted("a call through {:#x}, which is no function with these parameters", address)
-                     : std::string("a call through a null pointer"),
-             Fault::launch_failure);
+      reports_.report(warp, l, op,
+                      address ? formatted("a call through {:#x}, which is no function with these parameters", address)
+                              : std::string("a call through a null pointer"),
+                      Fault::launch_failure);
     const Callee& callee = program_.callees[found->second];
     if (callee.keeps) enter(warp, l, op, callee);
     std::byte* const frame = warp.frames + size_t(l) * program_.frame_bytes;
@@ -260,11 +266,11 @@ Block::Then Block::call_indirect(Warp& warp, const Op& op, Turn& turn, Mask mask
 }
 
 /// Keeps what the callee holds, in this lane, from an earlier call of it.
-void Block::enter(Warp& warp, int lane, const Op& op, const Callee& callee) {
+void Interpreter::enter(Warp& warp, int lane, const Op& op, const Callee& callee) {
   constexpr size_t deepest = 1 << 16;
   if (warp.calls[lane].size() >= deepest)
-    report(warp, lane, op, formatted("{} calls inside one another: a recursion without an end", deepest),
-           Fault::launch_failure);
+    reports_.report(warp, lane, op, formatted("{} calls inside one another: a recursion without an end", deepest),
+                    Fault::launch_failure);
   Kept kept;
   kept.stack = warp.stack[lane];
   const std::byte* const frame = warp.frames + size_t(lane) * program_.frame_bytes + callee.frame;
@@ -283,7 +289,7 @@ void Block::enter(Warp& warp, int lane, const Op& op, const Callee& callee) {
 }
 
 /// The callee returns: an earlier call of it finds what it held.
-void Block::restore(Warp& warp, int lane, const Callee& callee) {
+void Interpreter::restore(Warp& warp, int lane, const Callee& callee) {
   const Kept& kept = warp.kept[lane].back();
   warp.stack[lane] = kept.stack;
   const std::byte* from = kept.bytes.data();
@@ -302,18 +308,18 @@ void Block::restore(Warp& warp, int lane, const Callee& callee) {
 }
 
 /// Returns where the new bytes begin. `alignment`: a power of two.
-uint32_t Block::grow_stack(Warp& warp, int lane, const Op& op, uint64_t bytes, uint32_t alignment) {
+uint32_t Interpreter::grow_stack(Warp& warp, int lane, const Op& op, uint64_t bytes, uint32_t alignment) {
   const uint64_t begin = (uint64_t{warp.stack[lane]} + alignment - 1) & ~uint64_t{alignment - 1};
   if (begin > program_.frame_bytes || bytes > program_.frame_bytes - begin)
-    report(warp, lane, op,
-           formatted("the thread's stack of {} bytes is full (local variables of recursive functions, alloca)",
-                     stack_bytes),
-           Fault::launch_failure);
+    reports_.report(warp, lane, op,
+                    formatted("the thread's stack of {} bytes is full (local variables of recursive functions, alloca)",
+                              stack_bytes),
+                    Fault::launch_failure);
   warp.stack[lane] = static_cast<uint32_t>(begin + bytes);
   return static_cast<uint32_t>(begin);
 }
 
-void Block::stack_operation(Warp& warp, const Op& op, Mask mask) {
+void Interpreter::stack_operation(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     uint64_t value = 0;
@@ -328,7 +334,7 @@ void Block::stack_operation(Warp& warp, const Op& op, Mask mask) {
 }
 
 /// ret and exit. A ret outside of any call ends the thread.
-Block::Then Block::leave(Warp& warp, const Op& op, Turn& turn, Mask mask) {
+Interpreter::Then Interpreter::leave(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   set_pc(warp, turn.active & ~mask, turn.pc + 1);
   const Callee& callee = program_.callees[op.o.extra];
   for (int l = 0; l < warp_size; ++l) {
@@ -361,36 +367,37 @@ Block::Then Block::leave(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   return Then::regroup;
 }
 
-void Block::copy_in_frame(Warp& warp, int lane, std::span<const Copy> copies) {
+void Interpreter::copy_in_frame(Warp& warp, int lane, std::span<const Copy> copies) {
   std::byte* const frame = warp.frames + size_t(lane) * program_.frame_bytes;
   for (const Copy& copy : copies) std::memcpy(frame + copy.to, frame + copy.from, copy.bytes);
 }
 
-void Block::trap(const Warp& warp, const Op& op, Mask mask) const {
+void Interpreter::trap(const Warp& warp, const Op& op, Mask mask) {
   const int lane = first(mask);
   if (op.text.starts_with("call of __assertfail"))
-    report(warp, lane, op, "an assertion failed: " + argument_text(warp, lane, op, op.o.a), Fault::assertion);
-  if (op.text.starts_with("call of")) report(warp, lane, op, op.text + " is not supported", Fault::unsupported);
-  report(warp, lane, op, op.text == "brkpt" ? "a breakpoint, and no debugger is there" : "trap", Fault::trap);
+    reports_.report(warp, lane, op, "an assertion failed: " + argument_text(warp, lane, op, op.o.a), Fault::assertion);
+  if (op.text.starts_with("call of"))
+    reports_.report(warp, lane, op, op.text + " is not supported", Fault::unsupported);
+  reports_.report(warp, lane, op, op.text == "brkpt" ? "a breakpoint, and no debugger is there" : "trap", Fault::trap);
 }
 
 /// nanosleep: others run.
-Block::Then Block::yield(Warp& warp, const Turn& turn) {
+Interpreter::Then Interpreter::yield(Warp& warp, const Turn& turn) {
   set_pc(warp, turn.active, turn.pc + 1);
   spin(warp, turn);
   return Then::yield;
 }
 
 /// The active lanes wait for something, perhaps for other lanes of the warp: those have the next turns.
-void Block::spin(Warp& warp, const Turn& turn) {
+void Interpreter::spin(Warp& warp, const Turn& turn) {
   warp.spun = true;
   warp.had_turn |= turn.active;
 }
 
 /// Where a wait has found its phase incomplete, other warps must run. After any other operation they may.
-Block::Then Block::mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mask) {
-  const bool complete = mbarrier_operation(warp, op, turn.pc, mask);
-  if (complete && cluster_.random() % 4) return Then::next;
+Interpreter::Then Interpreter::mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mask) {
+  const bool complete = sync_.mbarrier_operation(warp, op, turn.pc, mask);
+  if (complete && unit_.random() % 4) return Then::next;
   set_pc(warp, turn.active, turn.pc + 1);
   if (!complete) {
     spin(warp, turn);
@@ -402,7 +409,7 @@ Block::Then Block::mbarrier(Warp& warp, const Op& op, const Turn& turn, Mask mas
 
 // --- registers -------------------------------------------------------------------------------------------------------------------
 
-void Block::pack(Warp& warp, const Op& op, Mask mask) {
+void Interpreter::pack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     std::byte packed[8];
@@ -415,7 +422,7 @@ void Block::pack(Warp& warp, const Op& op, Mask mask) {
   }
 }
 
-void Block::unpack(Warp& warp, const Op& op, Mask mask) {
+void Interpreter::unpack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     std::byte packed[8];
@@ -428,20 +435,20 @@ void Block::unpack(Warp& warp, const Op& op, Mask mask) {
   }
 }
 
-void Block::read_clock(Warp& warp, const Op& op, Mask mask) {
+void Interpreter::read_clock(Warp& warp, const Op& op, Mask mask) {
   uint64_t now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   if (op.high_word) now >>= 32;
   for (int l = 0; l < warp_size; ++l)
     if (mask >> l & 1) std::memcpy(warp.registers + op.o.d + size_t(l) * op.bytes, &now, op.bytes);
 }
 
-void Block::is_space(Warp& warp, const Op& op, Mask mask) {
+void Interpreter::is_space(Warp& warp, const Op& op, Mask mask) {
   Mask in = 0;
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     const uint64_t a = at<uint64_t>(warp.registers, op.o.a)[l];
     const bool shared = in_shared_window(a), local = in_local_window(a);
-    const bool reachable = shared && (op.cluster || &owner_of(warp, l, op, a) == this);
+    const bool reachable = shared && (op.cluster || &checker_.owner_of(warp, l, op, a) == warp.block);
     if (op.space == Space::shared ? reachable : op.space == Space::local ? local : !shared && !local)
       in |= Mask{1} << l;
   }
@@ -454,7 +461,7 @@ void Block::is_space(Warp& warp, const Op& op, Mask mask) {
 /// Chooses the lanes that run next: of those inside the most calls, the ones with the smallest pc. After a long spin,
 /// which may wait for other lanes of the warp, any lane is chosen that has not spun since the others had their turn. They run
 /// until they come to turn.limit, where others wait. False where no lane can run.
-bool Block::regroup(Warp& warp, Turn& turn) {
+bool Interpreter::regroup(Warp& warp, Turn& turn) {
   uint32_t& pc = turn.pc;
   uint32_t& limit = turn.limit;
   const Mask able = warp.live & ~warp.parked;
@@ -466,7 +473,7 @@ bool Block::regroup(Warp& warp, Turn& turn) {
     if (!(able & ~warp.had_turn)) warp.had_turn = 0;
     const Mask next = able & ~warp.had_turn;
     int lane = first(next);
-    for (uint64_t skip = cluster_.random() % uint64_t(std::popcount(next)); skip; --skip)
+    for (uint64_t skip = unit_.random() % uint64_t(std::popcount(next)); skip; --skip)
       lane = first(next & ~((Mask{2} << lane) - 1));
     depth = warp.calls[lane].size();
     pc = warp.pc[lane];
@@ -497,7 +504,7 @@ bool Block::regroup(Warp& warp, Turn& turn) {
 }
 
 /// An instruction for which lanes must have come together.
-Block::Then Block::meet(Warp& warp, const Op& op, const Turn& turn, Mask& mask) {
+Interpreter::Then Interpreter::meet(Warp& warp, const Op& op, const Turn& turn, Mask& mask) {
   set_pc(warp, turn.active, turn.pc);
   set_pc(warp, turn.active & ~mask, turn.pc + 1);
   if (!synchronise(warp, turn.pc, mask)) {
@@ -526,7 +533,7 @@ Block::Then Block::meet(Warp& warp, const Op& op, const Turn& turn, Mask& mask) 
 /// Whether all lanes that the operation at `pc` needs have come to it; `mask` becomes those that execute it now.
 /// Otherwise the lanes of `mask` are parked there. `.aligned` and a block's barrier need all live lanes of the warp,
 /// `.sync` those of its member mask (PTX ISA 9.7.13).
-bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
+bool Interpreter::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
   const Op& op = program_.ops[pc];
   Mask here = mask;
   for (int l = 0; l < warp_size; ++l)
@@ -537,9 +544,9 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
     const Mask wanted = members[first(mask)];
     for (int l = 0; l < warp_size; ++l) {
       if (!(mask >> l & 1)) continue;
-      if (!(members[l] >> l & 1) && finds(Check::member_mask, op))
-        report(warp, l, op, formatted("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
-               Check::member_mask);
+      if (!(members[l] >> l & 1) && reports_.finds(Check::member_mask, op))
+        reports_.report(warp, l, op, formatted("{}: the lane is not in its own member mask {:#x}", op.text, members[l]),
+                        Check::member_mask);
     }
     Mask same = 0;
     for (int l = 0; l < warp_size; ++l)
@@ -576,7 +583,7 @@ bool Block::synchronise(Warp& warp, uint32_t pc, Mask& mask) {
 }
 
 /// The lanes of `parked` that wait where `lane` does.
-Mask Block::parked_with(const Warp& warp, Mask parked, int lane) {
+Mask Interpreter::parked_with(const Warp& warp, Mask parked, int lane) {
   Mask group = 0;
   for (int l = 0; l < warp_size; ++l)
     if ((parked >> l & 1) && warp.pc[l] == warp.pc[lane]) group |= Mask{1} << l;
@@ -584,7 +591,7 @@ Mask Block::parked_with(const Warp& warp, Mask parked, int lane) {
 }
 
 /// Every lane waits for others: perhaps those that were missing have exited since. Otherwise it is an error.
-void Block::release_parked(Warp& warp) {
+void Interpreter::release_parked(Warp& warp) {
   const Mask parked = warp.parked;
   for (int l = 0; l < warp_size; ++l) {
     if (!(parked >> l & 1)) continue;
@@ -601,23 +608,23 @@ void Block::release_parked(Warp& warp) {
   const int lane = first(parked);
   const Op& op = program_.ops[warp.pc[lane]];
   const bool can_go_on = launch_.checks[Check::divergent] != Severity::error && can_meet_at_different_barriers(warp);
-  if (can_go_on && !finds(Check::divergent, op)) return meet_at_different_barriers(warp);
+  if (can_go_on && !reports_.finds(Check::divergent, op)) return meet_at_different_barriers(warp);
   std::string others;
   for (Mask rest = parked; rest;) {
     const Mask group = parked_with(warp, rest, first(rest));
     const Op& there = program_.ops[warp.pc[first(rest)]];
-    others += formatted("\n  {} wait at {} ({})", lanes_of(group), there.text, where(there));
+    others += formatted("\n  {} wait at {} ({})", lanes_of(group), there.text, reports_.where(there));
     rest &= ~group;
   }
   const std::string what =
       formatted("divergent {}: it needs lanes that wait elsewhere, or that are not coming{}", op.text, others);
-  if (!can_go_on) report(warp, lane, op, what, Fault::launch_failure);
-  report(warp, lane, op, what, Check::divergent);
+  if (!can_go_on) reports_.report(warp, lane, op, what, Fault::launch_failure);
+  reports_.report(warp, lane, op, what, Check::divergent);
   meet_at_different_barriers(warp);
 }
 
 /// All lanes of the warp wait at a __syncthreads() of the same number, but not at the same one.
-bool Block::can_meet_at_different_barriers(const Warp& warp) const {
+bool Interpreter::can_meet_at_different_barriers(const Warp& warp) {
   if (warp.parked != warp.live) return false;
   const auto number = [&](int lane) { return at<uint32_t>(warp.registers, program_.ops[warp.pc[lane]].o.a)[lane]; };
   for (int l = 0; l < warp_size; ++l) {
@@ -630,40 +637,64 @@ bool Block::can_meet_at_different_barriers(const Warp& warp) const {
 }
 
 /// From Volta on threads arrive one by one, so that this works on a GPU.
-void Block::meet_at_different_barriers(Warp& warp) {
+void Interpreter::meet_at_different_barriers(Warp& warp) {
   warp.waits_at = warp.pc[first(warp.live)];
   for (int l = 0; l < warp_size; ++l) warp.pc[l] += warp.live >> l & 1;
   warp.parked = 0;
   clocks_.tick(warp.actor);
-  arrive(warp, program_.ops[warp.waits_at]);
+  sync_.arrive(warp, program_.ops[warp.waits_at]);
 }
 
 /// Executed by all live lanes of the warp together. False: the warp waits, and executes it again when it goes on.
-bool Block::collective(Warp& warp, const Op& op, uint32_t pc) {
+bool Interpreter::collective(Warp& warp, const Op& op, uint32_t pc) {
   warp.waits_at = pc;
   switch (op.kind) {
     case Kind::cluster_arrive:
-      cluster_.arrive(warp, op);
+      sync_.arrive_at_cluster(warp, op);
       return true;
     case Kind::cluster_wait:
-      if (cluster_.wait(warp, op)) return true;
+      if (sync_.wait_for_cluster(warp, op)) return true;
       break;
     case Kind::wgmma_fence:
     case Kind::wgmma_multiply:
     case Kind::wgmma_commit:
     case Kind::wgmma_wait:
-      if (wgmma(warp, op, pc)) return true;
+      if (wgmma_.execute(warp, op, pc)) return true;
       break;
     case Kind::give_registers:
     case Kind::take_registers:
-      if (set_registers(warp, op)) return true;
+      if (sync_.set_registers(warp, op)) return true;
       break;
     default:
-      arrive(warp, op);
+      sync_.arrive(warp, op);
       return true;
   }
   warp.state = Warp::waiting;
   return false;
+}
+
+// --- addresses in a cluster --------------------------------------------------------------------------------------------------
+
+/// mapa and getctarank.
+void Interpreter::map_address(Warp& warp, const Op& op, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    const uint64_t a = op.bytes == 8 ? value<uint64_t>(warp, op.o.a, l) : value<uint32_t>(warp, op.o.a, l);
+    if (op.space == Space::generic && !in_shared_window(a))
+      reports_.report(warp, l, op, formatted("{:#x} is no address of shared memory", a), Fault::illegal_address);
+    if (op.kind == Kind::cluster_rank) {
+      const uint32_t rank = checker_.owner_of(warp, l, op, a).rank;
+      std::memcpy(warp.registers + op.o.d + size_t(l) * 4, &rank, 4);
+      continue;
+    }
+    const uint32_t rank = value<uint32_t>(warp, op.o.b, l);
+    if (rank >= launch_.cluster.count())
+      reports_.report(warp, l, op, formatted("there is no block {} in a cluster of {}", rank, launch_.cluster.count()),
+                      Fault::illegal_address);
+    const uint64_t base = op.space == Space::generic ? shared_window : 0;
+    const uint64_t mapped = base + (uint64_t{rank + 1} << cluster_rank_shift | shared_offset(a));
+    std::memcpy(warp.registers + op.o.d + size_t(l) * op.bytes, &mapped, op.bytes);
+  }
 }
 
 }  // namespace sim

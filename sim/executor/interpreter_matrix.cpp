@@ -3,8 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "executor/block.h"
-#include "executor/cluster.h"
+#include "executor/interpreter.h"
 #include "executor/matrix.h"
 #include "text.h"
 
@@ -25,12 +24,12 @@ Matrix transposed(const Matrix& m) {
 
 }  // namespace
 
-void Block::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+void Interpreter::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   if (mask != all_lanes)
-    report(warp, std::countr_zero(~mask), op,
-           formatted("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
-                     warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
-           Fault::launch_failure);
+    reports_.report(warp, std::countr_zero(~mask), op,
+                    formatted("divergent {}: all 32 lanes of the warp must execute it, and this one {}", op.text,
+                              warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
+                    Fault::launch_failure);
   switch (op.kind) {
     case Kind::matrix_multiply:
       op.multiply(warp.registers, op);
@@ -52,43 +51,45 @@ void Block::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
 }
 
 /// The addresses of `op`, which are to be of this block's shared memory, as offsets in it.
-Block::Addresses Block::shared_addresses(const Warp& warp, const Op& op, Mask mask) {
+Addresses Interpreter::shared_addresses(const Warp& warp, const Op& op, Mask mask) {
   Addresses address = addresses(warp, op);
   if (op.space == Space::shared) return address;
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    if (!in_shared_window(address[l]) || &owner_of(warp, l, op, address[l]) != this)
-      report(warp, l, op, formatted("{:#x} is no address of the block's shared memory", address[l]),
-             Fault::illegal_address);
+    if (!in_shared_window(address[l]) || &checker_.owner_of(warp, l, op, address[l]) != warp.block)
+      reports_.report(warp, l, op, formatted("{:#x} is no address of the block's shared memory", address[l]),
+                      Fault::illegal_address);
     address[l] = shared_offset(address[l] - shared_window);
   }
   return address;
 }
 
 /// Lanes 8 i to 8 i + 7 hold the addresses of the rows of matrix i.
-void Block::move_matrices(Warp& warp, const Op& op, uint32_t pc) {
+void Interpreter::move_matrices(Warp& warp, const Op& op, uint32_t pc) {
   const size_t count = op.elements.size();
   const Mask rows = all_lanes >> (warp_size - 8 * count);
   const Addresses address = shared_addresses(warp, op, rows);
-  Pattern& pattern = this->pattern(pc, 0, Space::shared, rows, address, op.bytes);
-  check_aligned(warp, op, address, op.bytes, pattern);
-  check_shared(warp, op, pc, rows, *this, address, op.bytes, pattern);
+  Pattern& pattern = checker_.pattern(pc, 0, Space::shared, rows, address, op.bytes);
+  checker_.check_aligned(warp, op, address, op.bytes, pattern);
+  checker_.check_shared(warp, op, pc, rows, *warp.block, address, op.bytes, pattern);
   for (size_t i = 0; i < count; ++i) {
     Matrix m;
     std::byte* const registers = warp.registers + op.elements[i].offset;
     if (op.kind == Kind::matrix_load) {
-      for (int row = 0; row < 8; ++row) std::memcpy(&m[row], shared_.data() + address[8 * i + row], sizeof m[row]);
+      for (int row = 0; row < 8; ++row)
+        std::memcpy(&m[row], warp.block->shared.data() + address[8 * i + row], sizeof m[row]);
       if (op.transposed) m = transposed(m);
       std::memcpy(registers, &m, sizeof m);
     } else {
       std::memcpy(&m, registers, sizeof m);
       if (op.transposed) m = transposed(m);
-      for (int row = 0; row < 8; ++row) std::memcpy(shared_.data() + address[8 * i + row], &m[row], sizeof m[row]);
+      for (int row = 0; row < 8; ++row)
+        std::memcpy(warp.block->shared.data() + address[8 * i + row], &m[row], sizeof m[row]);
     }
   }
 }
 
-void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
+void Interpreter::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
   const Fragment& f = *op.fragment;
   Addresses base = addresses(warp, op);
   Space space = op.space;
@@ -101,14 +102,16 @@ void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
   const uint32_t alignment = std::min(32U, uint32_t(op.elements.size()) * op.elements[0].bytes);
   for (int l = 1; l < warp_size; ++l)
     if (base[l] != base[0] || stride[l] != stride[0])
-      report(warp, l, op, "an address or a stride that is not the same in all lanes", Fault::launch_failure);
+      reports_.report(warp, l, op, "an address or a stride that is not the same in all lanes", Fault::launch_failure);
   const uint64_t step = uint64_t{stride[0]} * f.element_bytes;
   if (base[0] % alignment)
-    report(warp, 0, op,
-           formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", base[0], alignment, alignment),
-           Fault::misaligned);
+    reports_.report(
+        warp, 0, op,
+        formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", base[0], alignment, alignment),
+        Fault::misaligned);
   if (const uint64_t unit = std::min(16, f.line_bytes); step % unit)
-    report(warp, 0, op, formatted("a stride of {} bytes: it must be a multiple of {}", step, unit), Fault::misaligned);
+    reports_.report(warp, 0, op, formatted("a stride of {} bytes: it must be a multiple of {}", step, unit),
+                    Fault::misaligned);
 
   const bool is_load = op.kind == Kind::fragment_load;
   std::byte tile[32][128];
@@ -127,14 +130,14 @@ void Block::move_fragment(Warp& warp, const Op& op, uint32_t pc) {
     const Fragment::Access& access = f.accesses[part];
     Addresses address;
     for (int l = 0; l < warp_size; ++l) address[l] = base[0] + access.line[l] * step + access.byte[l];
-    Pattern& pattern = this->pattern(pc, part, space, all_lanes, address, access.bytes);
+    Pattern& pattern = checker_.pattern(pc, part, space, all_lanes, address, access.bytes);
     if (space == Space::shared)
-      check_shared(warp, op, pc, all_lanes, *this, address, access.bytes, pattern);
+      checker_.check_shared(warp, op, pc, all_lanes, *warp.block, address, access.bytes, pattern);
     else
-      check_global(warp, op, pc, all_lanes, address, access.bytes, pattern);
+      checker_.check_global(warp, op, pc, all_lanes, address, access.bytes, pattern);
     for (int l = 0; l < warp_size; ++l) {
       std::byte* const memory =
-          space == Space::shared ? shared_.data() + address[l] : reinterpret_cast<std::byte*>(address[l]);
+          space == Space::shared ? warp.block->shared.data() + address[l] : reinterpret_cast<std::byte*>(address[l]);
       std::byte* const element = &tile[access.line[l]][access.byte[l]];
       std::memcpy(is_load ? element : memory, is_load ? memory : element, access.bytes);
     }

@@ -2,18 +2,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "executor/block.h"
+#include "executor/atomics.h"
+#include "executor/interpreter.h"
 #include "text.h"
 
 namespace sim {
 namespace {
-
-template <class T>
-T* at(std::byte* registers, uint32_t offset) {
-  return reinterpret_cast<T*>(registers + offset);
-}
-
-int first(Mask mask) { return std::countr_zero(mask); }
 
 void write_predicate(Warp& warp, uint32_t offset, Mask value, Mask mask) {
   Mask& p = *at<Mask>(warp.registers, offset);
@@ -71,7 +65,7 @@ void redux(Warp& warp, const Op& op, Mask mask) {
 }  // namespace
 
 /// The pseudo-code of shfl.sync in the PTX ISA.
-void Block::shuffle(Warp& warp, const Op& op, Mask mask) {
+void Interpreter::shuffle(Warp& warp, const Op& op, Mask mask) {
   std::byte* const r = warp.registers;
   const uint32_t *a = at<uint32_t>(r, op.o.a), *b = at<uint32_t>(r, op.o.b),
                  *c = at<uint32_t>(r, op.elements[0].offset);
@@ -101,8 +95,9 @@ void Block::shuffle(Warp& warp, const Op& op, Mask mask) {
       valid |= Mask{1} << l;
     else
       j = l;
-    if (!(mask >> j & 1) && finds(Check::shuffle, op))
-      report(warp, l, op, formatted("{} reads from lane {}, which does not take part", op.text, j), Check::shuffle);
+    if (!(mask >> j & 1) && reports_.finds(Check::shuffle, op))
+      reports_.report(warp, l, op, formatted("{} reads from lane {}, which does not take part", op.text, j),
+                      Check::shuffle);
     result[l] = a[j];
   }
   for (int l = 0; l < warp_size; ++l)
@@ -110,7 +105,7 @@ void Block::shuffle(Warp& warp, const Op& op, Mask mask) {
   if (op.o.extra) write_predicate(warp, op.o.extra, valid, mask);
 }
 
-void Block::warp_operation(Warp& warp, const Op& op, Mask mask) {
+void Interpreter::warp_operation(Warp& warp, const Op& op, Mask mask) {
   switch (op.kind) {
     case Kind::shuffle:
       return shuffle(warp, op, mask);

@@ -1,11 +1,11 @@
-// Bulk copies: what is checked when one is issued, and how it lands.
-#include "executor/bulk_copy.h"
+// What is checked when a bulk copy is issued, and how it lands.
+#include "executor/bulk_copies.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "executor/cluster.h"
+#include "executor/atomics.h"
 #include "text.h"
 
 namespace sim {
@@ -13,29 +13,24 @@ namespace {
 
 using Found = SharedMemory::Found;
 
-uint64_t value(const Warp& warp, const Address& a, int lane) {
+uint64_t address_of(const Warp& warp, const Address& a, int lane) {
   uint64_t base = 0;
   std::memcpy(&base, warp.registers + a.base + size_t(lane) * a.bytes, a.bytes);
   const uint64_t address = base + uint64_t(a.displacement);
   return a.bytes == 4 ? uint32_t(address) : address;
 }
-uint32_t word(const Warp& warp, uint32_t offset, int lane) {
-  return reinterpret_cast<const uint32_t*>(warp.registers + offset)[lane];
-}
 
 }  // namespace
 
 /// An end in shared memory, of any block of the cluster where its state space says so.
-BulkCopy::End Block::shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster) {
+BulkCopy::End BulkCopies::shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster) {
   if (in_shared_window(address)) address -= shared_window;
-  Block& owner = cluster ? owner_of(warp, lane, op, address) : *this;
+  Block& owner = cluster ? checker_.owner_of(warp, lane, op, address) : *warp.block;
   return {&owner, cluster ? shared_offset(address) : address};
 }
 
-uint32_t Block::copy_actor() const { return number_ * cluster_.actors_per_block() + cluster_.warps_per_block(); }
-
 /// st.async and red.async (PTX ISA 9.7.9.12 and 9.7.9.13).
-void Block::async_store(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+void BulkCopies::issue_stores(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     BulkCopy copy;
@@ -43,51 +38,51 @@ void Block::async_store(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     copy.pc = pc;
     copy.warp = &warp;
     copy.lane = l;
-    copy.to = shared_end(warp, l, op, value(warp, op.addresses[0], l), true);
-    copy.mbarrier = shared_end(warp, l, op, value(warp, op.addresses[1], l), true);
+    copy.to = shared_end(warp, l, op, address_of(warp, op.addresses[0], l), true);
+    copy.mbarrier = shared_end(warp, l, op, address_of(warp, op.addresses[1], l), true);
     copy.bytes = op.bytes * uint32_t(op.elements.size());
     copy.was_read = true;
     for (const Element& e : op.elements) {
       const std::byte* const from = warp.registers + e.offset + size_t(l) * e.bytes;
       copy.data.insert(copy.data.end(), from, from + op.bytes);
     }
-    issue_store(std::move(copy));
+    begin_store(std::move(copy));
   }
 }
 
 /// It writes through the generic proxy. A reduction is a strong access, which does not race with others like it.
-void Block::issue_store(BulkCopy copy) {
+void BulkCopies::begin_store(BulkCopy copy) {
   const Op& op = *copy.op;
   Warp& warp = *copy.warp;
   Block& owner = *copy.to.block;
   if (copy.to.address % copy.bytes)
-    report(warp, copy.lane, op,
-           formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", copy.to.address, copy.bytes,
-                     copy.bytes),
-           Fault::misaligned);
+    reports_.report(warp, copy.lane, op,
+                    formatted("misaligned address {:#x}: {} bytes at once need a multiple of {}", copy.to.address,
+                              copy.bytes, copy.bytes),
+                    Fault::misaligned);
   if (copy.mbarrier.block != &owner)
-    report(warp, copy.lane, op, "the mbarrier is not in the block whose shared memory is written",
-           Fault::launch_failure);
-  check_reachable(warp, copy.lane, op, owner);
-  SharedMemory& shared = owner.shared_;
+    reports_.report(warp, copy.lane, op, "the mbarrier is not in the block whose shared memory is written",
+                    Fault::launch_failure);
+  checker_.check_reachable(warp, copy.lane, op, owner);
+  SharedMemory& shared = owner.shared;
   if (copy.to.address >= shared.size() || copy.bytes > shared.size() - copy.to.address)
-    report(warp, copy.lane, op,
-           formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.bytes,
-                     copy.to.address, shared.size()),
-           Fault::illegal_address);
+    reports_.report(warp, copy.lane, op,
+                    formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.bytes,
+                              copy.to.address, shared.size()),
+                    Fault::illegal_address);
   for (uint32_t w = uint32_t(copy.to.address / 4); w < (copy.to.address + copy.bytes) / 4; ++w) {
     const auto verdict = op.o.flags & flag_reduce ? shared.read(w, 0xf, warp.actor, copy.pc, true)
                                                   : shared.begin_async_write(w, warp.actor, copy.pc);
     if (verdict.found == Found::nothing) continue;
-    report_shared(warp, copy.lane, op, w, "write", verdict);
+    checker_.report_shared(warp, copy.lane, op, w, "write", verdict);
     if (!(op.o.flags & flag_reduce)) shared.begin_async_write(w, warp.actor, copy.pc, true);
   }
-  find_mbarrier(warp, copy.lane, op, owner, copy.mbarrier.address);
-  cluster_.pending_.push_back(std::move(copy));
+  sync_.find_mbarrier(warp, copy.lane, op, owner, copy.mbarrier.address);
+  pending_.push_back(std::move(copy));
 }
 
 /// Issues the copies of the lanes of `mask`.
-void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   const bool tensor = op.o.flags & flag_tensor, to_shared = op.space == Space::shared;
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
@@ -96,29 +91,31 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     copy.pc = pc;
     copy.warp = &warp;
     copy.lane = l;
-    const uint64_t to = value(warp, op.addresses[0], l), from = value(warp, op.addresses[1], l);
+    const uint64_t to = address_of(warp, op.addresses[0], l), from = address_of(warp, op.addresses[1], l);
     copy.to = to_shared ? shared_end(warp, l, op, to, true) : BulkCopy::End{nullptr, to};
     copy.from = op.from_space == Space::shared ? shared_end(warp, l, op, from, false) : BulkCopy::End{nullptr, from};
     if (tensor) {
       copy.map = tensor_map(warp, l, op, to_shared ? from : to);
-      for (size_t d = 0; d < op.elements.size(); ++d) copy.corner[d] = int32_t(word(warp, op.elements[d].offset, l));
+      for (size_t d = 0; d < op.elements.size(); ++d)
+        copy.corner[d] = int32_t(value<uint32_t>(warp, op.elements[d].offset, l));
       if (op.elements.size() != copy.map.rank)
-        report(warp, l, op,
-               formatted("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
-               Fault::launch_failure);
+        reports_.report(
+            warp, l, op,
+            formatted("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
+            Fault::launch_failure);
       copy.bytes = copy.map.box_bytes();
     } else {
-      copy.bytes = word(warp, op.o.b, l);
+      copy.bytes = value<uint32_t>(warp, op.o.b, l);
     }
     copy.group = warp.bulk_groups[l];
-    count_bulk(copy);
+    count(copy);
     if (!to_shared) {
-      issue(std::move(copy));
+      begin(std::move(copy));
       continue;
     }
-    copy.mbarrier = shared_end(warp, l, op, value(warp, op.addresses[2], l), true);
+    copy.mbarrier = shared_end(warp, l, op, address_of(warp, op.addresses[2], l), true);
     if (!(op.o.flags & flag_multicast)) {
-      issue(std::move(copy));
+      begin(std::move(copy));
       continue;
     }
     // To the same offsets in each of the blocks; the copies may land apart.
@@ -126,36 +123,38 @@ void Block::bulk_copy(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     for (uint32_t rank = 0; rank < 16; ++rank) {
       if (!(ranks >> rank & 1)) continue;
       if (rank >= launch_.cluster.count())
-        report(warp, l, op, formatted("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
-               Fault::illegal_address);
+        reports_.report(warp, l, op,
+                        formatted("multicast to block {} in a cluster of {}", rank, launch_.cluster.count()),
+                        Fault::illegal_address);
       BulkCopy one = copy;
-      one.to.block = one.mbarrier.block = &cluster_.block(number_ - rank_ + rank);
-      issue(std::move(one));
+      one.to.block = one.mbarrier.block = &unit_.in_cluster_of(*warp.block, rank);
+      begin(std::move(one));
     }
   }
 }
 
-TensorMap Block::tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) const {
+TensorMap BulkCopies::tensor_map(const Warp& warp, int lane, const Op& op, uint64_t address) {
   if (address % 64)
-    report(warp, lane, op, formatted("misaligned tensor map at {:#x}: it needs a multiple of 64", address),
-           Fault::misaligned);
-  const uint64_t param = reinterpret_cast<uint64_t>(cluster_.param());
+    reports_.report(warp, lane, op, formatted("misaligned tensor map at {:#x}: it needs a multiple of 64", address),
+                    Fault::misaligned);
+  const uint64_t param = reinterpret_cast<uint64_t>(unit_.param());
   const bool is_param = address >= param && address + 128 <= param + launch_.params.size();
   TensorMap map;
   if (is_param || memory_.contains(address, 128)) std::memcpy(&map, reinterpret_cast<void*>(address), sizeof map);
   if (map.magic != TensorMap::valid)
-    report(warp, lane, op, formatted("no tensor map at {:#x}", address), Fault::illegal_address);
+    reports_.report(warp, lane, op, formatted("no tensor map at {:#x}", address), Fault::illegal_address);
   if (std::any_of(map.step.begin(), map.step.begin() + map.rank, [](uint8_t step) { return step != 1; }))
-    report(warp, lane, op, "a tensor map with element strides other than 1 is not supported", Fault::unsupported);
+    reports_.report(warp, lane, op, "a tensor map with element strides other than 1 is not supported",
+                    Fault::unsupported);
   return map;
 }
 
 /// Checks all that is known when the copy is issued, and makes it pending.
-void Block::issue(BulkCopy copy) {
+void BulkCopies::begin(BulkCopy copy) {
   const Op& op = *copy.op;
   Warp& warp = *copy.warp;
   const bool tensor = copy.map.rank;
-  const auto fail = [&](const std::string& what, Fault fault) { report(warp, copy.lane, op, what, fault); };
+  const auto fail = [&](const std::string& what, Fault fault) { reports_.report(warp, copy.lane, op, what, fault); };
   if (!tensor && (copy.bytes == 0 || copy.bytes % 16))
     fail(formatted("a bulk copy of {} bytes: only multiples of 16 can be", copy.bytes), Fault::misaligned);
   if (tensor && copy.corner[0] * int(copy.map.element_bytes) % 16)  // an H200 calls it an illegal instruction
@@ -174,8 +173,8 @@ void Block::issue(BulkCopy copy) {
              Fault::illegal_address);
       continue;
     }
-    check_reachable(warp, copy.lane, op, *end.block);
-    SharedMemory& shared = end.block->shared_;
+    checker_.check_reachable(warp, copy.lane, op, *end.block);
+    SharedMemory& shared = end.block->shared;
     if (end.address >= shared.size() || copy.shared_bytes() > shared.size() - end.address)
       fail(formatted("{} bytes at {:#x} are outside of the block's {} bytes of shared memory", copy.shared_bytes(),
                      end.address, shared.size()),
@@ -183,52 +182,44 @@ void Block::issue(BulkCopy copy) {
   }
   if (copy.from.block)
     copy.for_each_word_read([&](uint32_t at, unsigned byte_mask) {
-      SharedMemory& shared = copy.from.block->shared_;
+      SharedMemory& shared = copy.from.block->shared;
       if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc, byte_mask);
           verdict.found != Found::nothing) {
-        report_shared(warp, copy.lane, op, at, "read", verdict);
+        checker_.report_shared(warp, copy.lane, op, at, "read", verdict);
         shared.begin_async_read(at, warp.actor, copy.pc, byte_mask, true);
       }
-      if (!shared.visible_to_async(at, warp.actor)) report_unfenced(warp, copy.lane, op, at);
+      if (!shared.visible_to_async(at, warp.actor)) checker_.report_unfenced(warp, copy.lane, op, at);
     });
   if (copy.to.block) {
     copy.units.reserve(copy.bytes / 16);
     for (uint32_t at = 0; at < copy.bytes; at += 16) copy.units.push_back(copy.shared_address(copy.to, at));
-    copy.to.block->shared_.begin_async_writes(copy.units, warp.actor, copy.pc,
-                                              [&](uint32_t word, const SharedMemory::Verdict& verdict) {
-                                                report_shared(warp, copy.lane, op, word, "write", verdict);
-                                              });
+    copy.to.block->shared.begin_async_writes(copy.units, warp.actor, copy.pc,
+                                             [&](uint32_t word, const SharedMemory::Verdict& verdict) {
+                                               checker_.report_shared(warp, copy.lane, op, word, "write", verdict);
+                                             });
   }
   if (copy.mbarrier.block) {
-    const Mbarrier& m = find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
-    if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at) && finds(Check::proxy, op))
-      report(warp, copy.lane, op,
-             formatted("the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
-                       "fence.proxy.async after its initialisation",
-                       copy.mbarrier.address),
-             Check::proxy);
+    const Mbarrier& m = sync_.find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
+    if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at) && reports_.finds(Check::proxy, op))
+      reports_.report(
+          warp, copy.lane, op,
+          formatted("the mbarrier at {:#x} is not known to the asynchronous proxy: neither fence.mbarrier_init nor "
+                    "fence.proxy.async after its initialisation",
+                    copy.mbarrier.address),
+          Check::proxy);
   }
-  cluster_.pending_.push_back(std::move(copy));
-}
-
-void Block::report_unfenced(const Warp& warp, int lane, const Op& op, uint32_t word) const {
-  if (!finds(Check::proxy, op)) return;
-  report(warp, lane, op,
-         formatted("the asynchronous proxy reads shared memory at {:#x}, which the generic proxy wrote: no "
-                   "fence.proxy.async between",
-                   4 * word),
-         Check::proxy);
+  pending_.push_back(std::move(copy));
 }
 
 /// Requests, bytes and sectors of global memory. What lies outside of the tensor costs nothing.
-void Block::count_bulk(const BulkCopy& copy) {
+void BulkCopies::count(const BulkCopy& copy) {
   if (copy.from.block && copy.to.block) return;
-  OpCount& count = counts_[copy.pc];
-  ++count.global_requests;
+  OpCount& counted = counts_[copy.pc];
+  ++counted.global_requests;
   const auto add = [&](uint64_t address, uint64_t bytes) {
     if (!bytes) return;
-    count.global_bytes += bytes;
-    count.sectors += (address + bytes - 1) / 32 - address / 32 + 1;
+    counted.global_bytes += bytes;
+    counted.sectors += (address + bytes - 1) / 32 - address / 32 + 1;
   };
   if (!copy.map.rank) return add(copy.from.block ? copy.to.address : copy.from.address, copy.bytes);
   for (uint32_t row = 0; row < copy.map.rows(); ++row) {
@@ -239,21 +230,22 @@ void Block::count_bulk(const BulkCopy& copy) {
 
 // --- landing -----------------------------------------------------------------------------------------------------------------
 
-void Block::check_tensor_row(const BulkCopy& copy, const TensorRow& row) const {
+void BulkCopies::check_tensor_row(const BulkCopy& copy, const TensorRow& row) {
   if (!memory_.contains(row.address, row.bytes))
-    report(*copy.warp, copy.lane, *copy.op,
-           formatted("the tensor map's tensor reaches outside of every allocation: {}", memory_.describe(row.address)),
-           Fault::illegal_address);
-  check_contents(*copy.warp, copy.lane, *copy.op, row.address, row.bytes, !copy.from.block, !copy.to.block);
+    reports_.report(
+        *copy.warp, copy.lane, *copy.op,
+        formatted("the tensor map's tensor reaches outside of every allocation: {}", memory_.describe(row.address)),
+        Fault::illegal_address);
+  checker_.check_contents(*copy.warp, copy.lane, *copy.op, row.address, row.bytes, !copy.from.block, !copy.to.block);
 }
 
 /// Takes the bytes from the source, in the order of shared memory, without the swizzle.
-void Block::read_source(BulkCopy& copy) {
+void BulkCopies::read_source(BulkCopy& copy) {
   if (copy.was_read) return;
   copy.was_read = true;
   copy.data.assign(copy.bytes, std::byte{0});
   if (copy.from.block) {
-    SharedMemory& shared = copy.from.block->shared_;
+    SharedMemory& shared = copy.from.block->shared;
     for (uint32_t at = 0; at < copy.bytes; at += 16)
       std::memcpy(&copy.data[at], shared.data() + copy.shared_address(copy.from, at), 16);
     copy.for_each_word_read([&](uint32_t word, unsigned byte_mask) {
@@ -262,7 +254,7 @@ void Block::read_source(BulkCopy& copy) {
     return;
   }
   if (!copy.map.rank) {
-    check_contents(*copy.warp, copy.lane, *copy.op, copy.from.address, copy.bytes, true, false);
+    checker_.check_contents(*copy.warp, copy.lane, *copy.op, copy.from.address, copy.bytes, true, false);
     std::memcpy(copy.data.data(), reinterpret_cast<const void*>(copy.from.address), copy.bytes);
     return;
   }
@@ -276,7 +268,7 @@ void Block::read_source(BulkCopy& copy) {
 }
 
 /// Writes the bytes to the destination, and completes them on the mbarrier.
-void Block::write_destination(BulkCopy& copy) {
+void BulkCopies::write_destination(BulkCopy& copy) {
   if (!copy.to.block) {
     const auto put = [&](uint64_t address, const std::byte* from, uint32_t bytes) {
       if (!(copy.op->o.flags & flag_reduce)) {
@@ -289,10 +281,10 @@ void Block::write_destination(BulkCopy& copy) {
       element.bytes = uint8_t(each);
       element.reduction = copy.op->reduction;
       for (uint32_t i = 0; i < bytes; i += each)
-        reduce_atomically(element, reinterpret_cast<std::byte*>(address) + i, from + i);
+        update_atomically(element, reinterpret_cast<std::byte*>(address) + i, from + i);
     };
     if (!copy.map.rank) {
-      check_contents(*copy.warp, copy.lane, *copy.op, copy.to.address, copy.bytes, false, true);
+      checker_.check_contents(*copy.warp, copy.lane, *copy.op, copy.to.address, copy.bytes, false, true);
       return put(copy.to.address, copy.data.data(), copy.bytes);
     }
     for (uint32_t r = 0; r < copy.map.rows(); ++r) {
@@ -304,97 +296,96 @@ void Block::write_destination(BulkCopy& copy) {
     return;
   }
   Block& owner = *copy.to.block;
-  const auto found = copy.mbarrier.block->mbarriers_.find(uint32_t(copy.mbarrier.address));
-  if (found == copy.mbarrier.block->mbarriers_.end())
-    report(*copy.warp, copy.lane, *copy.op, "the mbarrier was invalidated before the copy was complete",
-           Fault::launch_failure);
+  const auto found = copy.mbarrier.block->mbarriers.find(uint32_t(copy.mbarrier.address));
+  if (found == copy.mbarrier.block->mbarriers.end())
+    reports_.report(*copy.warp, copy.lane, *copy.op, "the mbarrier was invalidated before the copy was complete",
+                    Fault::launch_failure);
   Mbarrier& m = found->second;
-  const uint32_t actor = owner.copy_actor();
+  const uint32_t actor = owner.copy_actor;
   const bool is_store = copy.op->kind == Kind::async_store, reduces = is_store && (copy.op->o.flags & flag_reduce);
   const uint32_t time = clocks_.event(actor, m.arriving, !is_store);
-  std::byte* const to = owner.shared_.data();
+  std::byte* const to = owner.shared.data();
   if (is_store) {  // of one to four words
     if (reduces)
-      reduce_atomically(*copy.op, to + copy.to.address, copy.data.data());
+      update_atomically(*copy.op, to + copy.to.address, copy.data.data());
     else
       std::memcpy(to + copy.to.address, copy.data.data(), copy.bytes);
-    owner.shared_.end_async_writes(uint32_t(copy.to.address / 4), int(copy.bytes / 4), actor, copy.pc, time, reduces);
+    owner.shared.end_async_writes(uint32_t(copy.to.address / 4), int(copy.bytes / 4), actor, copy.pc, time, reduces);
   } else {
     for (size_t i = 0; i < copy.units.size(); ++i) std::memcpy(to + copy.units[i], &copy.data[16 * i], 16);
-    owner.shared_.end_async_writes(copy.units, actor, copy.pc, time);
+    owner.shared.end_async_writes(copy.units, actor, copy.pc, time);
   }
   m.tx_count -= copy.bytes;
   m.advance();
 }
 
 /// One copy that the mbarrier of `block` at `address` waits for lands, chosen at random. False where there is none.
-bool Cluster::land_for(const Block& block, uint32_t address) {
+bool BulkCopies::land_for(const Block& block, uint32_t address) {
   return land_one(
              [&](const BulkCopy& copy) { return copy.mbarrier.block == &block && copy.mbarrier.address == address; }) ||
-         arrive_for(block, address);
+         async_copies_.arrive_for(block, address);
 }
 
-bool Cluster::land_any() {
+bool BulkCopies::land_any() {
   if (land_one([](const BulkCopy& copy) { return copy.mbarrier.block != nullptr; })) return true;
-  if (arrivals_.empty()) return false;
-  const AsyncArrival& first = arrivals_.front();
-  return arrive_for(*first.warp->block, first.mbarrier[std::countr_zero(first.mask)]);
+  return async_copies_.arrive_any();
 }
 
 template <class Which>
-bool Cluster::land_one(const Which& which) {
+bool BulkCopies::land_one(const Which& which) {
   const auto count = std::count_if(pending_.begin(), pending_.end(), which);
   if (!count) return false;
-  auto skip = random_() % uint64_t(count);
+  auto skip = unit_.random() % uint64_t(count);
   auto copy = std::find_if(pending_.begin(), pending_.end(), which);
   for (; skip; --skip) copy = std::find_if(copy + 1, pending_.end(), which);
-  Block& issuer = *copy->warp->block;
-  issuer.read_source(*copy);
-  issuer.write_destination(*copy);
+  read_source(*copy);
+  write_destination(*copy);
   pending_.erase(copy);
-  progress();
+  ++unit_.progress;
   return true;
 }
 
 /// cp.async.bulk.wait_group, of each thread (PTX ISA 9.7.9.27.3). With .read, only the sources have been read.
-void Block::bulk_wait(Warp& warp, const Op& op, Mask mask) {
+void BulkCopies::wait(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
     const auto awaited = [&](const BulkCopy& copy) {
       return !copy.mbarrier.block && copy.warp == &warp && copy.lane == l &&
              copy.group + op.o.immediate < warp.bulk_groups[l];
     };
-    for (BulkCopy& copy : cluster_.pending_) {
+    for (BulkCopy& copy : pending_) {
       if (!awaited(copy)) continue;
       read_source(copy);
       if (op.kind == Kind::bulk_wait) write_destination(copy);
     }
-    if (op.kind == Kind::bulk_wait) std::erase_if(cluster_.pending_, awaited);
+    if (op.kind == Kind::bulk_wait) std::erase_if(pending_, awaited);
   }
 }
 
 /// A block's shared memory ends with the block: nothing may still be copied from it or to it. What a copy still reads is read
 /// now, if the kernel goes on.
-void Block::end_pending() {
-  for (BulkCopy& copy : cluster_.pending_) {
-    if (copy.from.block == this && !copy.was_read) {
-      if (finds(Check::ended, *copy.op))
-        report(*copy.warp, copy.lane, *copy.op,
-               "the block ends while this bulk copy may still read its shared memory: nobody has waited for it",
-               Check::ended);
+void BulkCopies::block_ends(const Block& block) {
+  for (BulkCopy& copy : pending_) {
+    if (copy.from.block == &block && !copy.was_read) {
+      if (reports_.finds(Check::ended, *copy.op))
+        reports_.report(
+            *copy.warp, copy.lane, *copy.op,
+            "the block ends while this bulk copy may still read its shared memory: nobody has waited for it",
+            Check::ended);
       read_source(copy);
     }
-    if (copy.to.block == this)
-      report(*copy.warp, copy.lane, *copy.op,
-             formatted("the block ends while this {} into its shared memory is under way: nobody has waited for it",
-                       copy.op->kind == Kind::async_store ? "asynchronous store" : "bulk copy"),
-             Fault::launch_failure);
+    if (copy.to.block == &block)
+      reports_.report(
+          *copy.warp, copy.lane, *copy.op,
+          formatted("the block ends while this {} into its shared memory is under way: nobody has waited for it",
+                    copy.op->kind == Kind::async_store ? "asynchronous store" : "bulk copy"),
+          Fault::launch_failure);
   }
 }
 
 /// At the kernel's end, the copies to global memory that are still pending land.
-void Cluster::finish() {
-  for (BulkCopy& copy : pending_) copy.warp->block->write_destination(copy);
+void BulkCopies::finish() {
+  for (BulkCopy& copy : pending_) write_destination(copy);
   pending_.clear();
 }
 

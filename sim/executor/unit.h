@@ -1,0 +1,58 @@
+// The blocks that run interleaved on one CPU thread, and what they share: a thread block cluster, of one block where the launch has
+// none, or all clusters of a cooperative launch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "device_memory.h"
+#include "executor/block.h"
+#include "executor/clocks.h"
+#include "executor/launch.h"
+#include "ptx/ir.h"
+
+namespace sim {
+
+/// An address of shared::cluster holds the block's rank + 1 above the offset in its shared memory; mapa makes such addresses.
+/// Rank + 1 = 0 is the executing block's own window, shared::cta (PTX ISA 5.1.6; 9.7.9.25, mapa).
+constexpr int cluster_rank_shift = 24;
+constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cluster_rank_shift) - 1); }
+
+/// Counts of one operation of the program.
+struct OpCount {
+  uint64_t warps = 0, lanes = 0;
+  uint64_t global_requests = 0, sectors = 0, global_bytes = 0;
+  uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_bytes = 0;
+};
+
+struct Unit {
+  Unit(const Program& program, const ptx::Module& module, const LaunchParams& launch, const DeviceMemory& memory,
+       bool races);
+
+  /// Makes it unit `index` of the grid.
+  void start(uint64_t index);
+
+  std::byte* param() const { return param_; }
+  uint32_t clusters() const { return uint32_t(blocks.size()) / launch.blocks_per_cluster(); }
+  /// The block with this rank in the cluster of `block`.
+  Block& in_cluster_of(const Block& block, uint32_t rank) { return *blocks[block.number - block.rank + rank]; }
+
+  const Program& program;
+  const ptx::Module& module;
+  const LaunchParams& launch;
+  const DeviceMemory& memory;
+  Clocks clocks;
+  std::vector<OpCount> counts;  ///< by operation
+  uint64_t index = 0;
+  std::mt19937_64 random;
+  uint64_t progress = 0;  ///< how often something has happened that a polling warp may be waiting for
+  std::vector<std::unique_ptr<Block>> blocks;
+
+ private:
+  std::vector<std::byte> param_bytes_;
+  std::byte* param_ = nullptr;  ///< aligned as a tensor map wants it
+};
+
+}  // namespace sim
