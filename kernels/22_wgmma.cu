@@ -53,10 +53,9 @@ struct Tile {
 constexpr __host__ __device__ uint64_t descriptor(uint32_t tile) {
   return uint64_t{tile & 0x3FFFF} >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
-// [/descriptor]
-
 // The rungs after this one take it from common/hopper/descriptor.h: the same function.
 static_assert(descriptor(0x12400) == ladder::descriptor(0x12400));
+// [/descriptor]
 
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 1)

@@ -602,7 +602,7 @@ struct Plan {
 // [cost]
 constexpr double LAUNCH_US = 4.9;                               // of an empty kernel
 constexpr double CLOCK_REACHED = 1750.0 / 1980;                 // MHz under load, of an H200's highest
-constexpr double DRAM_REACHED = 4200 / (2 * 3.201 * 6144 / 8);  // GB/s, of what an H200's memory clock and bus allow
+constexpr double DRAM_REACHED = 4200 / (2 * 3.134 * 6144 / 8);  // GB/s, of what an H200's memory clock and bus allow
 constexpr double DRAM_BYTES_PER_CLOCK = 28;                     // into an SM of an H200
 constexpr double SPLIT_ROW_BYTES_PER_CLOCK = 32;  // into an SM, of rows that do not begin at multiples of 128 bytes
 constexpr double EPILOGUE_CLOCKS = 0.14;  // of a result of 16 bits, where another warpgroup multiplies meanwhile

@@ -13,7 +13,7 @@
 ///        16-29  leading offset / 16; of no meaning here
 ///        32-45  stride offset / 16: bytes from 8 rows to the next 8
 ///        62-63  swizzle: 0 none, 1 of 128 bytes, 2 of 64, 3 of 32
-__device__ __forceinline__ uint64_t descriptor(uint32_t tile) {
+constexpr __host__ __device__ uint64_t descriptor(uint32_t tile) {
   return 0;  // HOLE
 }
 // [/descriptor]

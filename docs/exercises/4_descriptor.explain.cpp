@@ -1,8 +1,10 @@
 // A descriptor field by field: which bytes of the tile wgmma would read.
 #include <string>
 
+#include "common/hopper/descriptor.h"
 #include "docs/exercises/explain.h"
 
+#define __host__
 #define __device__
 #define __forceinline__ inline
 

@@ -55,7 +55,7 @@ def test_asked_for_it_is_not_announced():
     assert done.returncode == 0 and done.stderr == ""
 
 
-@pytest.mark.parametrize(("gpu", "mhz", "bits", "l2"), [("h200", 3201, 6144, 60), ("h100", 2619, 5120, 50), ("t4", 5001, 256, 4)])
+@pytest.mark.parametrize(("gpu", "mhz", "bits", "l2"), [("h200", 3134, 6144, 60), ("h100", 2619, 5120, 50), ("t4", 5001, 256, 4)])
 def test_an_environment_says_what_the_card_is(tmp_path, gpu, mhz, bits, l2):
     file = tmp_path / "environment.json"
     done = run("--sim", "--sim-gpu", gpu, "8", "8", "8", "--kernels", "01", "--environment", file)

@@ -131,4 +131,4 @@ def test_each_kind_is_right(program, problem):
     assert done.returncode == 0, done.stdout + done.stderr
     no_room = sum(name.startswith("g") for name in KINDS)  # slices over the grid, where the tiles alone are as many as the SMs
     assert done.stdout.count("  ok") == len(KINDS) * 4 - no_room
-    assert done.stdout.count("1100x1400x520") == len(KINDS) and done.stdout.count("waived: no room for slices") == no_room
+    assert done.stdout.count("1100x1400x520") == len(KINDS) and done.stdout.count("waived: no room for splits") == no_room

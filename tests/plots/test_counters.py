@@ -75,7 +75,7 @@ def test_types_stand_in_the_ladders_order_and_each_unit_has_its_own_terms(tmp_pa
     for text in (html, summary):
         places = [text.index(f"Counted, {said}, at") for said in ("f32 by FFMA", "tf32 by mma.sync", "bf16 by wgmma")]
         assert places == sorted(places)
-    of_bf16 = html[html.index("Counted, bf16 on mma.sync") :]
+    of_bf16 = html[html.index("Counted, bf16 by mma.sync") :]
     assert "wavefronts per mma" in of_bf16 and "instructions per wgmma" in of_bf16
     assert "one mma of m16n8k16" in of_bf16 and "one wgmma of m64n256k16" in of_bf16
     assert "FMAs" not in of_bf16 and "is the limit" not in of_bf16 and "1 is the best" not in of_bf16
