@@ -93,7 +93,7 @@ def test_rates_are_the_cards_own(gpu, column):
     assert f"predicted at {reached_clock} MHz and {reached_rate} GB/s of DRAM" in said
     memory_mhz, bits = map(int, memory.split(" · "))
     stated = 2 * memory_mhz * bits / 8 / 1e3
-    assert round(stated) == int(rate) and round(stated * 4200 / 4916.736) == int(reached_rate)
+    assert round(stated) == int(rate) and round(stated * 4200 / 4813.824) == int(reached_rate)
     assert round(int(clock) * 1750 / 1980) == int(reached_clock)
 
 

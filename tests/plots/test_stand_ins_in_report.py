@@ -33,12 +33,12 @@ def test_the_report_holds_each_under_its_own_ceiling(stated, tmp_path):
     folder = write_folder(tmp_path / "results", rows)
     (folder / "rungs.json").write_text(stated)
     html, summary = report(folder, tmp_path / "out")
-    lines = {cells[0]: cells for cells in Page(html).rows if len(cells) == 14 and cells[0] in facts.rungs}
+    lines = {cells[0]: cells for cells in Page(html).rows if len(cells) == 15 and cells[0] in facts.rungs}
     assert set(lines) == set(facts.rungs)
     wgmma, mma = (
         next(rung for rung in facts.rungs.values() if rung.instruction == instruction) for instruction in ("wgmma", "mma.sync")
     )
-    assert lines[wgmma.stem][3] == f"1.50 × {mma.number}"
+    assert lines[wgmma.stem][7] == f"1.50 × {mma.number}"
     assert "ceilings.csv is missing" not in summary and "wgmma 900 TFLOP/s" in html and "mma.sync 600 TFLOP/s" in html
     share = 1000.0 * 3 / (synthetic.WGMMA_PEAK * 1e3 / (synthetic.SMS * synthetic.CLOCK))
-    assert lines[wgmma.stem][8] == f"3000 ({share:.2f})"
+    assert lines[wgmma.stem][9] == f"3000 ({share:.2f})"
