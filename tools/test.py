@@ -183,10 +183,10 @@ def run_suite_beside_others(name: str) -> Count:
     return count
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools.test")
     parser.add_argument("--fast", action="store_true")
-    suites = FAST if parser.parse_args().fast else SUITES
+    suites = FAST if parser.parse_args(arguments).fast else SUITES
     total = Count()
     if has_gpu():
         counts = map(run_suite, suites)

@@ -26,7 +26,7 @@ def commands() -> list[str]:
 def printed(tmp_path_factory) -> dict[str, str]:
     """What each command prints, of nvcc nothing; where one fails, its words are the failure."""
     folder = tmp_path_factory.mktemp("commands")
-    for name in ("build", "plots", "run_all.sh", "tests", "tools"):
+    for name in ("build", "plots", "run_all.sh", "sim", "tools"):
         (folder / name).symlink_to(ROOT / name)
     paths = [str(Path(sys.executable).parent), str(Path(NVCC).parent), os.environ["PATH"]]
     environment = {**os.environ, "PATH": ":".join(paths), "COLUMNS": "200"}
@@ -62,7 +62,7 @@ def test_mistakes_are_reported_as_shown(printed, case):
     (report,) = (text for line, text in printed.items() if line.endswith(f"build/sim ./{case}"))
     (shown,) = re.findall(rf"<!-- simulator: {case} -->\n```text\n(.*?)```", CHAPTER, re.DOTALL)
     # Standard error and output come apart here.
-    assert sorted(re.sub(r", PTX line \d+|/\S*/(?=tests/)", "", report).splitlines()) == sorted(shown.splitlines())
+    assert sorted(re.sub(r", PTX line \d+|/\S*/(?=sim/tests/)", "", report).splitlines()) == sorted(shown.splitlines())
 
 
 @needs_simulator

@@ -135,7 +135,7 @@ def test_suites_that_run_beside_each_other_show_their_text_whole(monkeypatch, ca
     three = {"first": suite("first"), "second": suite("second"), "third": lambda _: Count(failed=1)}
     monkeypatch.setattr(suites, "SUITES", three)
     monkeypatch.setattr(suites, "has_gpu", lambda: False)
-    assert suites.main() == 1
+    assert suites.main([]) == 1
     said = capfd.readouterr().out
     assert "== first\nfirst\nfirst\nfirst\n" in said and "== second\nsecond\nsecond\nsecond\n" in said
     assert said.endswith("\n2 passed, 1 failed, 0 skipped\n")
