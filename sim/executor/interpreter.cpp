@@ -69,6 +69,8 @@ void Interpreter::run(Warp& warp) {
       OpCount& count = counts_[turn.pc];
       if (op.kind == Kind::lanes)
         op.function(warp.registers, op.o, mask);
+      else if (op.kind == Kind::load && mask == all_lanes && load_as_before(warp, op, turn.pc))
+        turn.looked = turn.looked || op.strong;
       else
         then = execute(warp, op, turn, mask);
       count.warps += mask != 0;

@@ -15,17 +15,28 @@ namespace sim {
 bool Interpreter::load_as_before(Warp& warp, const Op& op, uint32_t pc) {
   const Pattern* const pattern = checker_.load_in_last_pattern(warp, op, pc);
   if (!pattern) return false;
-  const uint64_t* const base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
-  alignas(32) std::array<std::byte*, warp_size> at;
-  const bool of_first_lane = pattern->form != Pattern::Form::general && op.elements.size() == 1;  // all that is used
-  for (int l = 0; l < (of_first_lane ? 1 : warp_size); ++l)
-    at[l] = reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement));
-  move_data(warp, op, all_lanes, at, pattern->form);
+  const uint64_t* const base = at<uint64_t>(warp.registers, op.o.a);
+  const auto address = [&](int l) { return reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement)); };
+  const Element& first = op.elements[0];
+  if (pattern->form != Pattern::Form::general && op.elements.size() == 1 && op.bytes == 4 && first.bytes == 4 &&
+      first.offset != discarded) {  // one word per lane, side by side or the same
+    uint32_t* const d = at<uint32_t>(warp.registers, first.offset);
+    if (pattern->form == Pattern::Form::uniform) {
+      uint32_t word;
+      std::memcpy(&word, address(0), sizeof word);
+      std::fill_n(d, warp_size, word);
+    } else {
+      std::memcpy(d, address(0), warp_size * sizeof *d);
+    }
+    return true;
+  }
+  alignas(32) std::array<std::byte*, warp_size> addresses;
+  for (int l = 0; l < warp_size; ++l) addresses[l] = address(l);
+  move_data(warp, op, all_lanes, addresses, pattern->form);
   return true;
 }
 
 void Interpreter::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
-  if (mask == all_lanes && load_as_before(warp, op, pc)) return;
   alignas(32) Addresses address = addresses(warp, op);
   if (op.space != Space::generic) return access_or_skip(warp, op, pc, mask, op.space, address, false);
   // A generic address says by itself where it points (PTX ISA 5.1, "Generic Addressing").

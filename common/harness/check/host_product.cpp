@@ -44,6 +44,17 @@ struct Block {
   double sum[block_rows][block_cols] = {}, magnitude[block_rows][block_cols] = {};
 };
 
+/// Adds the products of an element of A and a part of a row of B. With AVX2 four at once, without it two: the same sums.
+#ifdef __x86_64__
+[[gnu::target_clones("avx2", "default")]]
+#endif
+void add_products(double left, const double* right, size_t cols, double* sum, double* magnitude) {
+  for (size_t j = 0; j < cols; ++j) {
+    sum[j] += left * right[j];
+    magnitude[j] += std::fabs(left * right[j]);
+  }
+}
+
 }  // namespace
 
 HostProduct host_product(const Problem& p) {
@@ -56,14 +67,8 @@ HostProduct host_product(const Problem& p) {
     const size_t rows = std::min(block_rows, m - row), cols = std::min(block_cols, n - col);
     Block block;
     for (size_t l = 0; l < k; ++l)
-      for (size_t i = 0; i < rows; ++i) {
-        const double left = a[(row + i) * k + l];
-        const double* const right = &b[l * n + col];
-        for (size_t j = 0; j < cols; ++j) {
-          block.sum[i][j] += left * right[j];
-          block.magnitude[i][j] += std::fabs(left * right[j]);
-        }
-      }
+      for (size_t i = 0; i < rows; ++i)
+        add_products(a[(row + i) * k + l], &b[l * n + col], cols, block.sum[i], block.magnitude[i]);
     for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < cols; ++j) {
         const size_t at = (row + i) * n + col + j;
