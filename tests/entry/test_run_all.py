@@ -292,10 +292,10 @@ out.mkdir(parents=True, exist_ok=True)
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout whose programs are stand-ins; what is real are run_all.sh and tools/."""
+    """A checkout whose programs are stand-ins; what is real are run_all.sh, tools/ and what they need of plots/."""
     needs_packages()
-    shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    for name in ("tools", "plots", "requirements"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "run_all.sh", tmp_path)
     for name, text in STANDINS.items():
         file = tmp_path / name
