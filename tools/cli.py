@@ -32,18 +32,20 @@ def unknown(what: str, word: str, lists_all: str, candidates: Iterable[str]) -> 
     refuse(f"{what} '{word}'{hint(word, candidates) or f'; ./run_all.sh {lists_all} lists all'}")
 
 
-def usages() -> dict[str, str]:
-    """What the help text in run_all.sh says of each sub-command; of the whole ladder under --quick."""
-    text = Path("run_all.sh").read_text(encoding="utf-8")
-    found: dict[str, str] = {}
-    for command, usage in re.findall(r"^#   \./run_all\.sh(?: (\S+)| )(.*(?:\n#     .*)*)", text, re.MULTILINE):
-        found[command or "--quick"] = found.get(command or "--quick", "") + usage
-    return found
-
-
 def unknown_option(command: str, word: str, before: str = "") -> NoReturn:
-    options = sorted({*re.findall(r"--[a-z-]+", usages()[command]), command, "--help"})
-    unknown(f"{before}there is no option", word, f"{command} --help", [option for option in options if option[0] == "-"])
+    """Names one that the command's lines of the help text have."""
+    entry = "(?: --quick)? {2,}" if command == "--quick" else f" {command} "
+    text = Path("run_all.sh").read_text(encoding="utf-8")
+    usage = "".join(re.findall(rf"^#   \./run_all\.sh{entry}.*(?:\n#     .*)*", text, re.MULTILINE))
+    unknown(f"{before}there is no option", word, f"{command} --help", [*re.findall("--[a-z-]+", usage), "--help"])
+
+
+def build(*targets: str) -> str:
+    return join(["build", *targets])
+
+
+def start(module: str, *words: str) -> str:
+    return join(["exec", "python3", "-m", module, *words])
 
 
 class Call(NamedTuple):
@@ -90,8 +92,8 @@ class Call(NamedTuple):
             else:
                 unknown_option("--quick", word)
         simulator = ["simulator"] if "--sim" in options else []
-        run = ["exec", "python3", "-m", "tools.ladder_run", f"--here={self.here}", *options]
-        return [join(["build", "ladder", "ceilings", "baselines", *simulator]), "need_python report", join(run)]
+        run = start("tools.ladder_run", f"--here={self.here}", *options)
+        return [build("ladder", "ceilings", "baselines", *simulator), "need_python report", run]
 
     def test(self, *words: str) -> list[str]:
         """What cannot be set up (a GPU node without a network) is named, and the tests that do without it are run."""
@@ -104,7 +106,7 @@ class Call(NamedTuple):
             "build all",
             "optional=yes need_sass || :",
             "optional=yes need_python test docs || :",
-            join(["exec", "python3", "-m", "tools.test", *words]),
+            start("tools.test", *words),
         ]
 
     def run(self, *words: str) -> list[str]:
@@ -115,10 +117,10 @@ class Call(NamedTuple):
         if "--watch" in words:
             return [self.watch(file, "run", file.stem, *arguments)]
         simulator = ["simulator"] if any(word.startswith("--sim") for word in arguments) else []
-        return [join(["build", file.stem, *simulator]), join(["exec", f"build/bin/{file.stem}", *arguments])]
+        return [build(file.stem, *simulator), join(["exec", f"build/bin/{file.stem}", *arguments])]
 
     def watch(self, file: Path, *command: str) -> str:
-        return join(["exec", "python3", "-m", "tools.watch", str(file), "./run_all.sh", *self.options, *command])
+        return start("tools.watch", str(file), "./run_all.sh", *self.options, *command)
 
     def new(self, *words: str) -> list[str]:
         left, source = [*words], ""
@@ -128,7 +130,7 @@ class Call(NamedTuple):
             del left[place : place + 2]
         if len(left) != 2 or not source:
             refuse("new takes a number, a name and --from, such as: new 90 my_idea --from 16")
-        return [join(["exec", "python3", "-m", "tools.new_rung", *left, str(self.file_of(source)), *self.options[1:]])]
+        return [start("tools.new_rung", *left, str(self.file_of(source)), *self.options[1:])]
 
     def exercise(self, *words: str) -> list[str]:
         number, *more = [word for word in words if not word.startswith("-")] or [""]
@@ -151,10 +153,10 @@ class Call(NamedTuple):
         if how[-1:] == ["--watch"]:
             return [self.watch(file, "exercise", number)]
         if how:
-            return [join(["exec", "python3", "-m", "tools.exercise", "solution", number, str(file)])]
+            return [start("tools.exercise", "solution", number, str(file))]
         rung = self.file_of(file.stem.partition("x_")[0]).stem
-        check = join(["exec", "python3", "-m", "tools.exercise", "check", number, str(file)])
-        return [join(["build", rung, file.stem, "simulator"]), check]
+        check = start("tools.exercise", "check", number, str(file))
+        return [build(rung, file.stem, "simulator"), check]
 
     def rungs(self, *words: str) -> list[str]:
         return ["build ladder", join(["exec", "build/bin/ladder", "--list", *words])]
@@ -172,8 +174,8 @@ class Call(NamedTuple):
         if not words[0]:
             refuse(f"{to} states no predecessor: name the rung to compare it with, such as: diff 01 {words[-1]}")
         stems = [self.file_of(words[0]).stem, to]
-        compare = join(["exec", "python3", "-m", "tools.diff", *stems])
-        return [join(["build", *stems]), "need_sass", "need_python report", compare]
+        compare = start("tools.diff", *stems)
+        return [build(*stems), "need_sass", "need_python report", compare]
 
     def profile(self, *words: str) -> list[str]:
         if len(words) not in (1, 4) and (len(words) != 6 or words[4] != "--type"):
@@ -185,13 +187,13 @@ class Call(NamedTuple):
             refuse("profile needs Nsight Compute: no 'ncu' on the PATH (developer.nvidia.com/nsight-compute)", FAILED)
         if not has_gpu():
             refuse("profile needs a GPU, and nvidia-smi lists none", WAIVED)
-        return [f"build {stem}", "need_python report", join(["exec", "python3", "-m", "tools.profile", stem, *words[1:]])]
+        return [f"build {stem}", "need_python report", start("tools.profile", stem, *words[1:])]
 
     def counts(self, *words: str) -> list[str]:
         if not words:
             refuse("counts takes a rung and its arguments, such as: counts 06 256 256 256")
         stem = self.file_of(words[0]).stem
-        count = join(["exec", "python3", "-m", "tools.counts", stem, *words[1:]])
+        count = start("tools.counts", stem, *words[1:])
         return [f"build {stem} simulator", "need_python report", count]
 
     def sim(self, *words: str) -> list[str]:
@@ -227,7 +229,7 @@ class Call(NamedTuple):
     def compare(self, *words: str) -> list[str]:
         if len(words) != 2:
             refuse("compare takes two results folders, such as: compare results/before results/after")
-        return ["need_python report", join(["exec", "python3", "-m", "plots", "compare", *map(self.path, words)])]
+        return ["need_python report", start("plots", "compare", *map(self.path, words))]
 
     def docs(self, *words: str) -> list[str]:
         if words:
@@ -242,19 +244,9 @@ class Call(NamedTuple):
         ]
 
 
-COMMANDS = {
-    "--quick": Call.whole_ladder,
-    "test": Call.test,
-    "run": Call.run,
-    "new": Call.new,
-    "exercise": Call.exercise,
-    "list": Call.rungs,
-    "diff": Call.diff,
-    "profile": Call.profile,
-    "counts": Call.counts,
-    "sim": Call.sim,
-    "compare": Call.compare,
-    "docs": Call.docs,
+COMMANDS = {"--quick": Call.whole_ladder, "list": Call.rungs} | {
+    name: getattr(Call, name)
+    for name in ("test", "run", "new", "exercise", "diff", "profile", "counts", "sim", "compare", "docs")
 }
 
 
