@@ -20,7 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.gpu import has_gpu
+from plots.data.gpu import has_gpu
 
 LIBRARY, PROGRAMS, RECORDED = Path("build/sim"), Path("build/sim/programs"), Path("bench/recorded")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "common/device_limits.cpp"
 #include "common/rung.cpp"
 #include "common/types.h"
 

@@ -13,17 +13,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from plots.data import rungs
-from tools.gpu import has_gpu
+from plots.data.gpu import has_gpu
+from plots.data.sweeps import SPILLS
 
 ROOT = Path(__file__).resolve().parents[1]
-SPILLS = "spill_bytes"  # the column that a sweep adds to the harness's: what a thread stores, as ptxas counts it
 
 Change = tuple[str, str]  # a piece of the source, everywhere in it, and what replaces it
 Built = dict[str, tuple[int, int]]  # mangled name of a kernel -> registers per thread, bytes of its spill stores
+
+
+class Variant(NamedTuple):
+    what: str  # what it changes, for the chapter's table
+    changes: list[Change]
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Sweep:
     timed: Callable[[list[str], str], str] = lambda symbols, type: symbols[0]  # the kernel that is timed for a type
     leave_out_spills: bool = False
     options: tuple[str, ...] = ()  # more for the harness
+    what: dict[str, str] = field(default_factory=dict)  # what each variant changes, where the chapter has a table of them
 
     @property
     def name(self) -> str:
@@ -86,7 +93,10 @@ class Sweep:
         return rungs.of_checkout().rungs[self.stem].types
 
     def main(self, purpose: str) -> int:
-        """The command line of a sweep; its exit status."""
+        """The command line of a sweep; its exit status. `--list` alone prints what the variants change, as JSON."""
+        if sys.argv[1:] == ["--list"]:
+            print(json.dumps(self.what))
+            return 0
         options = self._options(purpose)
         noted = self.folder / "built.json"  # bytes spilled by the variants that are timed, in their order
         if not options.built:

@@ -13,18 +13,11 @@ gets a second time.
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
-from bench.sweep import Change, Sweep
+from bench.sweep import Change, Sweep, Variant
 from plots.data import rungs
-
-
-class Variant(NamedTuple):
-    what: str  # what it changes, for the chapter's table
-    changes: list[Change]
-
 
 LARGE, SMALL = "using Large = TileConfig<256, 64>;", "using Small = TileConfig<128, 32>;"
 
@@ -151,6 +144,7 @@ SWEEP = Sweep(
     shapes="4096x4096x4096",
     protocol="steady",
     timed=timed,
+    what={name: variant.what for name, variant in VARIANTS.items()},
 )
 
 if __name__ == "__main__":

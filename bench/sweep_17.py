@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
 from bench.sweep import ROOT, Change, Sweep
-from tools.gpu import has_gpu
+from plots.data.gpu import has_gpu
 
 SHAPES = ["128x4096x4096", "256x4096x4096", "512x512x16384", "256x256x65536", "1024x1024x1024", "1536x1536x1536"]
 SHAPES += ["2048x2048x2048", "3072x3072x3072"]

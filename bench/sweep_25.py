@@ -10,16 +10,10 @@ and times them in one process beside cuBLAS. `again` at the end is what `as_writ
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
-from bench.sweep import Change, Sweep
-
-
-class Variant(NamedTuple):
-    what: str  # what it changes, for the chapter's table
-    changes: list[Change]
+from bench.sweep import Change, Sweep, Variant
 
 
 def group(size: int) -> list[Change]:
@@ -91,6 +85,7 @@ SWEEP = Sweep(
     {name: variant.changes for name, variant in VARIANTS.items()},
     shapes="4096x4096x4096,8192x8192x8192",
     protocol="rounds",
+    what={name: variant.what for name, variant in VARIANTS.items()},
 )
 
 if __name__ == "__main__":

@@ -12,17 +12,10 @@ the end is what `as_written` gets a second time.
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
-from bench.sweep import ROOT, Change, Sweep
-
-
-class Variant(NamedTuple):
-    what: str  # what it changes, for the chapter's table
-    changes: list[Change]
-
+from bench.sweep import ROOT, Change, Sweep, Variant
 
 SERPENTINE = "i % 2 ? j : TN - 1 - j;"
 ROWS = "for (int i = TM - 1; i >= 0; --i) {\n#pragma unroll\n            for (int j = 0; j < TN; ++j) {"
@@ -107,6 +100,7 @@ SWEEP = Sweep(
     {name: v.changes + ([] if name.startswith("tile_") else only(CONFIGURATIONS[0])) for name, v in VARIANTS.items()},
     shapes="4096x4096x4096,2048x2048x2048",
     protocol="rounds",
+    what={name: variant.what for name, variant in VARIANTS.items()},
 )
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
 from bench.sweep import ROOT
-from tools.gpu import has_gpu
+from plots.data.gpu import has_gpu
 
 TABLE = ROOT / "build/sweep_waves/ladder.csv"
 CEILINGS = ROOT / "bench/recorded/nvidia-h200/ceilings.csv"

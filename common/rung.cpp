@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "common/per_device.h"
-
 namespace ladder {
 namespace {
 
@@ -67,25 +65,6 @@ std::string why_not_on(const std::string& arch, int sm) {
   const Arch needed = parse_arch(arch);
   if (needed.exact ? sm == needed.sm : sm >= needed.sm) return "";
   return std::string(needed.exact ? "needs exactly " : "needs ") + arch + ", this is sm_" + std::to_string(sm);
-}
-
-DeviceLimits device_limits() {
-  static PerDevice<DeviceLimits> limits;
-  return limits.get([](int device) {
-    const auto attribute = [device](cudaDeviceAttr which) {
-      int value = 0;
-      cuda_check(cudaDeviceGetAttribute(&value, which, device));
-      return value;
-    };
-    const int major = attribute(cudaDevAttrComputeCapabilityMajor),
-              minor = attribute(cudaDevAttrComputeCapabilityMinor);
-    return DeviceLimits{.sm = major * 10 + minor,
-                        .sms = attribute(cudaDevAttrMultiProcessorCount),
-                        .smem_block_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                        .clock_mhz = attribute(cudaDevAttrClockRate) / 1e3,
-                        .memory_mhz = attribute(cudaDevAttrMemoryClockRate) / 1e3,
-                        .memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth)};
-  });
 }
 
 }  // namespace ladder

@@ -1,4 +1,9 @@
-"""The one exception that ends a command with one line and exit status 2."""
+"""The exception that ends a command with one line and exit status 2, and how such a line ends."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+ALIKE = 0.6  # of the letters of both words, leading dashes apart; as in common/harness/cli/nearest.h
 
 
 class InputError(Exception):
@@ -7,3 +12,10 @@ class InputError(Exception):
 
 class Unavailable(Exception):
     """What a generated block is made of is not on this machine; the message says what is missing. The block stays."""
+
+
+def hint(word: str, candidates: Iterable[str]) -> str:
+    """The end of a message: "; the nearest is X", where X is the candidate most like the word; "" where none is like it."""
+    named = {candidate.lstrip("-"): candidate for candidate in candidates}
+    alike = get_close_matches(word.lstrip("-"), named, n=1, cutoff=ALIKE)
+    return f"; the nearest is {named[alike[0]]}" if alike else ""

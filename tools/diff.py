@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from plots.data import rungs
+from plots.data.cubin import Kernel, blocks_per_sm, kernels, sm_number
 from plots.errors import InputError
-from tools.cubin import Kernel, blocks_per_sm, kernels, sm_number
 
 BUILT = Path("build/generated/kernels.json")  # CMake's list of rungs, with their objects
 CONTEXT = 2  # unchanged lines shown around a change

@@ -1,7 +1,6 @@
 """The exercises: kernels of the ladder with holes, and what is wrong with the lines that fill them.
 
 usage: python3 -m tools.exercise list
-       python3 -m tools.exercise copy NUMBER [WITH]     makes the learner's file where there is none; writes its name
        python3 -m tools.exercise check NUMBER FILE      runs its program beside the rung's, and explains
        python3 -m tools.exercise solution NUMBER FILE   what to change, as a diff
 
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tools.gpu import has_gpu
+from plots.data.gpu import has_gpu
 from tools.new_rung import LADDER, LOCAL, Refused, field, with_facts
 
 EXERCISES, LAYOUT = Path("docs/exercises"), Path("common/layout.h")
@@ -291,9 +290,7 @@ def main(arguments: list[str]) -> int:
             print(listing())
             return 0
         one = exercise(rest[0])
-        if command == "copy":
-            print(copy(one, *map(Path, rest[1:])))
-        elif command == "solution":
+        if command == "solution":
             print(solution(one, Path(rest[1])), end="")
         else:
             solved, text = verdict(one, Path(rest[1]))

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools.gpu import has_gpu
+from plots.data.gpu import has_gpu
 
 LADDER, LOCAL = Path("kernels"), Path("kernels/local")
 NUMBER, NAME = r"\d\d[a-z]?", r"[A-Za-z][A-Za-z0-9_]*"

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tools.cubin import kernels
+from plots.data.cubin import kernels
 from tools.diff import object_of
 
 

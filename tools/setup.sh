@@ -75,7 +75,7 @@ unpack_debs() {
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 need_python3() {
-  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
+  python3 -ISc 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
     die "needs Python 3.10 or later: $(install_hint python3 python3 python)"
 }
 

@@ -1,13 +1,12 @@
-"""Says in one line why the simulator cannot run a program, before it is started.   usage: sim_program.py PROGRAM
+"""Why the simulator cannot run a program, in one line, before it is started.
 
-Ends with 2 where the program must be built otherwise, and with 77 where it needs a library that the simulator does not stand in
+The status is 2 where the program must be built otherwise, and 77 where it needs a library that the simulator does not stand in
 for. The program is not run: only its ELF headers are read.
 """
 
 import os
 import re
 import struct
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -135,16 +134,3 @@ def check(path: Path) -> None:
     for name in sorted(needed):
         if NVIDIA.match(name):
             raise Refused(WAIVED, f"it needs {name}, which the simulator does not stand in for")
-
-
-def main() -> None:
-    path = Path(sys.argv[1])
-    try:
-        check(path)
-    except Refused as refused:
-        print(f"run_all.sh: sim: {path}: {refused}", file=sys.stderr)
-        sys.exit(refused.status)
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from tools.gpu import has_gpu
+from plots.data.gpu import has_gpu
 
 BUILD = Path("build")
 

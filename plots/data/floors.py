@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from plots.data.profiles import Metrics, Profile
 from plots.data.results import Results
 from plots.data.selection import Table
 from plots.data.units import Shape
@@ -11,7 +12,6 @@ WAVEFRONT_BYTES = 128  # of shared memory: all 32 banks, which a wavefront occup
 SCHEDULERS = 4  # of an SM; each issues at most one instruction per clock
 ISSUE = "issue slots"
 LEVELS = {"shared memory": "smem", "L2": "l2", "DRAM": "dram"}  # and the names of their measured bandwidths
-Metrics = dict[tuple[str, str], float]
 
 
 def moved(metrics: Metrics) -> dict[str, float]:
@@ -49,7 +49,7 @@ class Time:
         return self.total - self.pipe - self.beyond
 
 
-def times(results: Results, table: Table, profile: dict[str, Metrics], shape: Shape) -> list[Time]:
+def times(results: Results, table: Table, profile: Profile, shape: Shape) -> list[Time]:
     """Of each rung that was timed at a shape, in ladder order; those whose clocks or ceiling are not known are left out."""
     sms, highest = (float(results.environment.get(key) or math.nan) for key in ("sm_count", "max_sm_clock_mhz"))
     found = []

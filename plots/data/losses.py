@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plots.data.floors import Metrics
+from plots.data.profiles import Profile, file_name
+from plots.data.profiles import read as read_profile
 from plots.data.results import Results
 from plots.data.selection import PER_CLK
 from plots.data.units import Shape
@@ -81,12 +82,27 @@ def wave_efficiency(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: st
     return shape.m * shape.n / (waves_needed(shape, tile, sms, last_wave) * sms * tile[0] * tile[1])
 
 
-def losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metrics]]) -> list[Losses]:
-    """Of each case that was recorded in the steady protocol, with FP32 results; `profiles` by type and shape."""
+def _profile_files(results: Results) -> dict[str, str]:
+    """By type."""
+    return {case.type: file_name(case.type, results.facts) for case in CASES}
+
+
+def files(results: Results) -> list[str]:
+    """The recorded files that the losses are computed from."""
+    return ["steady.csv", "ceilings.csv", "environment.json", TIMELINE, *_profile_files(results).values()]
+
+
+def read(results: Results) -> list[Losses]:
+    """Of each case that was recorded in the steady protocol, with FP32 results."""
+    profiles = {}
+    for kind, file in _profile_files(results).items():
+        if (results.folder / file).is_file():
+            profile, shape = read_profile(results.folder / file)
+            profiles[kind, shape] = profile
     return [found for case in CASES if (found := _losses(results, profiles, case))]
 
 
-def _losses(results: Results, profiles: dict[tuple[str, Shape], dict[str, Metrics]], case: Case) -> Losses | None:
+def _losses(results: Results, profiles: dict[tuple[str, Shape], Profile], case: Case) -> Losses | None:
     rung = next((rung for rung in results.facts.rungs.values() if rung.number == case.rung), None)
     row = _row(results.steady, rung.stem, case) if rung and results.steady is not None else None
     ceiling, _ = results.ceilings.get(f"{rung.ceilings.get(case.type)}{PER_CLK}", (math.nan, "")) if rung else (math.nan, "")

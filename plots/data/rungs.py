@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from plots.data.units import Shape
-from plots.errors import InputError
-from tools.nearest import hint
+from plots.errors import InputError, hint
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path("build/bin")

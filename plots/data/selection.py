@@ -1,5 +1,6 @@
 """Choosing the rows that one figure or table compares: one type, one set of conditions, one cell per kernel and shape."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -10,7 +11,7 @@ import pandas as pd
 from plots.data.families import family
 from plots.data.results import Results
 from plots.data.rungs import Facts, order
-from plots.data.units import Shape, quotient
+from plots.data.units import Shape, digits, quotient
 
 NAN = float("nan")
 HEADLINE = Shape(4096, 4096, 4096)
@@ -154,6 +155,11 @@ class Table:
         if before is None:
             return NAN, ""
         return quotient(*(self.value(k, shape, self.gain_column) for k in (kernel, before.stem))), before.number
+
+    def gain_text(self, kernel: str, shape: Shape) -> str:
+        """The gain as text, "1.24 × 05"; empty where it is not known."""
+        step, before = self.gain(kernel, shape)
+        return f"{digits(step)} × {before}" if math.isfinite(step) else ""
 
     def ceiling(self, kernel: str) -> Ceiling | None:
         """The measured ceiling of a kernel's instruction; None where it was not measured."""

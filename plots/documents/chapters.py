@@ -6,13 +6,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from plots.data import losses as losses_data
+from plots.data import profiles
 from plots.data.results import Results, load, read_rows
 from plots.data.rungs import Facts, is_variant, number, order
 from plots.data.selection import Table, tables
 from plots.data.units import Shape, digits, kib, ranged, type_name, whole
 from plots.documents.numbers import GPU
 from plots.errors import InputError
-from plots.figures.ladder import gain_text
 from plots.tables import compare, conditions, losses, machine_code, profiled, sweep, wins
 from plots.tables.grid import Grid, escape
 from plots.tables.summaries import OF_CUBLAS, PER_CLOCK, beside, ceiling_grid, how, per_clock, ratios
@@ -89,7 +90,7 @@ def _ladder_part(table: Table, root: Path, up: str, shape: Shape) -> str:
             *[escape(table.facts.idea(kernel)), chapter_link(root, table.facts, kernel, up)] * first,
             beside(table, kernel, shape),
             *(ranged(table.numbers(kernel, shape, column)) for column in ratios(table)),
-            gain_text(table, kernel, shape),
+            table.gain_text(kernel, shape),
             *(per_clock(table, kernel, shape) for _ in clocks),
             days(sittings(table, [kernel], [shape])),
         ]
@@ -138,11 +139,11 @@ def swept(root: Path, rung: str) -> str:
 
 def counted(root: Path, facts: Facts, what: str, words: list[str]) -> str:
     """A chapter's table of what Nsight Compute counted in some rungs; `what` is a type, or such as bf16@8192."""
-    path = root / "bench" / "recorded" / GPU / profiled.file_name(what, facts)
+    path = root / "bench" / "recorded" / GPU / profiles.file_name(what, facts)
     results = recorded(root, facts)
     if results is None or not path.is_file():
         return NOT_YET
-    profile, shape = profiled.read(path)
+    profile, shape = profiles.read(path)
     grid = profiled.grid(profile, words, f"{what.partition('@')[0]} at {shape}")
     source = f"*Nsight Compute on {results.gpu}, one launch of each; recorded in `bench/recorded/{GPU}/{path.name}`.*"
     return f"{grid.markdown()}\n\n{source}" if grid else NOT_YET
@@ -173,7 +174,7 @@ def won(root: Path, facts: Facts, up: str) -> str:
 def lost(root: Path, facts: Facts) -> str:
     """From the data sheet's peak to what was measured, cause by cause: a table and a picture."""
     results = recorded(root, facts)
-    found = losses.read(results) if results else []
+    found = losses_data.read(results) if results else []
     if not found:
         return NOT_YET
     picture = f"![What each cause takes of the data sheet's peak]({IMAGES.removeprefix('docs/')}/losses.svg)"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from plots.data import rungs
+from plots.data import losses as losses_data
+from plots.data import profiles, rungs
 from plots.data.expectations import expected
-from plots.data.losses import CASES, EPILOGUE, PEAKS
 from plots.data.results import Results, read_rows
 from plots.data.rungs import Facts
 from plots.data.selection import tables
@@ -37,8 +37,7 @@ from plots.maps import (
     warp_roles,
     wgmma,
 )
-from plots.tables import conditions, profiled
-from plots.tables import losses as losses_table
+from plots.tables import conditions
 from plots.tables import wins as wins_table
 
 
@@ -87,19 +86,19 @@ def _of_profiles(results: Results) -> Drawn:
     """Of the types that have a part of the ladder each: stall reasons, the parts of the time, the roofline by bytes moved."""
     found: Drawn = {}
     for kind in predicted.HUES:
-        path = results.folder / profiled.file_name(kind, results.facts)
+        path = results.folder / profiles.file_name(kind, results.facts)
         if path.is_file():
             source = _fingerprint(results, [path.name])
             found[f"stalls_{kind}"] = source, partial(stalls.draw, *_profile(path, kind))
     for table in tables(results):
-        files = ["ladder.csv", "ceilings.csv", "environment.json", profiled.file_name(table.type, results.facts)]
+        files = ["ladder.csv", "ceilings.csv", "environment.json", profiles.file_name(table.type, results.facts)]
         for name, figure in of_profile(results, table).items() if table.type in predicted.HUES else ():
             found[f"{name}_{table.type}"] = _fingerprint(results, files), figure.draw
     return found
 
 
-def _profile(path: Path, kind: str) -> tuple[profiled.Profile, str, Shape]:
-    profile, shape = profiled.read(path)
+def _profile(path: Path, kind: str) -> tuple[profiles.Profile, str, Shape]:
+    profile, shape = profiles.read(path)
     return profile, kind, shape
 
 
@@ -142,8 +141,8 @@ def _of_map(results: Results) -> Drawn:
 
 def _of_losses(results: Results) -> Drawn:
     """What each cause takes of the data sheet's peak."""
-    found = losses_table.read(results)
-    source = _fingerprint(results, losses_table.files(results), repr((CASES, PEAKS, EPILOGUE)))
+    found = losses_data.read(results)
+    source = _fingerprint(results, losses_data.files(results), repr((losses_data.CASES, losses_data.PEAKS, losses_data.EPILOGUE)))
     return {"losses": (source, partial(losses.draw, found))} if found else {}
 
 

@@ -13,7 +13,6 @@ from plots.data.stream_k import plan_of_18f
 from plots.data.units import Shape
 from plots.errors import InputError
 from plots.figures import timeline, waves
-from plots.tables import losses as losses_table
 
 K_TILE = 64  # of BF16: 128 bytes
 CLUSTERS = {1: 132, 2: 66, 4: 30}  # of so many blocks, that an H200 runs at once
@@ -51,9 +50,7 @@ def functions(root: Path, results: Results) -> dict[str, Callable[..., Any]]:
 
     def losses_of(rung: str, type: str, size: int) -> dict[str, float]:
         """Of a rung in chapter 99's table of losses: GFLOP/s at the peak, and what each cause leaves."""
-        (case,) = (
-            case for case in losses_table.read(results) if (case.kernel[:2], case.type, case.shape.m) == (rung, type, size)
-        )
+        (case,) = (case for case in losses.read(results) if (case.kernel[:2], case.type, case.shape.m) == (rung, type, size))
         return {losses.PEAK: case.peak, **case.left}
 
     def efficiency(m: int, tile: str, last_wave: str = losses.TILES) -> float:

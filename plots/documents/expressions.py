@@ -9,8 +9,7 @@ import math
 import re
 from typing import Any
 
-from plots.errors import InputError
-from tools.nearest import hint
+from plots.errors import InputError, hint
 
 ALLOWED = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.keyword, ast.Starred),

@@ -13,14 +13,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from plots.data import profiles
 from plots.data.results import Results, load
 from plots.data.selection import Table, tables
 from plots.data.units import Shape
 from plots.documents.derivations import functions
 from plots.documents.expressions import BASIC, evaluate
-from plots.errors import InputError
+from plots.errors import InputError, hint
 from plots.tables import profiled
-from tools.nearest import hint
 
 GPU = "nvidia-h200"  # whose recorded results README and the chapters show
 Size = int | tuple[int, int, int]
@@ -33,7 +33,7 @@ class Recording:
         self.root = root
         self.folder = root / "bench" / "recorded" / GPU
         self._rows: dict[str, list[dict[str, str]]] = {}
-        self._profiles: dict[str, profiled.Profile] = {}
+        self._profiles: dict[str, profiles.Profile] = {}
 
     @cached_property
     def results(self) -> Results:
@@ -66,13 +66,13 @@ class Recording:
                 self._rows[file] = list(csv.DictReader(lines))
         return self._rows[file]
 
-    def profile(self, what: str) -> profiled.Profile:
+    def profile(self, what: str) -> profiles.Profile:
         """What Nsight Compute counted: of "f32", "bf16@8192" or "sweep_16"."""
         if what not in self._profiles:
-            path = self.folder / profiled.file_name(what, self.results.facts)
+            path = self.folder / profiles.file_name(what, self.results.facts)
             if not path.is_file():
                 raise InputError(f"there is no profile of '{what}'")
-            self._profiles[what] = profiled.read(path)[0]
+            self._profiles[what] = profiles.read(path)[0]
         return self._profiles[what]
 
 
@@ -273,7 +273,7 @@ class Numbers:
         m, n, k = self._shape(size)
         return {"kernel": rung, "type": self._type(type), "m": m, "n": n, "k": k}
 
-    def _metrics(self, rung: str, type: str) -> profiled.Metrics:
+    def _metrics(self, rung: str, type: str) -> profiles.Metrics:
         """Of a rung, or of a variant by its name."""
         profile = self.recording.profile(self._type(type))
         names = {kernel.rpartition("/")[2]: metrics for kernel, metrics in profile.items()}

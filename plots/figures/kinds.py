@@ -6,11 +6,11 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
+from plots.data import profiles
 from plots.data.floors import LEVELS, times
 from plots.data.results import Results
 from plots.data.selection import Table
 from plots.figures import floors, gflops, heatmap, intensities, ladder, roofline
-from plots.tables import profiled
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ class OfProfile:
 
 def of_profile(results: Results, table: Table) -> dict[str, OfProfile]:
     """Those of one type, by name; none without a profile of it, measured ceilings and counted clocks."""
-    path = results.folder / profiled.file_name(table.type, results.facts)
+    path = results.folder / profiles.file_name(table.type, results.facts)
     bandwidths = {level: results.ceilings[name][0] for level, name in LEVELS.items() if name in results.ceilings}
     if not path.is_file() or len(bandwidths) < len(LEVELS) or not table.ceilings:
         return {}
-    profile, shape = profiled.read(path)
+    profile, shape = profiles.read(path)
     found: dict[str, OfProfile] = {}
     if split := times(results, table, profile, shape):
         found["time"] = OfProfile(TIME, TIME_CAPTION, partial(floors.draw, split, table.type, shape))

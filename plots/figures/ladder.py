@@ -14,12 +14,6 @@ from plots.figures.labels import told
 COLUMNS = {"TFLOP/s": 1.16, "cuBLAS": 1.33, "of cuBLAS": 1.54, "gain": 1.79}  # right edges, in axes widths
 
 
-def gain_text(table: Table, kernel: str, shape: Shape) -> str:
-    """The gain as text, "1.24 × 05"; empty where it is not known."""
-    step, before = table.gain(kernel, shape)
-    return f"{digits(step)} × {before}" if math.isfinite(step) else ""
-
-
 def draw(table: Table, shape: Shape) -> Figure:
     """Horizontal bars in ladder order, a mark of cuBLAS on each, numbers in columns at the right."""
     fig = style.figure(1.0 + 0.34 * len(table.kernels))
@@ -53,7 +47,7 @@ def _numbers(table: Table, kernel: str, shape: Shape) -> tuple[str, str, str, st
     if math.isnan(table.value(kernel, shape)):
         return (cell.status if cell else "not run"), "", "", ""
     rates = tflops(table.value(kernel, shape)), tflops(table.cublas(kernel, shape))
-    return *rates, ratio(table.value(kernel, shape, "ratio_cublas")), gain_text(table, kernel, shape)
+    return *rates, ratio(table.value(kernel, shape, "ratio_cublas")), table.gain_text(kernel, shape)
 
 
 def _axes(ax: Axes, table: Table, shape: Shape) -> None:

@@ -3,10 +3,10 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from plots.data.profiles import Profile
 from plots.data.rungs import order
 from plots.data.units import Shape
 from plots.figures import style
-from plots.tables.profiled import Profile
 
 ISSUING = "issuing"
 # What a warp does: the colour and the words of the legend. Blue waits for shared memory, orange for global memory.

@@ -1,28 +1,8 @@
 """From the data sheet's peak to what was measured, as a table: a column for each rung and size."""
 
-from plots.data import losses
-from plots.data.losses import CASES, CAUSES, PEAK, REST, Losses
-from plots.data.results import Results
+from plots.data.losses import CAUSES, PEAK, REST, Losses
 from plots.data.units import MISSING, tflops
-from plots.tables import profiled
 from plots.tables.grid import Grid
-
-
-def files(results: Results) -> list[str]:
-    """The recorded files that the losses are computed from."""
-    profiles = [profiled.file_name(kind, results.facts) for kind in dict.fromkeys(case.type for case in CASES)]
-    return ["steady.csv", "ceilings.csv", "environment.json", losses.TIMELINE, *profiles]
-
-
-def read(results: Results) -> list[Losses]:
-    """Of the cases that were recorded."""
-    profiles = {}
-    for kind in dict.fromkeys(case.type for case in CASES):
-        path = results.folder / profiled.file_name(kind, results.facts)
-        if path.is_file():
-            profile, shape = profiled.read(path)
-            profiles[kind, shape] = profile
-    return losses.losses(results, profiles)
 
 
 def grid(found: list[Losses]) -> Grid:

@@ -6,11 +6,11 @@ import shutil
 from functools import cache
 from pathlib import Path
 
+from plots.data import cubin
+from plots.data.cubin import Kernel
 from plots.data.rungs import Facts
 from plots.errors import InputError, Unavailable
 from plots.tables.grid import Grid
-from tools import cubin
-from tools.cubin import Kernel
 
 BUILT = Path("build/generated/kernels.json")  # CMake's list of rungs, with their objects
 ARCH = "sm_90a"  # of the GPU whose results the chapters show

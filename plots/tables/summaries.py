@@ -11,7 +11,6 @@ from plots.data.results import Results
 from plots.data.rungs import number
 from plots.data.selection import BASELINES, PER_CLK, Cell, Table, cells
 from plots.data.units import MISSING, Shape, digits, kib, quotient, ranged, ratio, tflops, whole
-from plots.figures.ladder import gain_text
 from plots.tables.grid import Grid
 
 PER_CLOCK = "FLOP/clk/SM (of ceiling)"
@@ -64,7 +63,7 @@ def _ladder_row(table: Table, kernel: str, shape: Shape, width: int) -> list[str
         tflops(table.cublas(kernel, shape)),
         *(ranged(cell.numbers(column)) for column in ratios(table)),
         ratio(cell.value("ratio_best")),
-        gain_text(table, kernel, shape),
+        table.gain_text(kernel, shape),
         ratio(cell.value("ceiling_fraction")),
         per_clock(table, kernel, shape),
         whole(cell.value("registers")),

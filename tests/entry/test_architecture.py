@@ -1,18 +1,16 @@
 """The page on architecture against the sources: its tree, its layers, its arrows and its programs."""
 
-import ast
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tools.includes import CODE, INCLUDE, circles, edges, included, sources
+from tools.includes import CODE, INCLUDE, LAYERS, circles, edges, included, language, upwards
 
 ROOT = Path(__file__).parents[2]
+FILES = included(ROOT, ["."])
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-WHOLE = {"kernels", "bench", "tests", "common/harness", "sim", "common"}
-SIMULATOR = {"sim/tests", "sim/shim", "sim/driver", "sim/executor", "sim/ptx", "sim"}
 
 
 def section(title: str) -> str:
@@ -32,69 +30,56 @@ def layers(title: str) -> list[list[str]]:
     return [line.strip("│").split() for line in section(title).splitlines() if line.startswith("│")]
 
 
-def box(path: Path, boxes: set[str]) -> str | None:
-    """The innermost of these folders that holds a file."""
-    holders = [folder for folder in boxes if Path(folder) in path.parents]
-    return max(holders, key=len, default=None)
+def table(language: str) -> list[list[str]]:
+    """Those that tools/includes.py checks."""
+    return [line.split() for line in LAYERS[language].splitlines() if line.strip()]
 
 
-def includes(boxes: set[str]) -> set[tuple[str, str]]:
-    """Every pair of different boxes of which one includes a header of the other. Generated headers are in none."""
-    files = included(ROOT, sources(ROOT, {name.partition("/")[0] for name in boxes}))
-    found = {(box(source, boxes), box(header, boxes)) for source, headers in files.items() for header in headers}
-    return {(one, other) for one, other in found if one != other and one and other}
+def arrows(found: dict[str, set[str]]) -> set[tuple[str, str]]:
+    return {(one, other) for one, others in found.items() for other in others}
 
 
-@pytest.mark.parametrize(("title", "boxes"), [("Who includes whom", WHOLE), ("In the simulator", SIMULATOR)])
-def test_boxes_include_what_is_below_them_and_the_table_has_every_arrow(title, boxes):
-    level = {name: depth for depth, names in enumerate(layers(title)) for name in names}
-    assert set(level) == boxes
-    actual = includes(boxes)
-    assert len(actual) > 5
-    assert {(one, other) for one, other, _ in rows(title)} == actual
-    assert not [(one, other) for one, other in actual if level[one] >= level[other]]
+def test_the_pictures_are_the_layers_that_are_checked():
+    whole = layers("Who includes whom")
+    assert whole.pop() == ["sim"]
+    assert whole + layers("In the simulator") == table("C++")
+    assert layers("In Python") == table("Python")
+
+
+def test_nothing_goes_in_a_circle_or_upwards():
+    assert len(FILES) > 500
+    assert not circles(edges(FILES))
+    assert not circles(edges(FILES, "box"))
+    assert not upwards(FILES)
+
+
+def test_the_tables_have_every_arrow():
+    cpp, python = (
+        arrows(edges({file: others for file, others in FILES.items() if language(file) == name}, "box")) for name in LAYERS
+    )
+    assert {(one, other) for title in ("Who includes whom", "In the simulator") for one, other, _ in rows(title)} == cpp
+    packages = {(one.partition("/")[0], other.partition("/")[0]) for one, other in python}
+    assert {(one, other) for one, other, _ in rows("In Python")} == {(one, other) for one, other in packages if one != other}
 
 
 def test_the_ladder_includes_only_the_two_public_headers_of_the_simulator():
-    folders = ["kernels", "common", "bench", "tests"]
     public = {path.relative_to(ROOT) for path in (ROOT / "sim/include/sim").iterdir()}
     assert len(public) == 2
-    files = included(ROOT, [*sources(ROOT, folders), *public])
-    assert {header for headers in files.values() for header in headers if header.parts[0] == "sim"} == public
+    of_ladder = [others for file, others in FILES.items() if file.parts[0] != "sim"] + [FILES[path] for path in public]
+    assert {header for others in of_ladder for header in others if header.parts[0] == "sim"} == public
 
 
 def test_the_simulator_includes_nothing_of_the_ladder():
-    files = included(ROOT, sources(ROOT, ["sim"]))
-    assert len(files) > 100
-    assert not {header for headers in files.values() for header in headers if header.parts[0] != "sim"}
-
-
-def test_the_modules_of_the_simulator_include_one_another_in_no_circle():
-    arrows = edges(ROOT, ["sim"])
-    assert len(arrows) > 50
-    assert not circles(arrows)
+    of_simulator = [others for file, others in FILES.items() if file.parts[0] == "sim"]
+    assert len(of_simulator) > 100
+    assert not {header for others in of_simulator for header in others if header.parts[0] != "sim"}
 
 
 def test_no_kernel_is_included_and_none_includes_another():
-    sources = [path for folder in WHOLE for path in (ROOT / folder).rglob("*") if path.suffix in CODE]
-    names = [name for path in sources for name in INCLUDE.findall(path.read_text(encoding="utf-8"))]
+    texts = [(ROOT / path).read_text(encoding="utf-8") for path in FILES if path.suffix in CODE]
+    names = [name for text in texts for name in INCLUDE.findall(text)]
     assert len(names) > 100
     assert not [name for name in names if name.startswith("kernels/") or re.match(r"\d\d[a-z]?_\w+\.cu", name)]
-
-
-def test_the_table_has_every_import_between_packages():
-    packages = {"plots", "tools", "bench"}
-    actual = set()
-    for folder in [*packages, "tests"]:
-        for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    names = [node.module]
-                actual |= {(folder, name.partition(".")[0]) for name in names}
-    assert {(one, other) for one, other, _ in rows("In Python")} == {
-        (one, other) for one, other in actual if other in packages and one != other
-    }
 
 
 def test_the_table_has_every_program_with_what_it_links():

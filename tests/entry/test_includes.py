@@ -1,10 +1,10 @@
-"""tools/includes.py: what it resolves, its arrows, its circles."""
+"""tools/includes.py: what it resolves, its arrows, its circles, its layers."""
 
 from pathlib import Path
 
 import pytest
 
-from tools.includes import circles, edges, main
+from tools.includes import circles, edges, included, main
 
 SOURCES = {
     "a/one.h": '#include "two.h"\n#include <vector>\n',
@@ -12,6 +12,9 @@ SOURCES = {
     "a/two.h": "",
     "b/three.h": '#include "public/four.h"\n// #include "a/one.h"\n',
     "c/include/public/four.h": "",
+    "a/five.py": "import json\nfrom b import six\nfrom b.six import name\nfrom c import other\n",
+    "b/six.py": "",
+    "c/__init__.py": "",
     "b/local/yours.cu": '#include "a/one.h"\n',
     "README.md": '#include "a/one.h"\n',
 }
@@ -25,17 +28,20 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def test_arrows(tmp_path):
     write(tmp_path, SOURCES)
-    assert edges(tmp_path, ["."]) == {
+    assert edges(included(tmp_path, ["."])) == {
         "a/one": {"a/two", "b/three"},
         "a/two": set(),
+        "a/five": {"b/six", "c/__init__"},
+        "b/six": set(),
+        "c/__init__": set(),
         "b/three": {"c/include/public/four"},
         "c/include/public/four": set(),
     }
-    assert edges(tmp_path, ["."], by="folder") == {"a": {"b"}, "b": {"c/include/public"}, "c/include/public": set()}
-    assert edges(tmp_path, ["a"], by="file") == {
+    assert edges(included(tmp_path, ["a"]), by="file") == {
         "a/one.h": {"a/two.h"},
         "a/one.cpp": {"a/one.h", "b/three.h"},
         "a/two.h": set(),
+        "a/five.py": {"b/six.py", "c/__init__.py"},
     }
 
 
@@ -55,3 +61,29 @@ def test_a_circle_fails(tmp_path, monkeypatch, capsys):
     assert main(["nowhere"]) == 2
     with pytest.raises(SystemExit):
         main(["--by", "chance"])
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "other"),
+    [
+        ("plots/data/results.py", "from plots.figures import style\n", "plots/figures/style.py"),
+        ("plots/figures/style.py", "from plots.tables.grid import Grid\n", "plots/tables/grid.py"),  # beside, not below
+        ("plots/data/rungs.py", "def late():\n    import plots.data.results\n", "plots/data/results.py"),
+        ("bench/sweep.py", "from tools import test\n", "tools/test.py"),
+        ("common/rung.h", '#include "harness/run.h"\n', "common/harness/run.h"),
+        ("sim/ptx/parser.cpp", '#include "sim/executor/block.h"\n', "sim/executor/block.h"),
+    ],
+    ids=lambda value: value if "/" in value and "\n" not in value else "",
+)
+def test_an_arrow_that_does_not_lead_downwards_fails(file, text, other, tmp_path, monkeypatch, capsys):
+    write(tmp_path, {file: text, other: ""})
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == f"not downwards: {file} -> {other}"
+    write(tmp_path, {file: "", other: ""})
+    assert main([]) == 0
+
+
+def test_arrows_between_boxes(tmp_path):
+    write(tmp_path, {"plots/figures/style.py": "from plots.data import rungs\n", "plots/data/rungs.py": "", "mine/x.py": ""})
+    assert edges(included(tmp_path, ["."]), by="box") == {"plots/figures": {"plots/data/rungs"}, "plots/data/rungs": set()}

@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tools import cli
 
 ROOT = Path(__file__).parents[2]
 USAGE = 2
@@ -113,6 +116,31 @@ def test_compare_names_a_folder_that_is_not_there():
     needs_packages()
     done = run_all("compare", "bench/recorded/nvidia-h200", "/no/such/folder")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "plots: /no/such/folder: no such folder\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["run", "6", "64", "64", "64"], ["build 06_bank_conflict_free", "exec build/bin/06_bank_conflict_free 64 64 64"]),
+        (["run", "01", "--sim-seed", "7"], ["build 01_naive simulator", "exec build/bin/01_naive --sim-seed 7"]),
+        (["run", "--watch", "naive", "a b"], ["exec python3 -m tools.watch kernels/01_naive.cu ./run_all.sh run 01_naive 'a b'"]),
+        (["new", "90", "--from", "04", "x"], ["exec python3 -m tools.new_rung 90 x kernels/04_thread_tile_2d.cu"]),
+        (["list", "--json"], ["build ladder", "exec build/bin/ladder --list --json"]),
+        (
+            ["--quick", "--quick", "--sim", "--results", "a b"],
+            [
+                "build ladder ceilings baselines simulator",
+                "need_python report",
+                f"exec python3 -m tools.ladder_run --here= --quick --sim --results '{ROOT}/a b'",
+            ],
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)  # fmt: skip
+def test_what_is_set_up_built_and_started(arguments, expected, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert cli.main([str(ROOT), "", *arguments]) == 0
+    assert capsys.readouterr().out.splitlines() == expected
 
 
 # ---- set-up ----------------------------------------------------------------------------------------------------------
@@ -261,6 +289,7 @@ echo row >>"$csv"
 if [[ -f sleep_at && $csv == *"$(<sleep_at)"* ]]; then
   trap 'exit 130' INT
   for _ in {1..200}; do sleep 0.1; done
+  touch slept
 fi
 if [[ -f wrong_at && $csv == *"$(<wrong_at)"* ]]; then exit 1; fi
 """
@@ -292,10 +321,10 @@ out.mkdir(parents=True, exist_ok=True)
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout whose programs are stand-ins; what is real are run_all.sh and tools/."""
+    """A checkout whose programs are stand-ins; what is real are run_all.sh, tools/ and what they need of plots/."""
     needs_packages()
-    shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    for name in ("tools", "plots", "requirements"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "run_all.sh", tmp_path)
     for name, text in STANDINS.items():
         file = tmp_path / name
@@ -364,7 +393,9 @@ def test_a_finished_run_is_kept_in_the_archive(checkout):
     assert (results / "ladder.csv").read_text() == "row\n"
 
 
-def interrupt(checkout: Path, at: str = "results/nvidia-h200/ladder.csv") -> subprocess.CompletedProcess:
+def interrupt(
+    checkout: Path, at: str = "results/nvidia-h200/ladder.csv", kill: Callable = os.killpg
+) -> subprocess.CompletedProcess:
     """Presses Ctrl-C while the ladder writes to the file `at`."""
     (checkout / "sleep_at").write_text(Path(at).name)
     process = subprocess.Popen(
@@ -374,7 +405,7 @@ def interrupt(checkout: Path, at: str = "results/nvidia-h200/ladder.csv") -> sub
     while not (checkout / at).exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)
+    kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     (checkout / "sleep_at").unlink()
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -389,6 +420,13 @@ def test_an_interrupted_run_goes_on(checkout):
     assert "going on with the interrupted run" in again.stderr
     assert not (checkout / "results/nvidia-h200/archive").exists()
     assert calls(checkout).count("ceilings") == 1
+
+
+def test_what_runs_ends_with_a_run_that_alone_is_interrupted(checkout):
+    """As by a supervisor: Ctrl-C reaches what runs, too."""
+    done = interrupt(checkout, kill=os.kill)
+    assert done.returncode == 130 and done.stderr.splitlines()[-1].startswith("run_all.sh: interrupted; what was measured is in")
+    assert not (checkout / "slept").exists()
 
 
 def test_an_interrupted_run_of_other_sources_is_not_mixed_with_this_one(checkout):

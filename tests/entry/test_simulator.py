@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tools.ladder_run import SIMULATED  # every row says whether it is right
+
 ROOT = Path(__file__).parents[2]
 LADDER = ROOT / "build/bin/ladder"
 BROKEN = ROOT / "build/bin/broken_ladder"
 SIMULATOR = ROOT / "build/sim/libcudart.so.13"
-NAME = re.search(r'gpu="(Simulated .*)"', (ROOT / "run_all.sh").read_text())[1]  # every row says whether it is right
 ANNOUNCED = "no GPU here: running on the simulator (checked and counted, not timed)"
 WRONG, USAGE, WAIVED = 1, 2, 77
 
@@ -145,7 +146,7 @@ def test_on_the_simulator_there_are_no_ceilings():
 
 def test_a_row_holds_the_check_and_the_counters_and_no_time(tmp_path):
     (row,) = simulate(tmp_path, "64", "96", "40", "--kernels", "01")
-    assert row["status"] == "ok" and row["protocol"] == "check" and row["gpu"] == NAME and row["sm"] == "90"
+    assert row["status"] == "ok" and row["protocol"] == "check" and row["gpu"] == SIMULATED and row["sm"] == "90"
     assert 0 < float(row["max_error"]) < float(row["bound"])
     empty = ["rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublaslt_ms", "ratio_cublas", "ratio_best"]
     empty += ["ceiling_fraction", "ceiling", "flop_clk_sm", "clock_mhz", "power_w", "throttle", "driver", "cublas"]
@@ -212,10 +213,10 @@ def test_a_file_for_counts_that_cannot_be_written_is_a_usage_error():
 def test_rows_of_a_gpu_and_of_the_simulator_are_not_mixed(tmp_path):
     simulate(tmp_path, "8", "8", "8", "--kernels", "01")
     file = tmp_path / "rows.csv"
-    file.write_text(file.read_text().replace(NAME, "NVIDIA H200"))
+    file.write_text(file.read_text().replace(SIMULATED, "NVIDIA H200"))
     done = run("--sim", "8", "8", "8", "--kernels", "01", "--csv", file, "--resume")
     assert done.returncode == USAGE
-    assert f"holds results of NVIDIA H200, this is {NAME}" in done.stderr
+    assert f"holds results of NVIDIA H200, this is {SIMULATED}" in done.stderr
 
 
 def test_a_rung_is_waived_with_the_reason(tmp_path):
@@ -271,7 +272,7 @@ def test_the_whole_run_without_a_gpu(tmp_path):
             rows = list(csv.DictReader(lines))
         assert len(rows) == rungs * shapes
         assert {row["status"] for row in rows} <= {"ok", "waived"}
-        assert {row["gpu"] for row in rows} == {NAME}
+        assert {row["gpu"] for row in rows} == {SIMULATED}
         assert all(row["sim_warp_instructions"] for row in rows if row["status"] == "ok")
     html = (tmp_path / "report.html").read_text()
     assert html.index("Counted, f32 by FFMA, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")

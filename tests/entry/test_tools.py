@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from plots.data.cubin import blocks_per_sm
 from tools import profile
 from tools import test as suites
-from tools.cubin import blocks_per_sm
 from tools.test import Count, Log, with_results
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
 
 namespace ladder {

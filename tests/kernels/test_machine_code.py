@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plots.data import rungs
-from tools.cubin import Kernel, kernels
+from plots.data.cubin import Kernel, kernels
 
 ROOT = Path(__file__).parents[2]
 RUNGS = sorted((ROOT / "kernels").glob("*.cu"))

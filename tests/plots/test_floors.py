@@ -10,6 +10,7 @@ from test_profiled import write
 from test_report import report
 
 from plots.__main__ import main
+from plots.data import profiles
 from plots.data.floors import ISSUE, moved, times
 from plots.data.results import load
 from plots.data.rungs import number
@@ -18,7 +19,6 @@ from plots.data.units import Shape, digits
 from plots.documents.chapters import GPU
 from plots.figures import floors, intensities, style
 from plots.figures.kinds import of_profile
-from plots.tables import profiled
 
 SIZE = Shape(4096, 4096, 4096)
 PER_MS = SMS * CLOCK * 1e3  # clocks of all SMs
@@ -155,7 +155,7 @@ def recorded(kind):
     """The recorded times of a type's profiled rungs, by number."""
     results = load(RECORDED)
     (table,) = (table for table in tables(results) if table.type == kind)
-    profile, shape = profiled.read(RECORDED / f"profile_{kind}.csv")
+    profile, shape = profiles.read(RECORDED / f"profile_{kind}.csv")
     return {number(time.kernel): time for time in times(results, table, profile, shape) if time.others}
 
 

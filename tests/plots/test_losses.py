@@ -24,6 +24,7 @@ from plots.data.losses import (
     SHARES,
     WAVES,
     epilogues,
+    read,
     wave_efficiency,
     waves_needed,
 )
@@ -64,7 +65,7 @@ def folder(tmp_path):
 
 
 def test_each_cause_takes_its_part(folder):
-    of_08, of_26 = losses.read(load(folder))
+    of_08, of_26 = read(load(folder))
     assert (of_08.name, of_26.name) == ("08, FP32, 4096³", "26, BF16, 4096³")
     assert of_08.left[CLOCK] == pytest.approx(256 * SMS * MHZ / 1e3) and of_08.peak == 67_000
     assert of_08.left[CEILING] / of_08.left[CLOCK] == pytest.approx(synthetic.PEAK / 67_000, rel=0.01), "67,000 is rounded"
@@ -90,7 +91,7 @@ def test_epilogues_of_tiles_that_are_shared_and_of_turns():
 def test_the_last_epilogue_alone_where_the_others_are_hidden(folder):
     path = folder / "steady.csv"
     path.write_text(path.read_text().replace("4096", "8192"))
-    (of_26,) = (of for of in losses.read(load(folder)) if of.kernel == "26_fast")
+    (of_26,) = (of for of in read(load(folder)) if of.kernel == "26_fast")
     pipe = Shape(8192, 8192, 8192).flop / (of_26.left[WAVES] * 1e9) * MHZ * 1e6  # clocks
     assert of_26.left[WAVES] / of_26.left[ENDS] == pytest.approx((pipe + FIRST + 2 * EPILOGUE) / pipe)
 
@@ -101,23 +102,23 @@ def test_instructions_that_are_no_fmas_take_issue_slots(folder, tmp_path):
     lines = [line for line in path.read_text().splitlines() if ",issue," not in line]
     cell = "08_warp_tiling,4096,4096,4096,issue"
     path.write_text("\n".join([*lines, f"{cell},instructions,125,warp inst,x", f"{cell},FFMA,3200,thread inst,x", ""]))
-    of_08, _ = losses.read(load(folder))
+    of_08, _ = read(load(folder))
     assert of_08.left[INSTRUCTIONS] / of_08.left[WAVES] == pytest.approx(100 / 125)
 
 
 def test_without_a_timeline_the_start_is_left_over(folder):
     (folder / "timeline.csv").unlink()
-    assert all(ENDS not in of.left for of in losses.read(load(folder)))
+    assert all(ENDS not in of.left for of in read(load(folder)))
 
 
 def test_a_row_without_a_tile_has_no_waves_and_no_column(folder):
     path = folder / "steady.csv"
     path.write_text(path.read_text().replace("128x256x64", ""))
-    assert [of.kernel for of in losses.read(load(folder))] == ["08_warp_tiling"]
+    assert [of.kernel for of in read(load(folder))] == ["08_warp_tiling"]
 
 
 def test_the_picture_and_the_table_have_the_same_rates(folder, monkeypatch):
-    found = losses.read(load(folder))
+    found = read(load(folder))
     fig = figure.draw(found)
     assert_legible(fig, monkeypatch)
     texts = [text for text, _ in drawn_texts(fig, monkeypatch)]
@@ -144,7 +145,7 @@ def test_it_is_committed_and_generated(folder, tmp_path, capsys):
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="no recorded results")
 def test_the_recorded_losses_end_at_the_recorded_rate_and_nothing_gains():
-    found = losses.read(load(RECORDED))
+    found = read(load(RECORDED))
     assert len(found) >= 4
     for case in found:
         assert all(case.left[cause] <= 1.01 * case.before(cause) for cause in case.left), case.name

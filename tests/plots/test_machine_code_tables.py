@@ -7,9 +7,9 @@ import synthetic
 
 from plots.__main__ import main
 from plots.data import rungs
+from plots.data.cubin import Kernel
 from plots.errors import Unavailable
 from plots.tables import machine_code
-from tools.cubin import Kernel
 
 STEMS = ["11_a", "12_b"]
 LOOP = ("LDS", "LDS", "HMMA.16816.F32{0}", "HMMA.16816.F32{0}", "IADD3", "BRA")

@@ -7,8 +7,10 @@ import pytest
 import synthetic
 from synthetic import tensor_row
 
-from bench.sweep import SPILLS
+from bench import sweep_16, sweep_25, sweep_27
 from plots.__main__ import main
+from plots.data import sweeps
+from plots.data.sweeps import SPILLS
 from plots.data.units import Shape
 from plots.documents.chapters import GPU
 from plots.tables import sweep
@@ -79,12 +81,12 @@ def test_a_second_shape_is_a_second_column(root):
     assert "| 2400 (0.661) | 2400 (0.661) |" in text and "| 2250 (0.620) | – |" in text
 
 
-@pytest.mark.parametrize("rung", sweep.VARIANTS)
-def test_each_rung_has_its_own_variants(root, rung):
+@pytest.mark.parametrize(("rung", "variants"), [("16", sweep_16.VARIANTS), ("25", sweep_25.VARIANTS), ("27", sweep_27.VARIANTS)])
+def test_each_rung_has_its_own_variants(root, rung, variants):
     (root / "docs/16_epilogue.md").write_text(f"<!-- generated: sweep {rung} -->\n<!-- end generated -->\n")
-    made = [row | {"kernel": f"{rung}_{name}"} for row, name in zip(rows(), sweep.VARIANTS[rung], strict=False)]
+    made = [row | {"kernel": f"{rung}_{name}"} for row, name in zip(rows(), variants, strict=False)]
     write(root, made, f"sweep_{rung}.csv")
-    assert f"| **as_written** | {sweep.VARIANTS[rung]['as_written'].what} |" in rendered(root)
+    assert f"| **as_written** | {variants['as_written'].what} |" in rendered(root)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_a_rung_without_variants_to_show_is_refused(root, capsys):
 
 @pytest.mark.skipif(not recorded(ROOT).is_file(), reason="not recorded yet")
 def test_the_configuration_in_the_file_is_the_winner():
-    found = {row["kernel"]: sweep.per_clock(row) for row in sweep.read(recorded(ROOT))}
+    found = {row["kernel"]: sweep.per_clock(row) for row in sweeps.read(recorded(ROOT))}
     twice = max(found[sweep.AS_WRITTEN], found["again"])  # one kernel, timed first and last: 0.7 % apart
     assert max(found.values()) < 1.01 * twice
-    assert set(found) <= set(sweep.VARIANTS["16"]) and len(found) > 20
+    assert set(found) <= set(sweep_16.VARIANTS) and len(found) > 20

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <source_location>
 
-#include "common/harness/cli/shape_families.h"
+#include "common/harness/cli/shapes.h"
 #include "common/harness/json.h"
 #include "common/harness/timing/ceilings.h"
 #include "common/text.h"

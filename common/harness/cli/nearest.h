@@ -1,4 +1,4 @@
-// What a misspelt word was meant to be, for error messages. tools/nearest.py has the same rule for Python and run_all.sh.
+// What a misspelt word was meant to be, for error messages. plots/errors.py has the same rule for Python.
 #pragma once
 
 #include <string>

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "common/harness/cli/nearest.h"
-#include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
 #include "common/text.h"

@@ -1,4 +1,4 @@
-#include "common/harness/cli/shape_families.h"
+#include "common/harness/cli/shapes.h"
 
 namespace ladder {
 

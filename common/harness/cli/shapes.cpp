@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "common/harness/cli/nearest.h"
-#include "common/harness/cli/shape_families.h"
 #include "common/harness/error.h"
 #include "common/text.h"
 

@@ -16,7 +16,16 @@ struct Shape {
 /// One size: a whole number from 1 to 2,000,000,000. `name` is what an error calls it ("M"). Throws UsageError.
 int parse_size(const std::string& text, const std::string& name);
 
-/// "4096x4096x4096,square,shapes.txt": shapes, families (shape_families.h) and files, in any mix and order,
+/// A named set of shapes for --shapes.
+struct ShapeFamily {
+  std::string name;
+  std::vector<Shape> shapes;
+};
+
+/// Defined in shape_families.cpp, which holds their sizes.
+const std::vector<ShapeFamily>& shape_families();
+
+/// "4096x4096x4096,square,shapes.txt": shapes, families and files, in any mix and order,
 /// each shape once. A file holds one shape per line, "M N K" or "MxNxK"; blank lines and what follows # are skipped.
 /// Throws UsageError, which names the file and line, or what it takes.
 std::vector<Shape> parse_shapes(const std::string& text);
