@@ -1,15 +1,13 @@
-"""The chapters' tables of variants, from what bench/sweep_NN.py measured."""
+"""The chapters' tables of variants, from what bench/sweep.py measured."""
 
 import csv
 from pathlib import Path
 
-from bench import sweep_16, sweep_25, sweep_27
-from bench.sweep import SPILLS
+from bench.sweep import SPILLS, VARIANTS, variants
 from plots.data.units import MISSING, Shape, kib, whole
 from plots.errors import InputError
 from plots.tables.grid import Grid
 
-VARIANTS = {"16": sweep_16.VARIANTS, "25": sweep_25.VARIANTS, "27": sweep_27.VARIANTS}
 AS_WRITTEN = "as_written"
 
 Row = dict[str, str]
@@ -22,17 +20,17 @@ def read(path: Path) -> list[Row]:
     with path.open(newline="", encoding="utf-8") as lines:
         rows = [row | {"kernel": row["kernel"].partition("_")[2]} for row in csv.DictReader(lines) if row.get("kernel")]
     if not rows or (absent := needed - set(rows[0])):
-        raise InputError(f"{path}: {f'no column {min(absent)}' if rows else 'no rows'}; bench/{path.stem}.py writes it anew")
+        raise InputError(f"{path}: {f'no column {min(absent)}' if rows else 'no rows'}; bench/sweep.py writes it anew")
     return rows
 
 
 def table(path: Path, rung: str) -> str:
     """The variants of a rung, the fastest first; in bold the one that the kernel's file has."""
-    if rung not in VARIANTS:
-        raise InputError(f"no table of the variants of '{rung}': expected {', '.join(VARIANTS)}")
-    variants, rows = VARIANTS[rung], read(path)
-    if strange := {row["kernel"] for row in rows} - set(variants):
-        raise InputError(f"{path}: bench/sweep_{rung}.py has no variant {min(strange)}")
+    if not (VARIANTS / f"{rung}.csv").exists():
+        raise InputError(f"no table of the variants of '{rung}': there is no bench/variants/{rung}.csv")
+    known, rows = variants(rung), read(path)
+    if strange := {row["kernel"] for row in rows} - set(known):
+        raise InputError(f"{path}: bench/variants/{rung}.csv has no variant {min(strange)}")
     cells = list(dict.fromkeys(cell_of(row) for row in rows))
     found = {(row["kernel"], cell_of(row)): row for row in rows}
     names = list(dict.fromkeys(row["kernel"] for row in rows))
@@ -40,7 +38,7 @@ def table(path: Path, rung: str) -> str:
     body = [
         [
             f"**{name}**" if name == AS_WRITTEN else name,
-            variants[name].what,
+            known[name].what,
             *resources(next(row for row in rows if row["kernel"] == name)),
             *(said(found.get((name, cell))) for cell in cells),
         ]
@@ -55,7 +53,7 @@ def table(path: Path, rung: str) -> str:
     ]
     last = rows[-1]
     source = (
-        f"*`bench/sweep_{rung}.py`, {last['protocol']} protocol, on {last['gpu']}, {last['utc'][:10]}: CUDA {last['cuda']}, "
+        f"*`bench/sweep.py {rung}`, {last['protocol']} protocol, on {last['gpu']}, {last['utc'][:10]}: CUDA {last['cuda']}, "
         f"cuBLAS {last['cublas']}, driver {last['driver']}, commit {last['commit']}; recorded in "
         f"`bench/recorded/{path.parent.name}/{path.name}`.*"
     )
