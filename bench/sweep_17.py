@@ -94,6 +94,7 @@ def main() -> int:
         for rung in chosen:
             rung.sweep.folder.mkdir(exist_ok=True)
             rung.sweep.build(argparse.Namespace(names=[], arch=options.arch, type=rung.type, build_only=True))
+        BUILT.parent.mkdir(exist_ok=True)
         BUILT.touch()
     if options.build_only:
         return 0
