@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The clocks of rung 26's configurations, fitted to bench/sweep_26.py's times: lines for its table, with the error of each.
+"""The clocks of rung 26's configurations, fitted to times of bench/sweep.py: lines for its table, with the error of each.
 
 usage: python3 bench/fit_26.py SWEEP.csv PLANS
 PLANS is what 26_fast --explain said of the sweep's shapes on the same GPU: its rates, and how many tiles, waves and clusters.
@@ -17,21 +17,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-SOURCE = (Path(__file__).resolve().parents[1] / "kernels/26_fast.cu").read_text(encoding="utf-8")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
+
+from bench.sweep import SWEEPS
+
 PLAN = re.compile(r" +(\w+) +[\d.]+ us: \d+ tiles?(?: in (\d+) splits)?, (\d+) waves? of (\d+) clusters?, (\d+) in the last")
 RATES = re.compile(r"predicted at (\d+) MHz and (\d+) GB/s of DRAM")
 MOST = 1.6  # times the fastest configuration's time: what is slower is no choice
-
-
-def constant(name: str) -> float:
-    return float(re.search(rf"constexpr double {name} = ([\d.e]+);", SOURCE)[1])
-
-
-def configurations() -> dict[str, bool]:
-    """Name -> halved tiles in the last wave."""
-    table = SOURCE[SOURCE.index("// [configurations]") : SOURCE.index("// [/configurations]")]
-    rows = re.findall(r'^ *\{"(\w+)",(.*?)\{', table, re.MULTILINE)
-    return {name: "true" in fields.split(",")[9] for name, fields in rows}
 
 
 def rates(path: Path) -> tuple[float, float]:
@@ -65,13 +57,13 @@ def least_squares(terms: np.ndarray, values: np.ndarray) -> np.ndarray:
     return constants
 
 
-def fitted(times: pd.DataFrame, halves: bool, clocks_per_us: float) -> tuple[np.ndarray, float]:
+def fitted(times: pd.DataFrame, halves: bool, clocks_per_us: float, cost: dict[str, float]) -> tuple[np.ndarray, float]:
     """fixed, k_tile and tile of one configuration, none below 0; the root mean square of the relative errors."""
     k_tiles = np.ceil(np.ceil(times.k / 64) / times.splits)
-    alone = constant("ALONE")
-    last = np.where(halves & (times.filled <= 0.5), constant("HALF"), alone + (1 - alone) * times.filled)
+    alone = cost["ALONE"]
+    last = np.where(halves & (times.filled <= 0.5), cost["HALF"], alone + (1 - alone) * times.filled)
     terms = np.stack([np.ones(len(times)), k_tiles * (times.full_waves + last), times.full_waves], axis=1)
-    clocks = (times.median_ms * 1e3 - constant("LAUNCH_US")) * clocks_per_us
+    clocks = (times.median_ms * 1e3 - cost["LAUNCH_US"]) * clocks_per_us
     weights = 1 / (times.median_ms * 1e3 * clocks_per_us)
     constants = least_squares(terms * weights.to_numpy()[:, None], clocks * weights)
     return constants, float(np.sqrt(np.mean(((terms @ constants - clocks) * weights) ** 2)))
@@ -82,17 +74,18 @@ def main() -> int:
     parser.add_argument("sweep", type=Path)
     parser.add_argument("plans", type=Path)
     options = parser.parse_args()
+    cost, configurations = SWEEPS["26"].facts.constants["cost"], SWEEPS["26"].configurations
     times = pd.read_csv(options.sweep).query("status == 'ok'")
     times["name"] = times.kernel.str.partition("_")[2]
     times = times.merge(plans(options.plans), on=["name", "m", "n", "k"], validate="one_to_one")
     fastest = times.groupby(["m", "n", "k"]).median_ms.transform("min")
     clocks_per_us, dram_bytes_per_us = rates(options.plans)
     dram_us = 2 * (times.m * times.k + times.n * times.k + times.m * times.n) / dram_bytes_per_us
-    limited = dram_us > 0.8 * (times.median_ms * 1e3 - constant("LAUNCH_US"))
+    limited = dram_us > 0.8 * (times.median_ms * 1e3 - cost["LAUNCH_US"])
     times = times[(times.k % 64 == 0) & ~limited & (times.median_ms < MOST * fastest)]
-    for name, halves in configurations().items():
+    for name, configuration in configurations.items():
         mine = times[times.name == name]
-        constants, error = fitted(mine, halves, clocks_per_us)
+        constants, error = fitted(mine, bool(configuration["halves"]), clocks_per_us, cost)
         print(f"{name:12} {{{', '.join(f'{round(x)}' for x in constants)}}}  {error:.3f} over {len(mine)} shapes")
     return 0
 

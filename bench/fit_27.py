@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The clocks of rung 27's tiles, fitted to bench/sweep_27.py's times: lines for its table, with the error of each.
+"""The clocks of rung 27's tiles, fitted to times of bench/sweep.py: lines for its table, with the error of each.
 
 usage: python3 bench/fit_27.py TIMES.csv PLANS
-TIMES.csv is what bench/sweep_27.py --shapes bench/shapes/fit_27.txt tile_... measured of each tile alone, PLANS what
+TIMES.csv is what bench/sweep.py 27 --shapes bench/shapes/fit_27.txt tile_... measured of each tile alone, PLANS what
 27_sgemm_hopper --explain said of these shapes then: how many tiles of C are whole, and how the others are shared.
 
 The time of a tile is taken as best_schedule() of common/split_k.h adds it up, the constants those of least squares of the
@@ -20,7 +20,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
 from bench.fit_26 import MOST, least_squares
-from bench.sweep_27 import CONFIGURATIONS, tile_of
+from bench.sweep import SWEEPS
 
 SHAPE = ["m", "n", "k"]
 TERMS = ["start", "k_tile", "work_tile", "fix_up", "other"]  # as struct Clocks has them
@@ -28,7 +28,7 @@ TERMS = ["start", "k_tile", "work_tile", "fix_up", "other"]  # as struct Clocks 
 
 def plans(path: Path, sms: int = 132) -> pd.DataFrame:
     """A row per shape and tile: how often each of TERMS counts."""
-    depths = {tile_of(line): int(re.search(r"<Tile<\d+, \d+, (\d+)", line)[1]) for line in CONFIGURATIONS}
+    configurations = SWEEPS["27"].configurations
     rows, shape = [], (0, 0, 0)
     for line in path.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"27_sgemm_hopper \w+ (\d+)x(\d+)x(\d+):", line):
@@ -38,7 +38,7 @@ def plans(path: Path, sms: int = 132) -> pd.DataFrame:
         ):
             m, n = int(found[1]), int(found[2])
             tile = f"{m}x{n}"
-            k_tiles = -(-shape[2] // depths[tile])
+            k_tiles = -(-shape[2] // int(configurations[tile]["bk"]))
             if found[3] is None:
                 waves = -(-(-(-shape[0] // m) * -(-shape[1] // n)) // sms)
                 counts = [1, waves * k_tiles, waves, 0, 0]
@@ -65,12 +65,12 @@ def main() -> int:
     options = parser.parse_args()
     data = measured(options.times).merge(plans(options.plans), on=["tile", *SHAPE], validate="one_to_one")
     data = data[data.clocks < MOST * data.groupby(SHAPE).clocks.transform("min")]
-    for line in CONFIGURATIONS:
-        mine = data[data.tile == tile_of(line)]
+    for tile in SWEEPS["27"].configurations:
+        mine = data[data.tile == tile]
         terms = mine[TERMS].to_numpy() / mine.clocks.to_numpy()[:, None]
         constants = least_squares(terms, np.ones(len(mine))).round(-1)
         error = np.sqrt(np.mean((terms @ constants - 1) ** 2))
-        print(f"{tile_of(line):8} {{{', '.join(f'{x:.0f}' for x in constants)}}}  {error:.3f} over {len(mine)} shapes")
+        print(f"{tile:8} {{{', '.join(f'{x:.0f}' for x in constants)}}}  {error:.3f} over {len(mine)} shapes")
     return 0
 
 

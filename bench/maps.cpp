@@ -14,6 +14,8 @@
 //   ldsm_a, ldsm_b
 //            row of 16 bytes that a lane names to ldmatrix (13): row is the row of A or the column of B, col the chunk along k
 //   wgmma_c  accumulator of wgmma (22), with the thread of the warpgroup that holds it: of the first 16 columns
+//   descriptor
+//            thread is the number of a bit of a matrix descriptor (22); col 0: set whatever the address, 1: by the address
 //   permuted row of B's tile, with the column of B in it and the lane of a quad that holds its results
 //   raster, raster_4096
 //            tile of C (Part II) at 8192 and at 4096 cubed, with its place in the order of the tiles
@@ -35,6 +37,7 @@
 //            register; of ldsm, the matrix: the register that receives it
 //   wavefront  number of the wavefront that serves the lane, from 0, by the model of common/banks.h; empty for the rest
 #include "common/banks.h"
+#include "common/hopper/descriptor.h"
 #include "common/layout.h"
 
 #include <cstdio>
@@ -154,14 +157,15 @@ void print_fragments(const char* type, int each) {
   }
 }
 
-/// What the lanes name to ldmatrix in 13, from the first row of the warp's tile and k step 0.
+/// What the lanes name to ldmatrix in 13, from the first row of the warp's tile and k step 0: as a function of its own this changes the
+/// kernel's machine code. No other rows bring mma its fragments, as tests/plots finds.
 void print_ldmatrix() {
   for (int lane = 0; lane < 32; ++lane) std::printf("ldsm_a,13,%d,%d,%d,%d,,\n", lane, lane % 16, lane / 16, lane / 8);
   for (int lane = 0; lane < 32; ++lane)
     std::printf("ldsm_b,13,%d,%d,%d,%d,,\n", lane, lane % 8 + lane / 16 * 8, lane / 8 % 2, lane / 8);
 }
 
-/// The accumulators of a warpgroup in 22, by the expressions of its epilogue: acc[j][r] is register 4 j + r.
+/// The accumulators of a warpgroup, as PTX has them: acc[j][r] is register 4 j + r.
 void print_wgmma() {
   for (int thread = 0; thread < 128; ++thread) {
     const int warp = thread / 32, lane = thread % 32;
@@ -171,6 +175,15 @@ void print_wgmma() {
         std::printf("wgmma_c,22,%d,%d,%d,%d,,\n", thread, row, col, j * 4 + r);
       }
     }
+  }
+}
+
+/// The bits of a matrix descriptor (22) that are set for a tile at address 0, and those that an address of all ones sets: col is
+/// 0 or 1.
+void print_descriptor() {
+  for (int bit = 0; bit < 64; ++bit) {
+    if (descriptor(0) >> bit & 1) std::printf("descriptor,22,%d,0,0,,,\n", bit);
+    if ((descriptor(~0U) ^ descriptor(0)) >> bit & 1) std::printf("descriptor,22,%d,0,1,,,\n", bit);
   }
 }
 
@@ -231,6 +244,7 @@ int main() {
   print_fragments("tf32", 1);
   print_ldmatrix();
   print_wgmma();
+  print_descriptor();
   for (int size = 2; size <= 8; size *= 2) print_permuted(size);
   for (int size = 4; size <= 8; size *= 2) {
     print_named("named", size, named_column);

@@ -19,7 +19,7 @@
 #
 # With each of them goes rungs.json, the facts of the rungs that there are.
 #
-# It runs the programs in build/ as they are and builds nothing but sweeps that are not built (bench/sweep_NN.py --build-only
+# It runs the programs in build/ as they are and builds nothing but sweeps that are not built (bench/sweep.py NN --build-only
 # builds them on any machine). Each row is written as soon as it is known. A step begins its files anew; with --resume it
 # goes on where it was stopped. TYPES="bf16 f16" in the environment confines it to those types.
 #
@@ -184,11 +184,13 @@ counters() {
 }
 
 sweep() {
-  local script stem
-  for script in bench/sweep_[0-9]*.py; do
-    stem=$(basename "$script" .py)
-    if [[ -f build/$stem/built.json ]]; then python3 "$script" --built; else python3 "$script"; fi
-    cp "build/$stem/ladder.csv" "$to/$stem.csv"
+  local rung
+  local -a script
+  for rung in 08 16 17 25 26 27; do
+    script=(bench/sweep.py "$rung")
+    [[ $rung != 17 ]] || script=(bench/sweep_17.py)
+    if [[ -f build/sweep_$rung/built.json ]]; then python3 "${script[@]}" --built; else python3 "${script[@]}"; fi
+    cp "build/sweep_$rung/ladder.csv" "$to/sweep_$rung.csv"
   done
   build/bin/26_fast --explain --type bf16 --out same --shapes bench/shapes/fit_26.txt >"$to/plans_26.txt"
 }

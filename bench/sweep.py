@@ -1,6 +1,14 @@
-"""What the sweeps share: variants of a rung by text replacement, built, then checked and timed in one process.
+#!/usr/bin/env python3
+"""Variants of a rung, timed side by side in one process beside cuBLAS.
 
-All variants become rungs of one program, which times them beside cuBLAS in the order in which they are listed.
+usage: python3 bench/sweep.py RUNG [--type bf16] [--shapes SHAPES] [--build-only] [--built] [--arch sm_90a] [NAME...]
+(after ./run_all.sh list, which builds)
+
+bench/variants/RUNG.csv lists them: what a variant changes, the constants that it sets (TUNABLE in the rung), and its changes of
+code, diffs in bench/variants/RUNG/. Those of 26 are its configurations. All become rungs of one program, which checks and
+times them in this order. A variant that spills is timed, too, and says so. `again` is what `as_written` gets a second time.
+Equal-looking variants differ by some per cent because the compiler orders and colours each of them anew: compare the machine
+code, too, before a difference is given a reason.
 """
 
 import argparse
@@ -11,93 +19,86 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
 from plots.data import rungs
 from plots.data.gpu import has_gpu
-from plots.data.sweeps import SPILLS
+from plots.data.sweeps import SPILLS, VARIANTS, Variant, variants
 
 ROOT = Path(__file__).resolve().parents[1]
+NVCC = os.environ.get("CUDACXX") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 
-Change = tuple[str, str]  # a piece of the source, everywhere in it, and what replaces it
 Built = dict[str, tuple[int, int]]  # mangled name of a kernel -> registers per thread, bytes of its spill stores
-
-
-class Variant(NamedTuple):
-    what: str  # what it changes, for the chapter's table
-    changes: list[Change]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One rung, its variants, and how they are timed unless the command line says otherwise."""
+    """One rung, and how its variants are timed unless the command line says otherwise."""
 
-    stem: str  # "08_warp_tiling"
-    variants: dict[str, list[Change]]
-    shapes: str  # as the harness has them
-    protocol: str
-    timed: Callable[[list[str], str], str] = lambda symbols, type: symbols[0]  # the kernel that is timed for a type
-    leave_out_spills: bool = False
+    rung: str  # its number
+    shapes: str = ""  # as the harness has them
+    protocol: str = "rounds"
+    constants: dict[str, str] = field(default_factory=dict)  # of all variants
     options: tuple[str, ...] = ()  # more for the harness
-    what: dict[str, str] = field(default_factory=dict)  # what each variant changes, where the chapter has a table of them
 
     @property
     def name(self) -> str:
-        return f"sweep_{self.stem.partition('_')[0]}"
+        return f"sweep_{self.rung}"
 
     @property
     def folder(self) -> Path:
         return ROOT / "build" / self.name
 
-    @property
-    def source(self) -> Path:
-        return ROOT / f"kernels/{self.stem}.cu"
+    @cached_property
+    def facts(self) -> rungs.Rung:
+        return rungs.of_checkout().find(self.rung)
 
     @property
-    def arch(self) -> str:
-        """The least architecture that the rung states, or the only one."""
-        return rungs.of_checkout().rungs[self.stem].arch
+    def configurations(self) -> dict[str, dict[str, float]]:
+        """The numbers of each configuration of 26 or 27."""
+        return {name: numbers for name, numbers in self.facts.constants.items() if name != "cost"}
 
-    def varied(self, name: str) -> str:
-        """The source of a variant."""
-        source = self.source
-        text = source.read_text()
-        named = self.stem.partition("_")[2]
-        for old, new in [*self.variants[name], (f'.name = "{named}"', f'.name = "{name}"')]:
-            if old not in text:
-                sys.exit(f"{self.name}: {name} replaces a line that {source.name} does not have: {old}")
-            text = text.replace(old, new)
-        return text
+    @cached_property
+    def variants(self) -> dict[str, Variant]:
+        if self.rung == "26":
+            return {name: Variant(name, {"ONLY": str(index)}) for index, name in enumerate(self.configurations)}
+        if not (VARIANTS / f"{self.rung}.csv").exists():
+            return {"forced": Variant("its plan")}
+        return variants(self.rung)
 
-    def compiled(self, nvcc: str, arch: str, name: str) -> Built | str:
+    def write(self, name: str, folder: Path) -> Path:
+        """Writes a variant's source, and beside it the header with its constants; the source's path."""
+        variant = self.variants[name]
+        source = folder / f"{name}.cu"
+        shutil.copyfile(ROOT / self.facts.source, source)
+        for change in variant.changes:
+            subprocess.run(["patch", "-s", "-F0", source, VARIANTS / self.rung / f"{change}.diff"], check=True)
+        constants = self.constants | variant.constants | {"VARIANT": f'"{name}"'}
+        text = "".join(f"#define TUNE_{constant} , {value}\n" for constant, value in constants.items())
+        source.with_suffix(".h").write_text(text, encoding="utf-8")
+        return source
+
+    def compiled(self, arch: str, name: str) -> Built | str:
         """What became of its kernels, or what the compiler says where it cannot be compiled."""
-        source = self.folder / f"{name}.cu"
-        source.write_text(self.varied(name))
+        source = self.write(name, self.folder)
         number = arch.removeprefix("sm_")
         # -arch=sm_90a alone makes PTX for sm_90, too, which has no wgmma.
         target = "-arch=native" if arch == "native" else f"-gencode=arch=compute_{number},code=sm_{number}"
         if arch.startswith("compute_"):  # PTX alone, for the simulator
             target = f"-gencode=arch={arch},code={arch}"
-        options = ["-std=c++20", "-O3", target, f"-I{ROOT}", "-Xptxas=-v"]
-        command = [nvcc, *options, "-c", source, "-o", source.with_suffix(".o")]
+        options = ["-std=c++20", "-O3", target, f"-I{ROOT}", "-include", source.with_suffix(".h"), "-Xptxas=-v"]
+        command = [NVCC, *options, "-c", source, "-o", source.with_suffix(".o")]
         done = subprocess.run(command, capture_output=True, text=True)
         return done.stderr if done.returncode else built(done.stderr)
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        """Those that the rung computes, the first one the default."""
-        return rungs.of_checkout().rungs[self.stem].types
-
-    def main(self, purpose: str) -> int:
-        """The command line of a sweep; its exit status. `--list` alone prints what the variants change, as JSON."""
-        if sys.argv[1:] == ["--list"]:
-            print(json.dumps(self.what))
-            return 0
-        options = self._options(purpose)
+    def main(self, arguments: list[str]) -> int:
+        """Its exit status."""
+        options = self._options(arguments)
         noted = self.folder / "built.json"  # bytes spilled by the variants that are timed, in their order
         if not options.built:
             self.folder.mkdir(exist_ok=True)
@@ -105,7 +106,7 @@ class Sweep:
         if options.build_only:
             return 0
         if not has_gpu():
-            print(f"{self.name}.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
+            print("sweep.py: needs a GPU, and nvidia-smi lists none", file=sys.stderr)
             return 77
         table = self.folder / "ladder.csv"
         table.unlink(missing_ok=True)
@@ -124,37 +125,33 @@ class Sweep:
     def build(self, options: argparse.Namespace) -> dict[str, int]:
         """Compiles and links the variants; the bytes that each spills, of those that can be timed."""
         names = options.names or list(self.variants)
-        nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            results = dict(zip(names, pool.map(lambda name: self.compiled(nvcc, options.arch, name), names), strict=True))
+            results = dict(zip(names, pool.map(lambda name: self.compiled(options.arch, name), names), strict=True))
         spills = {}
         for name, result in results.items():
             if isinstance(result, str):
                 print(f"{name} is left out: {result}")
                 continue
-            registers, spilled = result[self.timed(list(result), options.type)] if result else (0, 0)  # none of PTX
-            if spilled and self.leave_out_spills:
-                print(f"{name} is left out: spills")
-                continue
+            registers, spilled = result[timed(list(result), options.type)] if result else (0, 0)  # none of PTX
             spills[name] = spilled
             if options.build_only:
                 print(f"{name:32} {registers:3} registers, {spilled} bytes spilled")
         simulated = options.arch.startswith("compute_")
-        self._link(nvcc, list(spills), "ladder", simulated)
-        self._link(nvcc, list(spills)[:1], "warm_up", simulated)
+        self._link(list(spills), "ladder", simulated)
+        self._link(list(spills)[:1], "warm_up", simulated)
         return spills
 
-    def _options(self, purpose: str) -> argparse.Namespace:
-        parser = argparse.ArgumentParser(description=purpose)
+    def _options(self, arguments: list[str]) -> argparse.Namespace:
+        parser = argparse.ArgumentParser(prog=f"sweep.py {self.rung}", description=__doc__.partition("\n")[0])
         parser.add_argument("names", nargs="*", metavar="NAME", help=f"variants: {' '.join(self.variants)}")
-        own = self.arch if self.arch.endswith("a") else "native"
+        own = self.facts.arch if self.facts.arch.endswith("a") else "native"
         parser.add_argument("--arch", default=own, help="as nvcc has it, such as sm_90a; compute_90a: PTX, for the simulator")
         parser.add_argument("--shapes", default=self.shapes, help="as the harness has them")
-        parser.add_argument("--type", default=self.types[0], choices=self.types, help="of the operands")
+        parser.add_argument("--type", default=self.facts.types[0], choices=self.facts.types, help="of the operands")
         parser.add_argument("--protocol", default=self.protocol, choices=["rounds", "steady"])
         parser.add_argument("--build-only", action="store_true", help="needs no GPU, but then --arch")
         parser.add_argument("--built", action="store_true", help="time what --build-only built, on whichever machine")
-        options = parser.parse_args()
+        options = parser.parse_args(arguments)
         if unknown := set(options.names) - set(self.variants):
             parser.error(f"no such variant: {' '.join(sorted(unknown))}")
         if options.build_only and options.arch == "native" and not has_gpu():
@@ -164,15 +161,21 @@ class Sweep:
             parser.error(f"{needed.relative_to(ROOT)} is not built: {'--build-only' if options.built else './run_all.sh list'}")
         return options
 
-    def _link(self, nvcc: str, names: list[str], program: str, simulated: bool = False) -> None:
+    def _link(self, names: list[str], program: str, simulated: bool = False) -> None:
         """The program of these variants, its rungs in this order. Not by nvcc, which hands no path with a space to the linker."""
-        toolkit = Path(nvcc).resolve().parents[1]
+        toolkit = Path(NVCC).resolve().parents[1]
         objects = [self.folder / f"{name}.o" for name in names]
         sources = [ROOT / "bench/main.cpp", *objects, ROOT / "build/libharness.a"]
         found_in = [ROOT / "build/sim"] * simulated + [toolkit / "lib64"]
         libraries = ["-lcublas", "-lcublasLt", "-lcudart", "-ldl", *(f"-Wl,-rpath,{path}" for path in found_in)]
         compiler = [os.environ.get("CXX", "c++"), "-std=c++20", f"-I{ROOT}", f"-I{toolkit}/include"]
         subprocess.run([*compiler, *sources, f"-L{toolkit}/lib64", *libraries, "-o", self.folder / program], check=True)
+
+
+def timed(symbols: list[str], type: str) -> str:
+    """The kernel with FP32 results for this type, where names say the type; the first of several, which wants whole k tiles."""
+    place = list(rungs.of_checkout().types).index(type)  # its value in enum class Type
+    return min([symbol for symbol in symbols if f"TypeE{place}Ef" in symbol] or symbols)
 
 
 def built(said: str) -> Built:
@@ -200,3 +203,20 @@ def print_table(rows: list[dict[str, str]]) -> None:
         made = f"{row['registers']:>3} registers {row['smem_bytes']:>6} bytes shared"
         spilled = f", {row[SPILLS]} bytes spilled" if row[SPILLS] != "0" else ""
         print(f"{row['m']:>6} {row['kernel']:32} {row['status']:7} {rate} {made}{spilled}")
+
+
+SWEEPS = {
+    sweep.rung: sweep
+    for sweep in (
+        Sweep("08", "4096x4096x4096,8192x8192x8192"),
+        Sweep("16", "4096x4096x4096", "steady", {"SMALL_BM": "Large::BM", "SMALL_WN": "Large::WN"}),  # one tile alone
+        Sweep("25", "4096x4096x4096,8192x8192x8192"),
+        Sweep("26", "bench/shapes/fit_26.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
+        Sweep("27", "4096x4096x4096,2048x2048x2048", constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)"}),
+    )
+}
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1 or sys.argv[1] not in SWEEPS:
+        sys.exit(f"{__doc__}\nRUNG is one of {', '.join(SWEEPS)}")
+    sys.exit(SWEEPS[sys.argv[1]].main(sys.argv[2:]))

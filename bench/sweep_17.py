@@ -3,8 +3,9 @@
 
 usage: python3 bench/sweep_17.py [--build-only] [--built] [--arch sm_90a] [17b] [17f]     (after ./run_all.sh list, which builds)
 
-Of each rung a copy is built whose plan is not the model's but the one that SWEEP_PLAN names. It runs once for every shape, tile,
-number of splits and way of adding them. The rows go to build/sweep_17/ladder.csv: the harness's columns after those of the plan.
+Of each rung a variant is built whose plan is not the model's but the environment's: SPLITS, SERIAL and LARGE. It runs once for
+every shape, tile, number of splits and way of adding them. The rows go to build/sweep_17/ladder.csv: the harness's columns after
+those of the plan.
 """
 
 import argparse
@@ -17,55 +18,34 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
-from bench.sweep import ROOT, Change, Sweep
+from bench.sweep import ROOT, Sweep
 from plots.data.gpu import has_gpu
 
 SHAPES = ["128x4096x4096", "256x4096x4096", "512x512x16384", "256x256x65536", "1024x1024x1024", "1536x1536x1536"]
 SHAPES += ["2048x2048x2048", "3072x3072x3072"]
 BUILT = ROOT / "build/sweep_17/built.json"  # what record.sh looks for
 SMS = 132  # of the GPU that the splits are chosen for
-READ = '  int tile = 0, splits = 0, serial = 0;\n  std::sscanf(std::getenv("SWEEP_PLAN"), "%d,%d,%d", &tile, &splits, &serial);\n'
-INCLUDES: Change = ('#include "common/layout.h"', '#include <cstdio>\n#include <cstdlib>\n\n#include "common/layout.h"')
+FORCED = {name: f'atoi(getenv("{name}"))' for name in ("SPLITS", "SERIAL", "LARGE")}  # what the model would choose
 
 
 @dataclass(frozen=True)
 class Rung:
-    stem: str
-    forced: Change  # the line of the model that is replaced
-    tiles: dict[str, tuple[int, int]]  # rows and columns, in the order that SWEEP_PLAN numbers
+    sweep: Sweep
+    tiles: dict[str, tuple[int, int]]  # rows and columns, the large one first
     ways: tuple[str, ...]
     k_tile: int
     type: str
 
-    @property
-    def sweep(self) -> Sweep:
-        return Sweep(self.stem, {"forced": [INCLUDES, self.forced]}, "", "rounds")
-
 
 RUNGS = {
     "17b": Rung(  # it has 17's way of adding, too
-        "17b_serial_split_k",
-        (
-            "Plan plan(const TiledProduct& t) {\n",
-            f"Plan plan(const TiledProduct& t) {{\n{READ}  const int mine = std::is_same_v<Tile, Large> ? 0 : 1;\n"
-            "  if (splits) return {{min(splits, t.k_tiles), mine == tile ? 0.0 : 1.0, 0.0}, serial == 1};\n",
-        ),
+        Sweep("17b", constants=FORCED),
         {"large": (256, 128), "deep": (128, 128)},
         ("second_kernel", "in_turn"),
         64,
         "bf16",
     ),
-    "17f": Rung(
-        "17f_split_k_fp32",
-        (
-            "SplitPlan plan(const Problem& p) {\n",
-            f"SplitPlan plan(const Problem& p) {{\n{READ}  if (splits) return {{splits, 0.0, 0.0}};\n",
-        ),
-        {"128x256": (128, 256)},
-        ("second_kernel",),
-        8,
-        "f32",
-    ),
+    "17f": Rung(Sweep("17f", constants=FORCED), {"128x256": (128, 256)}, ("second_kernel",), 8, "f32"),
 }
 
 
@@ -88,11 +68,11 @@ def rows(rung: Rung, shape: str) -> list[dict[str, str]]:
                 table.unlink(missing_ok=True)
                 command = [rung.sweep.folder / "ladder", "--shapes", shape, "--type", rung.type, "--out", "same", "--csv", table]
                 command += ["--ceilings", ROOT / "bench/recorded/nvidia-h200/ceilings.csv"]
-                plan = {"SWEEP_PLAN": f"{number},{splits},{serial}"}
+                plan = {"SPLITS": str(splits), "SERIAL": str(serial), "LARGE": str(1 - number)}
                 subprocess.run(command, env=os.environ | plan, stdout=subprocess.DEVNULL)
                 with table.open(newline="") as file:
                     for row in csv.DictReader(file):
-                        row["kernel"] = rung.stem
+                        row["kernel"] = rung.sweep.facts.stem
                         found.append({"slices": str(splits), "way": way if splits > 1 else "none"} | row)
                         said = (row[column] for column in ("status", "median_ms", "ratio_best", "reason"))
                         print(shape, tile, splits, way, *said, flush=True)
@@ -114,6 +94,7 @@ def main() -> int:
         for rung in chosen:
             rung.sweep.folder.mkdir(exist_ok=True)
             rung.sweep.build(argparse.Namespace(names=[], arch=options.arch, type=rung.type, build_only=True))
+        BUILT.parent.mkdir(exist_ok=True)
         BUILT.touch()
     if options.build_only:
         return 0

@@ -41,7 +41,8 @@ const char* name(Kind kind) {
   throw std::logic_error("no such kind");
 }
 
-Registration::Registration(Rung rung, std::source_location where) {
+Registration::Registration(Rung rung, const char* variant, std::source_location where) {
+  if (variant) rung.name = variant;
   rung.source = where.file_name();
   std::vector<Rung>& all = registry();
   const auto before = [](const Rung& a, const Rung& b) { return std::string_view(a.number) < b.number; };

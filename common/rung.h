@@ -6,9 +6,11 @@
 
 #include <source_location>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/problem.h"
+#include "common/tunable.h"
 
 namespace ladder {
 
@@ -49,6 +51,12 @@ struct Resources {
   int locks = 0;               ///< how many it finds in Problem::locks
 };
 
+/// Numbers by their names in the rung: of a tile, or of a model.
+struct Constants {
+  std::string of;  ///< the tile's or the model's name
+  std::vector<std::pair<const char*, double>> values;
+};
+
 /// Rung::refuses of a rung that takes every problem.
 inline std::string accepts_all(const Problem&) { return ""; }
 
@@ -75,6 +83,8 @@ struct Rung {
   std::string (*explain)(const Problem&) = nullptr;
   std::vector<Type> fp16_sums =
       {};  ///< types whose products it adds in FP16; the check allows for it. Those of others in FP32
+  /// What chapters, figures and scripts take from the rung: they read no source.
+  std::vector<Constants> constants = {};
   const char* source = nullptr;  ///< the file of the registration; Registration fills it in
 
   std::string stem() const { return std::string(number) + "_" + name; }
@@ -85,9 +95,11 @@ struct Rung {
   }
 };
 
-/// Registers a rung before main() starts. Adding a rung is adding a file that ends in one of these.
+/// Registers a rung before main() starts. Adding a rung is adding a file that ends in one of these. `variant`: the name in place of
+/// the rung's own that bench/sweep.py gives it.
 struct Registration {
-  explicit Registration(Rung rung, std::source_location where = std::source_location::current());
+  explicit Registration(Rung rung, const char* variant = TUNABLE(VARIANT, nullptr),
+                        std::source_location where = std::source_location::current());
 };
 
 /// All rungs of this program, sorted by number, 06b after 06.

@@ -59,10 +59,22 @@ struct SplitPlan {
 template <class F>
 SplitPlan best_splits(int most, F&& expected_clocks) {
   const SplitPlan one = {1, expected_clocks(1), expected_clocks(1)};
+  if (const int asked = TUNABLE(SPLITS, 0)) return {min(asked, most), expected_clocks(asked), one.clocks};
   SplitPlan best = one;
   for (int splits = 2; splits <= min(most, 128); ++splits)
     if (const double clocks = expected_clocks(splits); clocks < best.clocks) best = {splits, clocks, one.clocks};
   return best.clocks < 0.95 * one.clocks ? best : one;  // the model may be wrong by 5 %
+}
+
+/// For Rung::constants.
+inline Constants constants_of(const std::string& of, const SplitCosts& c) {
+  return {of,
+          {{"start", c.start},
+           {"k_tile", c.k_tile},
+           {"work_tile", c.work_tile},
+           {"reduction", c.reduction},
+           {"reduction_split", c.reduction_split},
+           {"reduction_byte", c.reduction_byte}}};
 }
 
 /// "4 splits, HOW: 41240 clocks expected; 1 split: 86190", as a line for --explain. `how`: "parallel" or "serial".
@@ -79,6 +91,10 @@ struct StreamKCosts {
       fix_up;  ///< two work units in place of a whole tile: one block stores its partial sums, the other adds them to its own
   double other;  ///< each further block whose partial sums are added
 };
+
+inline Constants constants_of(const std::string& of, const StreamKCosts& c) {
+  return {of, {{"k_tile", c.k_tile}, {"fix_up", c.fix_up}, {"other", c.other}}};
+}
 
 /// How the blocks go about a product, and how many clocks that is expected to take.
 struct SchedulePlan {

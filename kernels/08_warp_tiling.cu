@@ -8,7 +8,7 @@
 // Expect            1.15 of cuBLAS at most, by issue slots: 92 % of the main loop's instructions are FMAs
 // Limiter now       the register file: its two banks deliver the three operands of an FMA and take the results of FMAs
 //                   and of shared loads. The compiler chooses the registers and their order. So lines that only look
-//                   different, even in the epilogue, change the rate by some per cent (bench/sweep_08.py)
+//                   different, even in the epilogue, change the rate by some per cent (bench/sweep.py)
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 08 4096 4096 4096
@@ -21,13 +21,14 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C per block
-  static constexpr int BN = 256;  // columns of C per block
-  static constexpr int BK = 8;    // elements along k per tile
-  static constexpr int WM = 64;   // rows of C per warp
-  static constexpr int WN = 64;   // columns of C per warp
-  static constexpr int TM = 16;   // rows of C per thread
-  static constexpr int TN = 8;    // columns of C per thread
+  static constexpr int BM = TUNABLE(BM, 128);                     // rows of C per block
+  static constexpr int BN = TUNABLE(BN, 256);                     // columns of C per block
+  static constexpr int BK = TUNABLE(BK, 8);                       // elements along k per tile
+  static constexpr int WM = 64;                                   // rows of C per warp
+  static constexpr int WN = 64;                                   // columns of C per warp
+  static constexpr int TM = TUNABLE(TM, 16);                      // rows of C per thread
+  static constexpr int TN = TUNABLE(TN, 8);                       // columns of C per thread
+  static constexpr int STORE_STEP = TUNABLE(STORE_STEP, BK - 3);  // of k: the next tile is stored before it
   static constexpr int THREADS = BM / TM * (BN / TN);
   static constexpr int A_ROWS = THREADS * 4 / BK;  // rows of A that the block loads at once
   static constexpr int A_LOADS = BM / A_ROWS;      // float4 of A per thread and tile
@@ -64,7 +65,7 @@ static_assert([] {
   return true;
 }());
 
-__global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 255 registers
+__global__ void __launch_bounds__(Tile::THREADS, TUNABLE(BLOCKS_PER_SM, 1))  // one block per SM: up to 255 registers
     sgemm(int M, int N, int K, float alpha, const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb,
           float beta, float* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)  // one block per SM: up to 
 
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
-      if (k == BK - 3) store_tile(1 - read_stage);  // no thread has read this stage since the last barrier
+      if (k == Tile::STORE_STEP) store_tile(1 - read_stage);  // no thread has read this stage since the last barrier
       if (k == BK - 1) {
         __syncthreads();  // the next tile is complete, and everyone has read this one
         read_stage = 1 - read_stage;

@@ -251,6 +251,16 @@ const Registration registration{{
           });
         },
     .launch = launch,
+    .constants = {{"Large",
+                   {{"BM", Large::BM},
+                    {"BN", Large::BN},
+                    {"WM", Large::WM},
+                    {"WN", Large::WN},
+                    {"BK_BYTES", Large::BK_BYTES},
+                    {"MMA_K_BYTES", Large::MMA_K_BYTES},
+                    {"STAGES", Large::STAGES},
+                    {"COPY_STEPS", Large::COPY_STEPS},
+                    {"STAGE_BYTES", Large::STAGE_BYTES}}}},
 }};
 
 }  // namespace

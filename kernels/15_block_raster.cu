@@ -288,6 +288,7 @@ const Registration registration{{
           });
         },
     .launch = launch,
+    .constants = {{"Large", {{"BM", Large::BM}, {"BN", Large::BN}, {"GROUP_SIZE_M", Large::GROUP_SIZE_M}}}},
 }};
 
 }  // namespace

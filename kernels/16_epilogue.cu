@@ -28,16 +28,17 @@ namespace {
 
 template <int BLOCK_M, int WARP_N>
 struct TileConfig {
-  static constexpr int BM = BLOCK_M;      // rows of C per block
-  static constexpr int BN = 128;          // columns of C per block
-  static constexpr int WM = 64;           // rows of C per warp
-  static constexpr int WN = WARP_N;       // columns of C per warp
-  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
-  static constexpr int MMA_K_BYTES = 32;  // bytes along k per mma
+  static constexpr int BM = BLOCK_M;           // rows of C per block
+  static constexpr int BN = TUNABLE(BN, 128);  // columns of C per block
+  static constexpr int WM = TUNABLE(WM, 64);   // rows of C per warp
+  static constexpr int WN = WARP_N;            // columns of C per warp
+  static constexpr int BK_BYTES = 128;         // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;       // bytes along k per mma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
-  static constexpr int STAGES = 3;        // k tiles in shared memory: one is multiplied, the others are being copied
-  static constexpr int COPY_STEPS = 3;    // the copies of a k tile are spread over this many k steps
-  static constexpr int GROUP_SIZE_M = 8;  // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr int STAGES = TUNABLE(STAGES, 3);          // k tiles in shared memory: one multiplied, others copied
+  static constexpr int COPY_STEPS = TUNABLE(COPY_STEPS, 3);  // the copies of a k tile are spread over this many k steps
+  static constexpr int GROUP_SIZE_M = TUNABLE(GROUP_SIZE_M, 8);  // tile rows per group: 132 tiles are about 8 x 16
+  static constexpr int BLOCKS_PER_SM = TUNABLE(BLOCKS_PER_SM, 1);
   static constexpr int THREADS = BM / WM * (BN / WN) * 32;
   static constexpr int COPY_ROWS = THREADS / (BK_BYTES / 16);  // rows copied at once, 16 bytes per thread
   static constexpr int COPIES = (BM + BN) / COPY_ROWS;         // per thread and k tile
@@ -49,12 +50,12 @@ struct TileConfig {
   static_assert(K_STEPS % 2 == 0, "the fragments of a k tile's first step lie in rA[0] and rB[0]");
   static_assert(COPY_STEPS < K_STEPS, "all copies of a k tile are committed before the wait for the next one");
 };
-using Large = TileConfig<256, 64>;  // 144 KB of shared memory: A100, H100, H200
-using Small = TileConfig<128, 32>;  // 96 KB: RTX 30, 40 and 50
+using Large = TileConfig<TUNABLE(BM, 256), TUNABLE(WN, 64)>;              // 144 KB of shared memory: A100, H100, H200
+using Small = TileConfig<TUNABLE(SMALL_BM, 128), TUNABLE(SMALL_WN, 32)>;  // 96 KB: RTX 30, 40 and 50
 
 /// RESIDUE: the last k tile is a residue tile, so copies are predicated: each says how many of its bytes lie inside the matrix.
 template <class Tile, Type type, class TC, bool RESIDUE>
-__global__ void __launch_bounds__(Tile::THREADS, 1)
+__global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
     gemm(int M, int N, int K, float alpha, const typename Operand<type>::Element* __restrict__ A, int lda,
          const typename Operand<type>::Element* __restrict__ B, int ldb, float beta, TC* __restrict__ C, int ldc) {
   using T = typename Operand<type>::Element;
@@ -260,7 +261,8 @@ void launch(const Problem& p) {
   for_kernel(p, [&]<class Tile, Type type, class TC>(auto kernel) {
     using T = typename Operand<type>::Element;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-    const int blocks = min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), device_limits().sms);
+    const int blocks =
+        min(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), Tile::BLOCKS_PER_SM * device_limits().sms);
     kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(p.m, p.n, p.k, p.alpha, p.A<T>(), p.lda, p.B<T>(),
                                                                   p.ldb, p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());

@@ -327,6 +327,7 @@ const Registration registration{{
         },
     .launch = launch,
     .explain = explain,
+    .constants = {constants_of("Large", costs<Large>), constants_of("Deep", costs<Deep>)},
 }};
 
 }  // namespace

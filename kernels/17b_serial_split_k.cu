@@ -310,7 +310,7 @@ Plan plan(const TiledProduct& t) {
     return multiply_clocks(costs<Tile>, t, splits) + reduction_clocks(costs<Tile>, t, splits);
   });
   const SplitPlan serial = best_splits(t.k_tiles, [&](int splits) { return serial_clocks<Tile>(t, splits); });
-  return serial.clocks < parallel.clocks ? Plan{serial, true} : Plan{parallel, false};
+  return TUNABLE(SERIAL, serial.clocks < parallel.clocks) ? Plan{serial, true} : Plan{parallel, false};
 }
 
 /// Calls `f` with the tile and the types, and its plan: of the tiles that the GPU has the shared memory for, the fastest.
@@ -320,7 +320,7 @@ auto for_kernel(const Problem& p, F&& f) {
     const DeviceLimits gpu = device_limits();  // once per launch: it asks the driver
     const Plan large = plan<Large>(tiled(p, shape<Large, type>, gpu.sms));
     const Plan small = plan<Small>(tiled(p, shape<Small, type>, gpu.sms));
-    if (gpu.smem_block_bytes >= Large::SMEM_BYTES && large.clocks <= small.clocks)
+    if (gpu.smem_block_bytes >= Large::SMEM_BYTES && TUNABLE(LARGE, large.clocks <= small.clocks))
       return f.template operator()<Large, type, TC>(large);
     return gpu.smem_block_bytes >= Deep::SMEM_BYTES ? f.template operator()<Deep, type, TC>(small)
                                                     : f.template operator()<Small, type, TC>(small);

@@ -242,6 +242,7 @@ const Registration registration{{
         },
     .launch = launch,
     .explain = [](const Problem& p) { return explain_splits(plan(p), "parallel"); },
+    .constants = {constants_of("split-K", costs)},
 }};
 
 }  // namespace

@@ -377,6 +377,7 @@ const Registration registration{{
         },
     .launch = launch,
     .explain = explain,
+    .constants = {constants_of("split-K", costs<Large>), constants_of("stream-K", stream_k_costs<Large>)},
 }};
 
 }  // namespace

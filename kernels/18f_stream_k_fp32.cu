@@ -318,6 +318,7 @@ const Registration registration{{
         },
     .launch = launch,
     .explain = [](const Problem& p) { return explain_schedule(plan(p)); },
+    .constants = {constants_of("split-K", costs), constants_of("stream-K", stream_k_costs)},
 }};
 
 }  // namespace

@@ -294,6 +294,7 @@ const Registration registration{{
           });
         },
     .launch = launch,
+    .constants = {{"Tile", {{"BM", Tile::BM}, {"BN", Tile::BN}, {"BK_BYTES", Tile::BK_BYTES}}}},
 }};
 
 }  // namespace

@@ -261,6 +261,7 @@ const Registration registration{{
           });
         },
     .launch = launch,
+    .constants = {{"Tile", {{"STAGES", Tile::STAGES}}}},
 }};
 
 }  // namespace

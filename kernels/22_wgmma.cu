@@ -195,6 +195,9 @@ const Registration registration{{
           });
         },
     .launch = launch,
+    .constants =
+        {{"Tile",
+          {{"BN", Tile::BN}, {"WM", Tile::WM}, {"BK_BYTES", Tile::BK_BYTES}, {"MMA_K_BYTES", Tile::MMA_K_BYTES}}}},
 }};
 
 }  // namespace

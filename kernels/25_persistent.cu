@@ -37,14 +37,14 @@ struct Tile {
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
   static constexpr int MMA_K_BYTES = 32;  // bytes along k per wgmma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
-  static constexpr int STAGES = 4;        // k tiles in shared memory: one is multiplied, the others are being copied
-  static constexpr int CLUSTER = 2;       // blocks, one above the other in C
-  static constexpr int GROUP_SIZE_M = 8;  // clusters per group: 66 clusters are about 8 x 8
-  static constexpr int CONSUMERS = BM / WM * 128;  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;  // first comes the producer's warpgroup
+  static constexpr int STAGES = TUNABLE(STAGES, 4);              // k tiles: one multiplied, the others copied
+  static constexpr int CLUSTER = 2;                              // blocks, one above the other in C
+  static constexpr int GROUP_SIZE_M = TUNABLE(GROUP_SIZE_M, 8);  // clusters per group: 66 clusters are about 8 x 8
+  static constexpr int CONSUMERS = BM / WM * 128;                // threads that multiply
+  static constexpr int THREADS = 128 + CONSUMERS;                // first comes the producer's warpgroup
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
-  static constexpr int C_BYTES = WM * 128;  // a buffer for results of a warpgroup: 128 bytes of each row
-  static constexpr int BUFFERS = 2;         // per warpgroup: one is filled, the other is being stored
+  static constexpr int C_BYTES = WM * 128;             // a buffer for results of a warpgroup: 128 bytes of each row
+  static constexpr int BUFFERS = TUNABLE(BUFFERS, 2);  // per warpgroup: one is filled, the other is being stored
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + BM / WM * BUFFERS * C_BYTES + STAGES * 16;
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
   static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
@@ -253,6 +253,14 @@ const Registration registration{{
           });
         },
     .launch = launch,
+    .constants = {{"Tile",
+                   {{"BM", Tile::BM},
+                    {"BN", Tile::BN},
+                    {"WM", Tile::WM},
+                    {"STAGES", Tile::STAGES},
+                    {"CLUSTER", Tile::CLUSTER},
+                    {"GROUP_SIZE_M", Tile::GROUP_SIZE_M},
+                    {"BUFFERS", Tile::BUFFERS}}}},
 }};
 
 }  // namespace

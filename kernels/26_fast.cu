@@ -106,7 +106,7 @@ constexpr Configuration CONFIGURATIONS[] = {
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
-constexpr int ONLY = -1;  // bench/sweep_26.py compiles one configuration at a time
+constexpr int ONLY = TUNABLE(ONLY, -1);  // bench/sweep.py compiles one configuration at a time
 
 /// The constants of configuration INDEX, under the names of 25.
 template <int INDEX>
@@ -738,6 +738,22 @@ std::string explain(const Problem& p) {
   });
 }
 
+/// What fits and figures take from here: of the cost model, and of each configuration.
+std::vector<Constants> constants() {
+  std::vector<Constants> groups = {{"cost", {{"LAUNCH_US", LAUNCH_US}, {"ALONE", ALONE}, {"HALF", HALF}}}};
+  for (const Configuration& c : CONFIGURATIONS)
+    groups.push_back({c.name,
+                      {{"bm", c.warpgroups == PING_PONG ? c.wm : 2 * c.wm},
+                       {"bn", c.bn},
+                       {"cluster_m", c.cluster_m},
+                       {"cluster_n", c.cluster_n},
+                       {"halves", c.halves},
+                       {"fixed", c.clocks.fixed},
+                       {"k_tile", c.clocks.k_tile},
+                       {"tile", c.clocks.tile}}});
+  return groups;
+}
+
 const Registration registration{{
     .number = "26",
     .name = "fast",
@@ -764,6 +780,7 @@ const Registration registration{{
         },
     .launch = launch,
     .explain = explain,
+    .constants = constants(),
 }};
 
 }  // namespace

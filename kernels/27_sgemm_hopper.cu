@@ -15,6 +15,7 @@
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 27 4096 4096 4096
 // Read              docs/27_sgemm_hopper.md
+#include <optional>
 #include <string>
 
 #include "common/hopper/pipeline.h"
@@ -51,13 +52,14 @@ struct Tile {
   static constexpr int TN = WN / 8;            // columns of C per thread
   static constexpr int K_STEPS = BK / SLICES;  // of a slice
 
-  static constexpr int UNROLL = 8;  // k steps per basic block: longer code does not fit into the instruction cache
-  static constexpr int GROUP_SIZE_M = 16;  // rows of tiles per group of the raster: 132 blocks are about 16 x 8
-  static constexpr int PRODUCERS = 128;    // threads: a warp that issues copies, and those that transpose A
+  static constexpr int UNROLL = TUNABLE(UNROLL, 8);               // k steps per basic block, for the instruction cache
+  static constexpr int GROUP_SIZE_M = TUNABLE(GROUP_SIZE_M, 16);  // rows of tiles: 132 blocks are about 16 x 8
+  static constexpr int PRODUCERS = 128;  // threads: a warp that issues copies, and those that transpose A
   static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;        // warps
   static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
-  static constexpr int PRODUCER_REGISTERS = 72, CONSUMER_REGISTERS = 216;
+  static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, 72);
+  static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, 216);
   static constexpr int LANE_ROWS = WM / TM;              // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;              // lanes across it
   static constexpr int PIECES = BM * BK / 1024;          // of a tile of A: a warp transposes one at a time
@@ -69,7 +71,7 @@ struct Tile {
   static constexpr int PART_BYTES = A_BYTES + B_BYTES + SUMS_BYTES + 2 * STAGES * 8;  // of shared memory
   static constexpr int ROWS_BYTES = BM * BK * 4;  // a tile of A as it lies in memory
   static constexpr int MOST_ROWS_STAGES = (232448 - PART_BYTES) / (ROWS_BYTES + 16);
-  static constexpr int ROWS_STAGES = MOST_ROWS_STAGES < 4 ? MOST_ROWS_STAGES : 4;
+  static constexpr int ROWS_STAGES = TUNABLE(ROWS_STAGES, MOST_ROWS_STAGES < 4 ? MOST_ROWS_STAGES : 4);
   static constexpr int SMEM_BYTES = PART_BYTES + ROWS_STAGES * (ROWS_BYTES + 16);
   static_assert(CONSUMERS == 256 && SMEM_BYTES <= 232448);
   static_assert(BK % 32 == 0 && K_STEPS % UNROLL == 0,
@@ -425,6 +427,7 @@ void launch_tile(const Problem& p, const Schedule& schedule);
 
 template <class Tile>
 Configuration configuration(const Clocks& clocks) {
+  if constexpr (!TUNABLE(COMPILED, true)) return {};  // bench/sweep.py compiles one at a time
   return {{Tile::BM, Tile::BN, Tile::BK},
           (const void*)sgemm<Tile>,
           Tile::THREADS,
@@ -463,10 +466,12 @@ Choice choice(const Configuration& c, const Problem& p) {
 
 /// The one with the fewest clocks.
 Choice choose(const Problem& p) {
-  Choice best = choice(configurations[0], p);
-  for (const Configuration& c : configurations)
-    if (const Choice other = choice(c, p); other.plan.clocks < best.plan.clocks) best = other;
-  return best;
+  std::optional<Choice> best;
+  for (const Configuration& c : configurations) {
+    if (!c.kernel) continue;  // not compiled
+    if (const Choice other = choice(c, p); !best || other.plan.clocks < best->plan.clocks) best.emplace(other);
+  }
+  return *best;
 }
 
 std::string explain(const Problem& p) {
@@ -498,6 +503,20 @@ void launch_tile(const Problem& p, const Schedule& schedule) {
                                 p.ldc, schedule, static_cast<float*>(p.workspace), p.locks));
 }
 
+/// What the fit takes from here.
+std::vector<Constants> constants() {
+  std::vector<Constants> groups;
+  for (const auto& [shape, kernel, threads, smem_bytes, clocks, launch] : configurations)
+    groups.push_back({std::to_string(shape.m) + "x" + std::to_string(shape.n),
+                      {{"bk", shape.k},
+                       {"start", clocks.start},
+                       {"k_tile", clocks.k_tile},
+                       {"work_tile", clocks.work_tile},
+                       {"fix_up", clocks.fix_up},
+                       {"other", clocks.other}}});
+  return groups;
+}
+
 const Registration registration{{
     .number = "27",
     .name = "sgemm_hopper",
@@ -526,6 +545,7 @@ const Registration registration{{
           c->launch(p, plan.schedule);
         },
     .explain = explain,
+    .constants = constants(),
 }};
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 usage: python3 -m tools.profile STEM [M N K [--type TYPE]] [--csv FILE]      (its program must be built)
 
-STEM is such as 06_bank_conflict_free, or sweep_16/NAME: a variant that bench/sweep_16.py built. --csv FILE adds the rows to
+STEM is such as 06_bank_conflict_free, or sweep_16/NAME: a variant that bench/sweep.py built. --csv FILE adds the rows to
 a file, in place of one of their own in results/profile.
 """
 

@@ -109,6 +109,7 @@ void write_environment(const std::string& path, const Device& device, const std:
        << formatted("  \"gpu\": {},\n", json_string(device.name))
        << formatted("  \"gpu_id\": {},\n", json_string(device.id)) << formatted("  \"sm\": {},\n", device.sm)
        << formatted("  \"sm_count\": {},\n", device.sm_count) << formatted("  \"l2_bytes\": {},\n", device.l2_bytes)
+       << formatted("  \"smem_block_bytes\": {},\n", device.smem_block_bytes)
        << formatted("  \"memory_bytes\": {},\n", device.memory_bytes)
        << formatted("  \"memory_clock_mhz\": {},\n", device.memory_clock_mhz)
        << formatted("  \"memory_bus_bits\": {},\n", device.memory_bus_bits)

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class Rung:
     instruction: str  # that multiplies: "FFMA", "mma.sync" or "wgmma"
     ceilings: dict[str, str]  # type -> the name of the measured ceiling that it cannot pass
     source: str  # its file, from the project's root where it lies inside
+    constants: dict[str, dict[str, float]] = field(default_factory=dict)  # numbers of a tile or a model, by name
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def parse(text: str, where: str) -> Facts:
 
 
 def _of(kind: type, row: dict[str, Any]) -> Any:
-    fields = {name: row[name] for name in kind.__dataclass_fields__}
+    fields = {name: row[name] for name in kind.__dataclass_fields__ if name in row}
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
 
 

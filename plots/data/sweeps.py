@@ -1,17 +1,36 @@
-"""What the sweeps bench/sweep_NN.py measured, and what their variants change, as each sweep states it."""
+"""What bench/sweep.py measured, and the variants of a rung, which bench/variants lists."""
 
 import csv
-import json
-import subprocess
-import sys
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plots.data.rungs import ROOT
 from plots.errors import InputError
 
+VARIANTS = ROOT / "bench/variants"
 SPILLS = "spill_bytes"  # the column that a sweep adds to the harness's: what a thread stores, as ptxas counts it
 Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Variant:
+    what: str  # what it changes, for the chapter's table
+    constants: dict[str, str] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()  # names of diffs
+
+
+def variants(rung: str) -> dict[str, Variant]:
+    """Those of a rung by name, in the order in which they are timed."""
+    listed = VARIANTS / f"{rung}.csv"
+    if not listed.exists():
+        raise InputError(f"no table of the variants of '{rung}': there is no bench/variants/{rung}.csv")
+    with listed.open(newline="", encoding="utf-8") as file:
+        return {
+            row["name"]: Variant(
+                row["what"], dict(one.split("=", 1) for one in row["constants"].split()), tuple(row["changes"].split())
+            )
+            for row in csv.DictReader(file)
+        }
 
 
 def read(path: Path) -> list[Row]:
@@ -20,16 +39,5 @@ def read(path: Path) -> list[Row]:
     with path.open(newline="", encoding="utf-8") as lines:
         rows = [row | {"kernel": row["kernel"].partition("_")[2]} for row in csv.DictReader(lines) if row.get("kernel")]
     if not rows or (absent := needed - set(rows[0])):
-        raise InputError(f"{path}: {f'no column {min(absent)}' if rows else 'no rows'}; bench/{path.stem}.py writes it anew")
+        raise InputError(f"{path}: {f'no column {min(absent)}' if rows else 'no rows'}; bench/sweep.py writes it anew")
     return rows
-
-
-@cache
-def variants(rung: str) -> dict[str, str]:
-    """By name, what each variant of a rung changes; the sweep is asked, as the ladder is for the facts of rungs."""
-    sweep = f"bench/sweep_{rung}.py"
-    done = subprocess.run([sys.executable, ROOT / sweep, "--list"], capture_output=True, text=True)
-    stated = {} if done.returncode else json.loads(done.stdout)
-    if not stated:
-        raise InputError(f"no table of the variants of '{rung}': {sweep} --list states none")
-    return stated

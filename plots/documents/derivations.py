@@ -2,9 +2,7 @@
 
 import csv
 import math
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from plots.data import losses
@@ -19,7 +17,7 @@ CLUSTERS = {1: 132, 2: 66, 4: 30}  # of so many blocks, that an H200 runs at onc
 FLOP_PER_CLOCK = 4096  # of wgmma, per SM
 
 
-def functions(root: Path, results: Results) -> dict[str, Callable[..., Any]]:
+def functions(results: Results) -> dict[str, Callable[..., Any]]:
     """The functions by name; what they say of themselves is in `python3 -m plots number`."""
 
     def plan_18f(m: int, n: int, k: int) -> tuple[bool, float]:
@@ -65,25 +63,19 @@ def functions(root: Path, results: Results) -> dict[str, Callable[..., Any]]:
         """Clocks of the epilogues of so many waves that nothing hides: of 'every' wave, or of the 'last'."""
         return losses.epilogues(which, count, _edges(tile))
 
-    def constant(rung: str, name: str, place: int = 0) -> float:
-        """A number in a kernel's source by the name before it, of several by its place; of 1 / 14 the 14."""
-        source = root / results.facts.find(rung).source
-        text = source.read_text(encoding="utf-8")
-        found = re.findall(rf"\b{name} = (?:1 / )?(?:[\w:]+ [<>=]+ \d+ \? (\d[\d.]*) : )?(\d[\d.']*)", text)
-        numbers = [float(number.replace("'", "")) for pair in found for number in pair if number]
-        if place >= len(numbers):
-            raise InputError(f"{source.name} has {len(numbers)} numbers after '{name} ='")
-        return numbers[place]
-
-    def fitted(name: str) -> float:
-        """Clocks that a configuration of 26 takes beside its k tiles, as its source has them."""
-        return _configurations(root)[name][-1]
+    def constant(rung: str, name: str, of: str = "") -> float:
+        """A number that a rung states, of the tile or the model `of`, or of the first that has it: constant('17', 'k_tile')."""
+        known = results.facts.find(rung).constants
+        for numbers in [known.get(of, {})] if of else known.values():
+            if name in numbers:
+                return numbers[name]
+        raise InputError(f"{rung} states no '{name}'{f' of {of}' if of else ''}")
 
     def split_rows() -> list[float]:
         """Bytes per clock that a block of 26 received in sweep_26.csv where rows lie across lines, by tile that copies limit."""
-        return _split_rows(root, results)
+        return _split_rows(results)
 
-    return {name: function for name, function in locals().items() if callable(function) and name not in ("root", "results")}
+    return {name: function for name, function in locals().items() if callable(function) and name != "results"}
 
 
 def _timeline(results: Results, rung: str) -> timeline.Timeline:
@@ -98,34 +90,25 @@ def _edges(tile: str) -> tuple[int, ...]:
     return tuple(map(int, tile.split("x")))
 
 
-def _configurations(root: Path) -> dict[str, tuple[int, int, int, int, float]]:
-    """Of 26: rows and columns of a block's tile, blocks of a cluster along them, and clocks beside the k tiles."""
-    source = next((root / "kernels").glob("26_*.cu")).read_text(encoding="utf-8")
-    found = {}
-    for name, rows, columns, way, down, across, clocks in re.findall(
-        r'"(\w+)", (\d+), (\d+), (\w+), (\d), (\d), .*\{(\d+), \d+, \d+\}\}', source
-    ):
-        height = int(rows) * (1 if way in ("TAKE_TURNS", "PING_PONG") else 2)
-        found[name] = height, int(columns), int(down), int(across), float(clocks)
-    return found
-
-
 def _csv(results: Results, file: str) -> list[dict[str, str]]:
     with (results.folder / file).open(newline="", encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
 
 
-def _split_rows(root: Path, results: Results) -> list[float]:
-    m, n, k, launch = 5128, 5112, 2056, 4.9
+def _split_rows(results: Results) -> list[float]:
+    m, n, k = 5128, 5112, 2056
     rows = {row["kernel"]: row for row in _csv(results, "sweep_26.csv") if (row["m"], row["n"]) == (str(m), str(n))}
     found = []
-    for name, (bm, bn, down, across, own) in _configurations(root).items():
+    configurations = results.facts.find("26").constants
+    launch = configurations["cost"]["LAUNCH_US"]
+    for name, numbers in configurations.items():
         row = rows.get(f"26_{name}")
         if row is None or name.startswith(("k", "g")):  # split-K has no waves of its own
             continue
+        bm, bn, down, across, own = (numbers[of] for of in ("bm", "bn", "cluster_m", "cluster_n", "fixed"))
         rows_of_c, columns_of_c = (n, m) if name.endswith(("t", "ts")) else (m, n)
         tiles = math.ceil(rows_of_c / (bm * down)) * math.ceil(columns_of_c / (bn * across))
-        needed = math.ceil(tiles / CLUSTERS[down * across])
+        needed = math.ceil(tiles / CLUSTERS[int(down * across)])
         clocks = (float(row["median_ms"]) * 1e3 - launch) * float(row["clock_mhz"]) - own
         per_k_tile = clocks / needed / math.ceil(k / K_TILE)
         if per_k_tile > 1.25 * bm * bn * K_TILE * 2 / FLOP_PER_CLOCK and needed > 4:

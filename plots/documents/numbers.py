@@ -48,7 +48,7 @@ class Recording:
     @cached_property
     def derivations(self) -> dict[str, Callable[..., Any]]:
         """What takes more than an expression."""
-        return functions(self.root, self.results)
+        return functions(self.results)
 
     def table(self, type: str) -> Table:
         """The published results of a type."""

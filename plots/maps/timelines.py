@@ -1,5 +1,5 @@
-"""Figures of the order of operations in a main loop: what is in flight while a block multiplies. Schematic: the order is the
-kernels' (tests/plots compares it with their text, and the stages with their formulas); the lengths are chosen."""
+"""Figures of the order of operations in a main loop: what is in flight while a block multiplies. Schematic: the order is that
+of the kernels' lines, the lengths are chosen."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -37,20 +37,10 @@ class Schedule:
     now: float = 0
     bars: list[Bar] = field(default_factory=list)
     landed: dict[int, float] = field(default_factory=dict)  # k tile -> when its loads or copies have arrived
-    log: dict[int, list[list[str]]] = field(default_factory=dict)  # k tile -> the operations of each step of its loop
     stages: dict[int, tuple[int, int]] = field(default_factory=dict)  # k tile -> the stage read and the stage written
 
-    def begin(self, k_tile: int) -> None:
-        """The loop comes to a k tile, or to the next step in it."""
-        self.log.setdefault(k_tile, []).append([])
-
-    def _note(self, operation: str) -> None:
-        if self.log:
-            self.log[max(self.log)][-1].append(operation)
-
-    def fetch(self, operation: str, k_tile: int, text: str, line: str = FLIGHT) -> None:
+    def fetch(self, k_tile: int, text: str, line: str = FLIGHT) -> None:
         """A load or a copy of a k tile is issued; the warp goes on."""
-        self._note(operation)
         self.landed[k_tile] = self.now + self.latency
         self.bars.append(Bar(line, self.now, self.landed[k_tile], text, k_tile))
 
@@ -60,32 +50,25 @@ class Schedule:
             self.bars.append(Bar(MATH, self.now, self.landed[k_tile], "waits"))
             self.now = self.landed[k_tile]
 
-    def wait_group(self, k_tile: int) -> None:
-        """cp.async.wait_group, so that a k tile has arrived."""
-        self._note("wait")
-        self.need(k_tile)
-
-    def spend(self, operation: str, line: str, length: float, text: str, k_tile: int, ahead: bool = False) -> None:
+    def spend(self, line: str, length: float, text: str, k_tile: int, ahead: bool = False) -> None:
         """An operation that takes the warp's time, or one that is only issued ahead of others."""
-        self._note(operation)
         self.bars.append(Bar(line, self.now, self.now + length, text, k_tile))
         self.now += 0 if ahead else length
 
     def barrier(self) -> None:
         """__syncthreads()."""
-        self.spend("barrier", BARRIERS, BARRIER, "", -1)
+        self.spend(BARRIERS, BARRIER, "", -1)
 
 
 def one_after_the_other() -> Schedule:
     """06 and 10: the k tile is loaded, stored, multiplied."""
     s = Schedule()
     for t in range(TILES):
-        s.begin(t)
-        s.fetch("load", t, f"tile {t}")
+        s.fetch(t, f"tile {t}")
         s.need(t)
-        s.spend("store", STORES, STORE, f"tile {t}", t)
+        s.spend(STORES, STORE, f"tile {t}", t)
         s.barrier()
-        s.spend("compute", MATH, MULTIPLY, f"tile {t}", t)
+        s.spend(MATH, MULTIPLY, f"tile {t}", t)
         s.barrier()
     return s
 
@@ -94,17 +77,16 @@ def double_buffer() -> Schedule:
     """07: the next k tile is loaded before, and stored after, this one is multiplied."""
     s = Schedule()
     read_stage = 0
-    s.fetch("load", 0, "tile 0")
+    s.fetch(0, "tile 0")
     s.need(0)
-    s.spend("store", STORES, STORE, f"stage {read_stage}", 0)
+    s.spend(STORES, STORE, f"stage {read_stage}", 0)
     s.barrier()
     for t in range(TILES - 1):
-        s.begin(t)
         s.stages[t] = read_stage, read_stage ^ 1
-        s.fetch("load", t + 1, f"tile {t + 1}")
-        s.spend("compute", MATH, MULTIPLY, f"tile {t}, stage {read_stage}", t)
+        s.fetch(t + 1, f"tile {t + 1}")
+        s.spend(MATH, MULTIPLY, f"tile {t}, stage {read_stage}", t)
         s.need(t + 1)
-        s.spend("store", STORES, STORE, f"stage {read_stage ^ 1}", t + 1)
+        s.spend(STORES, STORE, f"stage {read_stage ^ 1}", t + 1)
         s.barrier()
         read_stage ^= 1
     return s
@@ -114,14 +96,13 @@ def cp_async() -> Schedule:
     """11: the next k tile is copied into the other stage while this one is multiplied."""
     s = Schedule()
     read_stage = 0
-    s.fetch("copy", 0, "to stage 0")
+    s.fetch(0, "to stage 0")
     for t in range(TILES - 1):
-        s.begin(t)
         s.stages[t] = read_stage, read_stage ^ 1
-        s.wait_group(t)
+        s.need(t)
         s.barrier()
-        s.fetch("copy", t + 1, f"to stage {read_stage ^ 1}")
-        s.spend("compute", MATH, MULTIPLY, f"tile {t}, stage {read_stage}", t)
+        s.fetch(t + 1, f"to stage {read_stage ^ 1}")
+        s.spend(MATH, MULTIPLY, f"tile {t}, stage {read_stage}", t)
         read_stage ^= 1
     return s
 
@@ -134,18 +115,15 @@ def fragments_in_time() -> Schedule:
     """13: as 11; each step loads its fragments and multiplies them."""
     s = Schedule(latency=SLOW)
     read_stage = 0
-    s.fetch("copy", 0, "tile 0 → stage 0")
+    s.fetch(0, "tile 0 → stage 0")
     for t in range(TILES - 1):
-        s.begin(t)
         s.stages[t] = read_stage, read_stage ^ 1
-        s.wait_group(t)
+        s.need(t)
         s.barrier()
-        s.fetch("copy", t + 1, f"tile {t + 1} → stage {read_stage ^ 1}")
+        s.fetch(t + 1, f"tile {t + 1} → stage {read_stage ^ 1}")
         for step in range(STEPS):
-            if step:
-                s.begin(t)
-            s.spend("ldmatrix", LDMATRIX, FRAGMENTS, str(step), t)
-            s.spend("compute", MATH, STEP, f"{step}", t)
+            s.spend(LDMATRIX, FRAGMENTS, str(step), t)
+            s.spend(MATH, STEP, f"{step}", t)
         read_stage ^= 1
     return s
 
@@ -155,28 +133,27 @@ def multistage() -> Schedule:
     s = Schedule(latency=SLOW)
     smem_bytes = STAGES_14 * STAGE_BYTES_14
     for stage in range(STAGES_14 - 1):
-        s.fetch("copy", stage, f"tile {stage} → stage {stage}", f"{FLIGHT} {stage % 2}")
+        s.fetch(stage, f"tile {stage} → stage {stage}", f"{FLIGHT} {stage % 2}")
     s.need(0)
     s.barrier()
-    s.spend("ldmatrix", LDMATRIX, FRAGMENTS, "0", 0)
+    s.spend(LDMATRIX, FRAGMENTS, "0", 0)
     read_stage_bytes = 0
     for t in range(TILES - 2):
         next_stage_bytes = 0 if read_stage_bytes + STAGE_BYTES_14 == smem_bytes else read_stage_bytes + STAGE_BYTES_14
         write_stage_bytes = (smem_bytes if read_stage_bytes == 0 else read_stage_bytes) - STAGE_BYTES_14
         s.stages[t] = read_stage_bytes // STAGE_BYTES_14, write_stage_bytes // STAGE_BYTES_14
         for step in range(STEPS):
-            s.begin(t)
             if step == STEPS - 1:
-                s.wait_group(t + 1)
+                s.need(t + 1)
                 s.barrier()
             of = t + (step + 1) // STEPS
-            s.spend("ldmatrix", LDMATRIX, FRAGMENTS, str((step + 1) % STEPS), of, ahead=True)
+            s.spend(LDMATRIX, FRAGMENTS, str((step + 1) % STEPS), of, ahead=True)
             line = f"{FLIGHT} {t % 2}"
             if step == 0:
-                s.fetch("copy", t + 2, f"tile {t + 2} → stage {s.stages[t][1]}", line)
+                s.fetch(t + 2, f"tile {t + 2} → stage {s.stages[t][1]}", line)
             elif step < COPY_STEPS_14:  # the rest of them, of the same group
-                s.spend("copy", line, 0, "", t + 2)
-            s.spend("compute", MATH, STEP, str(step), t)
+                s.spend(line, 0, "", t + 2)
+            s.spend(MATH, STEP, str(step), t)
         read_stage_bytes = next_stage_bytes
     return s
 

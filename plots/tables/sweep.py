@@ -1,4 +1,4 @@
-"""The chapters' tables of variants, from what bench/sweep_NN.py measured."""
+"""The chapters' tables of variants, from what bench/sweep.py measured."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ Cell = tuple[str, Shape]  # a type and a shape
 
 def table(path: Path, rung: str) -> str:
     """The variants of a rung, the fastest first; in bold the one that the kernel's file has."""
-    stated, rows = variants(rung), read(path)
-    if strange := {row["kernel"] for row in rows} - set(stated):
-        raise InputError(f"{path}: bench/sweep_{rung}.py has no variant {min(strange)}")
+    known, rows = variants(rung), read(path)
+    if strange := {row["kernel"] for row in rows} - set(known):
+        raise InputError(f"{path}: bench/variants/{rung}.csv has no variant {min(strange)}")
     cells = list(dict.fromkeys(cell_of(row) for row in rows))
     found = {(row["kernel"], cell_of(row)): row for row in rows}
     names = list(dict.fromkeys(row["kernel"] for row in rows))
@@ -24,7 +24,7 @@ def table(path: Path, rung: str) -> str:
     body = [
         [
             f"**{name}**" if name == AS_WRITTEN else name,
-            stated[name],
+            known[name].what,
             *resources(next(row for row in rows if row["kernel"] == name)),
             *(said(found.get((name, cell))) for cell in cells),
         ]
@@ -39,7 +39,7 @@ def table(path: Path, rung: str) -> str:
     ]
     last = rows[-1]
     source = (
-        f"*`bench/sweep_{rung}.py`, {last['protocol']} protocol, on {last['gpu']}, {last['utc'][:10]}: CUDA {last['cuda']}, "
+        f"*`bench/sweep.py {rung}`, {last['protocol']} protocol, on {last['gpu']}, {last['utc'][:10]}: CUDA {last['cuda']}, "
         f"cuBLAS {last['cublas']}, driver {last['driver']}, commit {last['commit']}; recorded in "
         f"`bench/recorded/{path.parent.name}/{path.name}`.*"
     )

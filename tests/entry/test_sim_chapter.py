@@ -1,5 +1,6 @@
-"""The commands of docs/sim.md do what it shows, and its table of GPUs is that of the source."""
+"""The commands of docs/sim.md do what it shows, and its table of GPUs is the simulator's."""
 
+import json
 import os
 import re
 import shutil
@@ -72,17 +73,15 @@ def test_a_warning_becomes_an_error(printed):
     assert "which writes the same value" in report and report.endswith("cudaErrorLaunchFailure\n")
 
 
-def test_the_gpus_are_those_of_the_source():
-    source = (ROOT / "sim/gpu.cpp").read_text(encoding="utf-8")
+@needs_simulator
+def test_the_gpus_are_those_that_the_simulator_describes(tmp_path):
+    ladder, file = ROOT / "build/bin/ladder", tmp_path / "environment.json"
     table = re.findall(r"^\| `(\w+)` \| [^|]+ \| sm_(\d+)a? \| (\d+) \| (\d+) KiB \| (\d+) MiB \| (\d+) GiB \|$", CHAPTER, re.M)
-    entries = re.findall(
-        r'\.key = "(\w+)".*?\.sm = (\d+).*?\.sms = (\d+).*?\.memory_bytes = ([^,]+).*?\.l2_bytes = (\d+) \* MiB'
-        r".*?\.smem_per_block_optin = (\d+) \* KiB",
-        source,
-        re.DOTALL,
-    )
-    assert len(table) == source.count('.key = "')
-    for (key, sm, sms, smem, l2, memory), (of_key, of_sm, of_sms, bytes_, of_l2, of_smem) in zip(table, entries, strict=True):
-        assert (key, sm, sms, smem, l2) == (of_key, of_sm, of_sms, of_smem, of_l2)
-        gigabytes = int(bytes_.removesuffix(" * GiB")) if "GiB" in bytes_ else int(bytes_.replace("'", "")) / 2**30
-        assert round(gigabytes) == int(memory)
+    refused = subprocess.run([ladder, "--sim", "--sim-gpu", "none"], capture_output=True, text=True).stderr
+    assert f"--sim-gpu takes {', '.join(key for key, *_ in table)}, got" in refused
+    for key, *numbers in table:
+        command = [ladder, "--sim", "--sim-gpu", key, "--kernels", "01", "--environment", file, "16", "16", "16"]
+        subprocess.run(command, check=True, capture_output=True)
+        said = json.loads(file.read_text(encoding="utf-8"))
+        found = said["sm"], said["sm_count"], said["smem_block_bytes"] >> 10, said["l2_bytes"] >> 20, said["memory_bytes"] / 2**30
+        assert [round(number) for number in found] == list(map(int, numbers)), key

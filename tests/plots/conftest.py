@@ -8,6 +8,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 import pytest
 import synthetic
 
+from plots.data import rungs
 from plots.data.results import load
 from plots.data.selection import tables
 from plots.maps import index_maps
@@ -44,3 +45,11 @@ def printed(tmp_path_factory):
 @pytest.fixture(scope="session")
 def read(printed):
     return index_maps.parse(printed, "maps")
+
+
+@pytest.fixture(scope="session")
+def stated():
+    """The constants of a rung's tile, as this checkout's program states them."""
+    if not (ROOT / "build/bin/ladder").exists():
+        pytest.skip("build/bin/ladder is not built")
+    return lambda rung: next(iter(rungs.of_checkout(ROOT).find(rung).constants.values()))

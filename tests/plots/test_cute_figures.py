@@ -1,7 +1,6 @@
-"""The figures of chapters 19 and 20, from what CuTe says in bench/cute_maps.csv."""
+"""The figures of chapters 19 and 20, from what CuTe says in bench/cute_maps.csv. Both kernels assert that they have these."""
 
 import itertools
-import re
 import shutil
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from plots.errors import InputError
 from plots.maps import cute, fragments, ldmatrix
 
 ROOT = Path(__file__).parents[2]
-KERNELS = {stem: (ROOT / f"kernels/{stem}.cu").read_text(encoding="utf-8") for stem in ("19_cute_simple", "20_cute_multistage")}
-PROGRAM = (ROOT / "bench/cute_maps.cpp").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +59,6 @@ def test_the_fragments_of_the_atom_are_drawn_whole(maps, drawings):
         assert sorted(held) == sorted(itertools.product(range(height), range(width)))
     cells = [text.text for text in drawings["19_fragments"].texts if text.size == 10]
     assert sorted(cells) == sorted([str(lane) for lane in range(32)] * 10)
-    assert cute.ATOM.split()[-1] in (ROOT / "common/cute_types.h").read_text(encoding="utf-8")
 
 
 def test_the_tiled_mma_is_what_the_chapter_says(maps):
@@ -75,12 +71,6 @@ def test_the_tiled_mma_is_what_the_chapter_says(maps):
         assert len({(touch.thread, touch.word) for touch in touches}) == len(touches) == 256 * 4
     assert {col // 8 for (row, col), warps in cute.holders(maps, "c").items() if warps == (0,)} == {0, 2}
     assert {row // 16 for (row, col), warps in cute.holders(maps, "c").items() if warps == (0,)} == {0}
-
-
-def test_the_tiled_mma_is_that_of_both_kernels():
-    for text in KERNELS.values():
-        assert "CuteMma<Type::bf16, 4, 2>" in text
-    assert "const ladder::CuteMma<ladder::Type::bf16, 4, 2> mma;" in PROGRAM
 
 
 @pytest.mark.parametrize("matrix", "ab")
@@ -103,7 +93,6 @@ def test_the_copy_is_that_of_16(maps, drawings):
         assert touch.word == touch.row * 32 + (touch.col ^ touch.row % 8) * 4
     cells = [text for text in texts(drawings["20_copy"]) if text.isdecimal()]
     assert all(cells.count(str(thread)) == (3 if thread < 8 else 2) for thread in range(256)), "8 chunks have numbers, too"
-    assert "Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{})" in KERNELS["20_cute_multistage"]
 
 
 def test_the_swizzle_is_that_of_12(maps):
@@ -152,10 +141,3 @@ def test_the_pictures_say_how_many_wavefronts(drawings):
 
     assert said("20_swizzle") == ["8 wavefronts", "1 wavefront"]
     assert said("20_swizzle_64_bytes") == ["4 wavefronts", "1 wavefront", "1 wavefront"]
-
-
-def test_the_atom_of_20_is_the_swizzle_that_is_drawn():
-    assert re.search(
-        r"using Atom = decltype\(composition\(Swizzle<3, 3, 3>\{\}, Layout<Shape<_8, _64>", KERNELS["20_cute_multistage"]
-    )
-    assert "composition(Swizzle<2, 3, 2>{}, Layout<Shape<_8, _32>" in KERNELS["20_cute_multistage"]

@@ -1,37 +1,25 @@
 """The figures of the hierarchy of tiles: the kernels' sizes, and every result drawn once."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 from plots.maps import hierarchy
 
-ROOT = Path(__file__).parents[2]
-STEMS = {"04": "04_thread_tile_2d", "08": "08_warp_tiling", "14": "14_multistage"}
+TILES = [("04", (128, 128), (16, 128), 64), ("08", (128, 256), (64, 64), 128), ("14", (256, 128), (64, 64), 128)]
 
 
-def constants(rung):
-    """The kernel's own tile: numbers by name; 14's parameters are those of its large tile."""
-    text = (ROOT / f"kernels/{STEMS[rung]}.cu").read_text(encoding="utf-8")
-    found = dict(re.findall(r"static constexpr int (\w+) = (\w+);", text))
-    if large := re.search(r"using Large = TileConfig<(\d+), (\d+)>;", text):
-        found |= dict(zip(("BM", "WN"), large.groups(), strict=True))
-    return {name: int(value) for name, value in found.items() if value.isdigit()}
-
-
-@pytest.mark.parametrize("rung", STEMS)
-def test_sizes_are_the_kernels(read, rung):
-    kernel, block = constants(rung), hierarchy.owner(read, rung)
-    tile, warp, lane = hierarchy.size(list(block)), hierarchy.size(hierarchy.of_warp(block, 0)), hierarchy.of_lane(block, 0)
-    assert tile == (kernel["BM"], kernel["BN"]) and len(block) == tile[0] * tile[1]
-    if "WM" in kernel:
-        assert warp == (kernel["WM"], kernel["WN"])
-    if "TM" in kernel:
-        assert len(lane) == kernel["TM"] * kernel["TN"]
-    assert len(lane) * 32 == warp[0] * warp[1], "a warp's results fill its tile"
+@pytest.mark.parametrize(("rung", "tile", "warp", "lane"), TILES)
+def test_every_result_of_a_tile_is_drawn(read, rung, tile, warp, lane):
+    block = hierarchy.owner(read, rung)
+    assert hierarchy.size(list(block)) == tile and len(block) == tile[0] * tile[1]
+    assert hierarchy.size(hierarchy.of_warp(block, 0)) == warp and len(hierarchy.of_lane(block, 0)) == lane
+    assert lane * 32 == warp[0] * warp[1], "a warp's results fill its tile"
     texts = [text.text for text in hierarchy.hierarchy(read, rung).texts]
     assert f"block tile, {tile[0]} × {tile[1]}" in texts and f"warp 0, {warp[0]} × {warp[1]}" in texts
+
+
+def test_sizes_of_14_are_the_kernels(stated):
+    """tests/host holds those of 04 and 08 to the kernels'."""
+    assert [stated("14")[name] for name in ("BM", "BN", "WM", "WN")] == [256, 128, 64, 64]
 
 
 @pytest.mark.parametrize(("rung", "rows", "cols"), [("04", 1, 1), ("08", 4, 2), ("14", 8, 8)])

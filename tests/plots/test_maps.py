@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import re
 from pathlib import Path
 
 import pytest
@@ -137,14 +136,9 @@ def test_the_order_of_tiles_is_as_chapter_15_says(read):
     assert raster.needed(read, "8") == (8, 17)
 
 
-def kernel(stem):
-    return (ROOT / f"kernels/{stem}.cu").read_text(encoding="utf-8")
-
-
-def test_waves_of_the_kernels_own_tiles(read, drawings):
+def test_waves_of_the_kernels_own_tiles(read, drawings, stated):
     """At 4096 cubed every tile once; the size of a tile and of a group are those of 15."""
-    assert "using Large = TileConfig<256, 64>" in kernel("15_block_raster") and "int BN = 128;" in kernel("15_block_raster")
-    assert re.search(r"int GROUP_SIZE_M = (\d+);", kernel("15_block_raster"))[1] == "8"
+    assert stated("15") == {"BM": 256, "BN": 128, "GROUP_SIZE_M": 8}
     for group in raster.TITLES:
         tiles = read[raster.AT_4096, group]
         assert {(tile.row, tile.col) for tile in tiles} == set(itertools.product(range(4096 // 256), range(4096 // 128)))
@@ -155,10 +149,7 @@ def test_waves_of_the_kernels_own_tiles(read, drawings):
 
 
 def test_splits_cover_k_once(read, drawings):
-    """Each tile of C has every k tile once; the units are those of 17, and each has a bar."""
-    text = kernel("17_split_k")
-    assert "const int c_tile = work_tile / splits, split = work_tile % splits;" in text and "BLOCK_M, int WARP_N" in text
-    assert "using Deep = TileConfig<128, 32, 7>;" in text and "int BN = 128; " in text
+    """Each tile of C has every k tile once, and each work tile has a bar."""
     for count in splits.TITLES:
         of = read["splits", count]
         assert [unit.row for unit in sorted(of, key=lambda unit: unit.thread)] == sorted(list(range(4096 // 128)) * int(count))
@@ -206,11 +197,7 @@ def test_ldmatrix_delivers_what_mma_wants(read):
         assert ldmatrix.delivered(read, matrix) == ldmatrix.wanted(read, matrix)
 
 
-def test_rows_that_lanes_name_are_the_kernels(read, drawings):
-    """The expressions of bench/maps.cpp are those of 13, and every lane and word is drawn."""
-    printed = (ROOT / "bench/maps.cpp").read_text(encoding="utf-8")
-    a, b = re.findall(r"ldsm_[ab]_addr =\s[^;]*swizzle_128b\(warp_(?:row|col) \+ (.*)\);", kernel("13_ldmatrix"))
-    assert f"lane, {a}, lane / 8);" in printed and f"lane, {b}, lane / 8);" in printed
+def test_every_lane_and_word_of_ldmatrix_is_drawn(drawings):
     texts = [text.text for text in drawings["13_ldmatrix_rows"].texts]
     assert all(texts.count(f"lane {lane}") == 2 for lane in range(32)), "one row of A and one column of B"
     cells = [text.text for text in drawings["13_ldmatrix_rows"].texts if text.size == 10 and text.text.isdecimal()]
@@ -243,32 +230,27 @@ def test_named_columns_lie_in_eight_places(read, size, wavefronts):
         assert sorted(places) == list(range(8))
         places = [place for _, place in tma.columns_of(read, "in_order_of_16", matrix, size)]
         assert max(places.count(place) for place in places) == wavefronts
-    assert "named_column(" in kernel("21_tma")
 
 
-def test_the_mbarrier_of_the_picture_is_that_of_21():
+def test_the_mbarrier_of_the_picture_is_that_of_21(stated):
     """The bytes of a stage, and a phase that ends when nothing is pending."""
-    rows, columns, row_bytes = (int(re.search(rf"{name} = (\d+);", kernel("21_tma"))[1]) for name in ("BM", "BN", "BK_BYTES"))
-    assert (rows * row_bytes, columns * row_bytes) == (tma.A_BYTES, tma.B_BYTES)
+    of_21 = stated("21")
+    assert (of_21["BM"] * of_21["BK_BYTES"], of_21["BN"] * of_21["BK_BYTES"]) == (tma.A_BYTES, tma.B_BYTES)
     for before, after in itertools.pairwise(tma.life()):
         assert (after.phase > before.phase) == (before.arrivals == 0 and after.bytes == 0)
 
 
-def test_the_descriptor_of_the_picture_is_that_of_22():
-    """The fields at the bits where the kernel puts them, with its values; no two share a bit."""
-    body = re.search(r"uint64_t descriptor\(uint32_t tile\) \{\s*return (.*);", kernel("22_wgmma"))[1]
-    written = {
-        int(shift): int(value) >> int(right or 0) for value, right, shift in re.findall(r"\{(\d+)(?: >> (\d+))?\} << (\d+)", body)
-    }
-    assert body.startswith("uint64_t{tile & 0x3FFFF} >> 4 | ")
-    assert written == {field.first: field.value for field in wgmma.FIELDS if field.value}
-    bits = [bit for field in wgmma.FIELDS for bit in range(field.first, field.last + 1)]
-    assert len(bits) == len(set(bits)) and (0x3FFFF >> 4).bit_length() == wgmma.FIELDS[0].last + 1
+def test_the_descriptor_of_the_picture_is_that_of_22(read):
+    """The kernel sets the bits of the fields' values, and the address those of the first field; no two fields share a bit."""
+    printed = {by_address: {bit.thread for bit in read["descriptor", "22"] if bit.col == by_address} for by_address in (0, 1)}
+    assert sum(1 << bit for bit in printed[0]) == sum((field.value or 0) << field.first for field in wgmma.FIELDS)
+    assert printed[1] == set(range(wgmma.FIELDS[0].last + 1))
+    for one, other in itertools.pairwise(wgmma.FIELDS):
+        assert one.first <= one.last < other.first
 
 
-def test_a_k_step_of_22_reads_two_chunks_of_each_row(read):
-    for name, number in (("BK_BYTES", wgmma.ROW_BYTES), ("MMA_K_BYTES", wgmma.STEP_BYTES), ("WM", 64), ("BN", 256)):
-        assert re.search(rf"int {name} = (\d+);", kernel("22_wgmma"))[1] == str(number)
+def test_a_k_step_of_22_reads_two_chunks_of_each_row(read, stated):
+    assert stated("22") == {"BN": 256, "WM": 64, "BK_BYTES": wgmma.ROW_BYTES, "MMA_K_BYTES": wgmma.STEP_BYTES}
     found = wgmma.places(read)
     assert len(found) == 64
     for row in range(8):
@@ -277,10 +259,7 @@ def test_a_k_step_of_22_reads_two_chunks_of_each_row(read):
 
 
 def test_accumulators_of_22_are_those_of_its_epilogue(read):
-    """Every result once; the expressions of bench/maps.cpp are the kernel's."""
-    text, printed = kernel("22_wgmma"), (ROOT / "bench/maps.cpp").read_text(encoding="utf-8")
-    assert "tile_row * BM + warp * 16 + mma_c(lane, 0).row;" in text and "warp * 16 + mma_c(lane, r).row" in printed
-    assert "const int n = first_col + j * 8;" in text and "mma_c(lane, r).col + j * 8" in printed
+    """Every result once."""
     held = wgmma.held(read)
     assert sorted(held) == sorted(itertools.product(range(64), range(wgmma.COLUMNS)))
     assert len(set(held.values())) == len(held) == len(read["wgmma_c", "22"])
@@ -289,19 +268,12 @@ def test_accumulators_of_22_are_those_of_its_epilogue(read):
 
 
 def test_sectors_that_a_warp_touches():
+    """tests/sim/claims_test.cpp counts the kernels' own."""
     counts = {
         rung: [pictures.sectors(places) for places in pictures.touched(lanes).values()]
         for rung, lanes in pictures.THREAD_MAPS.items()
     }
     assert counts == {"01": [1, 4, 4], "01b": [32, 1, 32]}
-
-
-@pytest.mark.parametrize(("stem", "along"), [("01_naive", "col"), ("01b_uncoalesced", "row")])
-def test_the_thread_maps_are_those_of_the_kernels(stem, along):
-    source = (ROOT / f"kernels/{stem}.cu").read_text(encoding="utf-8")
-    fastest = re.search(r"const int (row|col) = .* threadIdx\.x % Tile::\w+;", source)[1]
-    moved = [place for place in pictures.THREAD_MAPS[stem.partition("_")[0]](1)]
-    assert fastest == along == ("row", "col")[moved.index(1)]
 
 
 def test_a_wrong_line_is_named():
@@ -317,12 +289,11 @@ def test_a_map_that_an_older_program_does_not_print_is_named():
         printed["ldsm_a", "13"]
 
 
-def test_the_order_of_clusters_is_as_chapter_25_says(read):
+def test_the_order_of_clusters_is_as_chapter_25_says(read, stated):
     """Every tile of a cluster once; the first wave's rows and columns; the sizes are those of 25."""
-    text = kernel("25_persistent")
-    for name, number in (("GROUP_SIZE_M", persistent.GROUP), ("CLUSTER", 2), ("BM", 128), ("BN", 256), ("WM", 64), ("STAGES", 4)):
-        assert re.search(rf"int {name} = (\d+);", text)[1] == str(number)
-    assert persistent.STAGES == 4 and f"BUFFERS = {persistent.BUFFERS};" in text
+    sizes = dict(zip(("BM", "BN", "WM", "CLUSTER"), (*persistent.BLOCK, persistent.WARPGROUP[0], 2), strict=True))
+    counts = {"STAGES": persistent.STAGES, "GROUP_SIZE_M": int(persistent.GROUP), "BUFFERS": persistent.BUFFERS}
+    assert stated("25") == sizes | counts
     for group, wave in (("4", (6, 16)), ("8", (8, 9))):
         tiles = read[persistent.RASTER, group]
         assert {(tile.row, tile.col) for tile in tiles} == set(itertools.product(range(16), repeat=2))
@@ -347,12 +318,10 @@ def test_the_schedule_of_25_keeps_its_order(direct):
     assert of["stores"][persistent.PARTS - 1].end > of["wgmma"][persistent.K_TILES].start, "under the next main loop"
 
 
-def test_the_mbarriers_of_21b():
+def test_the_mbarriers_of_21b(stated):
     """A stage is copied into only after all warps have released it, and a warp reads a k tile only after it has landed."""
     tiles = warp_roles.schedule(warp_roles.WARPS, warp_roles.SLOW_21B)
-    text = kernel("21b_tma_producer")
-    assert int(re.search(r"STAGES = (\d+);", text)[1]) == warp_roles.STAGES
-    assert "mbarrier_init(full + stage * 8, 1)" in text and "mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32)" in text
+    assert stated("21b") == {"STAGES": warp_roles.STAGES}
     for k_tile, tile in enumerate(tiles):
         assert tile.landed <= min(tile.begun)
         if k_tile >= warp_roles.STAGES:
@@ -364,7 +333,6 @@ def test_the_mbarriers_of_21b():
 def test_the_mbarriers_of_24():
     """A copy into both blocks waits for the consumers of both, and a consumer for the copies of both."""
     tiles = warp_roles.in_cluster()
-    assert "mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32)" in kernel("24_cluster_multicast")
     for k_tile, tile in enumerate(tiles):
         assert max(tile.own) == tile.landed <= min(map(min, tile.begun))
         if k_tile >= warp_roles.STAGES:

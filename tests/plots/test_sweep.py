@@ -7,10 +7,9 @@ import pytest
 import synthetic
 from synthetic import tensor_row
 
-from bench import sweep_16, sweep_25, sweep_27
 from plots.__main__ import main
 from plots.data import sweeps
-from plots.data.sweeps import SPILLS
+from plots.data.sweeps import SPILLS, VARIANTS, variants
 from plots.data.units import Shape
 from plots.documents.chapters import GPU
 from plots.tables import sweep
@@ -64,7 +63,7 @@ def test_the_fastest_comes_first_and_the_one_of_the_file_is_bold(root):
     assert [line[0].lstrip("| ") for line in lines[2:]] == ["again", "**as_written**", "stages_2", "warps_16_of_64x32"]
     assert "| stages_2 | 2 stages | 128 | 16 | 2250 (0.620) |" in text
     assert "| warps_16_of_64x32 | 64×32 per warp, 16 warps | 128 and 88 bytes spilled | 16 | 1800 (0.496) |" in text
-    assert "`bench/sweep_16.py`, steady protocol, on Synthetic GPU 9000, 2001-02-03" in text
+    assert "`bench/sweep.py 16`, steady protocol, on Synthetic GPU 9000, 2001-02-03" in text
     assert f"recorded in `bench/recorded/{GPU}/sweep_16.csv`" in text
 
 
@@ -81,18 +80,18 @@ def test_a_second_shape_is_a_second_column(root):
     assert "| 2400 (0.661) | 2400 (0.661) |" in text and "| 2250 (0.620) | – |" in text
 
 
-@pytest.mark.parametrize(("rung", "variants"), [("16", sweep_16.VARIANTS), ("25", sweep_25.VARIANTS), ("27", sweep_27.VARIANTS)])
-def test_each_rung_has_its_own_variants(root, rung, variants):
+@pytest.mark.parametrize("rung", sorted(path.stem for path in VARIANTS.glob("*.csv")))
+def test_each_rung_has_its_own_variants(root, rung):
     (root / "docs/16_epilogue.md").write_text(f"<!-- generated: sweep {rung} -->\n<!-- end generated -->\n")
-    made = [row | {"kernel": f"{rung}_{name}"} for row, name in zip(rows(), variants, strict=False)]
+    made = [row | {"kernel": f"{rung}_{name}"} for row, name in zip(rows(), variants(rung), strict=False)]
     write(root, made, f"sweep_{rung}.csv")
-    assert f"| **as_written** | {variants['as_written'].what} |" in rendered(root)
+    assert f"| **as_written** | {variants(rung)['as_written'].what} |" in rendered(root)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda row: row | {"kernel": "16_forgotten"}, "bench/sweep_16.py has no variant forgotten"),
+        (lambda row: row | {"kernel": "16_forgotten"}, "bench/variants/16.csv has no variant forgotten"),
         (lambda row: {name: value for name, value in row.items() if name != SPILLS}, "no column spill_bytes"),
     ],
 )
@@ -104,10 +103,10 @@ def test_a_record_that_does_not_fit_is_one_line_and_status_2(root, capsys, chang
 
 
 def test_a_rung_without_variants_to_show_is_refused(root, capsys):
-    (root / "docs/16_epilogue.md").write_text("<!-- generated: sweep 08 -->\n<!-- end generated -->\n")
-    recorded(root, "sweep_08.csv").touch()
+    (root / "docs/16_epilogue.md").write_text("<!-- generated: sweep 07 -->\n<!-- end generated -->\n")
+    recorded(root, "sweep_07.csv").touch()
     assert main(["docs", "--root", str(root)]) == 2
-    assert "no table of the variants of '08'" in capsys.readouterr().err
+    assert "no table of the variants of '07'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not recorded(ROOT).is_file(), reason="not recorded yet")
@@ -115,4 +114,4 @@ def test_the_configuration_in_the_file_is_the_winner():
     found = {row["kernel"]: sweep.per_clock(row) for row in sweeps.read(recorded(ROOT))}
     twice = max(found[sweep.AS_WRITTEN], found["again"])  # one kernel, timed first and last: 0.7 % apart
     assert max(found.values()) < 1.01 * twice
-    assert set(found) <= set(sweep_16.VARIANTS) and len(found) > 20
+    assert set(found) <= set(variants("16")) and len(found) > 20

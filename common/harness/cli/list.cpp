@@ -27,8 +27,15 @@ std::string relative_to_project(const std::string& path) {
   return path.starts_with(root) ? path.substr(root.size()) : path;
 }
 
+std::string constants_json(const Constants& constants) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : constants.values) values.push_back(formatted("{}:{}", json_string(name), value));
+  return formatted("{}:{{{}}}", json_string(constants.of), joined(values, ","));
+}
+
 std::string rung_json(const Rung& rung) {
-  std::vector<std::string> types, ceilings, sums;
+  std::vector<std::string> types, ceilings, sums, constants;
+  for (const Constants& group : rung.constants) constants.push_back(constants_json(group));
   for (const Type type : rung.types) {
     types.push_back(json_string(name(type)));
     ceilings.push_back(json_string(name(type)) + ":" + json_string(ceiling_name(rung.instruction, type)));
@@ -36,12 +43,12 @@ std::string rung_json(const Rung& rung) {
   }
   return formatted(
       R"({{"number":{},"name":{},"stem":{},"idea":{},"predecessor":{},"kind":{},"types":[{}],"arch":{},"instruction":{},"layout_b":{},)"
-      R"("row_align_bytes":{},"plans":{},"sums":{{{}}},"ceilings":{{{}}},"source":{}}})",
+      R"("row_align_bytes":{},"plans":{},"sums":{{{}}},"ceilings":{{{}}},"constants":{{{}}},"source":{}}})",
       json_string(rung.number), json_string(rung.name), json_string(rung.stem()), json_string(rung.idea),
       json_string(rung.predecessor), json_string(name(rung.kind)), joined(types, ","), json_string(rung.arch),
       json_string(name(rung.instruction)), json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"),
       rung.row_align_bytes, rung.explain ? "true" : "false", joined(sums, ","), joined(ceilings, ","),
-      json_string(relative_to_project(rung.source)));
+      joined(constants, ","), json_string(relative_to_project(rung.source)));
 }
 
 std::string family_json(const ShapeFamily& family) {

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from bench import fit_26
-from bench.sweep_26 import CONFIGURATIONS, SWEEP, TABLE
+from bench.sweep import SWEEPS
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "bench/recorded/nvidia-h200"
@@ -21,16 +21,13 @@ CHAPTER = (ROOT / "docs/26_fast.md").read_text(encoding="utf-8")
 SIMULATED = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
 
 
-def test_every_configuration_can_be_compiled_alone():
-    texts = {name: SWEEP.varied(name) for name in CONFIGURATIONS}
-    assert len(CONFIGURATIONS) == TABLE.count("{{") + TABLE.count("}},") and len(set(texts.values())) == len(texts)
-
-
 def test_clocks_are_those_of_the_fit(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["fit_26.py", str(RECORDED / "sweep_26.csv"), str(RECORDED / "plans_26.txt")])
     assert fit_26.main() == 0
-    said = dict(re.findall(r"^(\w+) +(\{[\d, ]+\})", capsys.readouterr().out, re.MULTILINE))
-    assert said == dict(re.findall(r'"(\w+)",.*(\{\d+, \d+, \d+\})\}', TABLE))
+    said = dict(re.findall(r"^(\w+) +\{([\d, ]+)\}", capsys.readouterr().out, re.MULTILINE))
+    assert {name: list(map(int, clocks.split(","))) for name, clocks in said.items()} == {
+        name: [numbers[clocks] for clocks in ("fixed", "k_tile", "tile")] for name, numbers in SWEEPS["26"].configurations.items()
+    }
 
 
 def test_no_shape_of_the_map_is_in_the_fit():
@@ -53,7 +50,7 @@ def losses() -> pd.Series:
             chosen.setdefault(shape, found[1])  # the fastest stands first
     times = pd.read_csv(RECORDED / "sweep_26.csv").query("status == 'ok'")
     times["name"] = times.kernel.str.partition("_")[2]
-    times = times[times.name.isin(CONFIGURATIONS)].set_index(["m", "n", "k"])
+    times = times[times.name.isin(list(SWEEPS["26"].configurations))].set_index(["m", "n", "k"])
     picked = times[[chosen[shape] == name for shape, name in times.name.items()]].median_ms
     return (picked / times.median_ms.groupby(level=[0, 1, 2]).min()).sort_values()
 
@@ -115,10 +112,10 @@ def test_rates_do_not_change_the_choice():
 
 @pytest.fixture(scope="module")
 def program():
-    command = [sys.executable, "bench/sweep_26.py", "--build-only", "--arch", "compute_90a", *KINDS]
+    command = [sys.executable, "bench/sweep.py", "26", "--build-only", "--arch", "compute_90a", *KINDS]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
-    return SWEEP.folder / "ladder"
+    return SWEEPS["26"].folder / "ladder"
 
 
 @SIMULATED
