@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -213,46 +214,48 @@ const Registration registration{{
 """
 
 
-def run_all(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "run_all.sh", *arguments], cwd=cwd, capture_output=True, text=True, timeout=600)
+@pytest.fixture(scope="module")
+def run_all(own_checkout):
+    def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
+        return subprocess.run([own_checkout / "run_all.sh", *arguments], cwd=cwd, capture_output=True, text=True, timeout=600)
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def mine(tmp_path_factory):
-    """A folder with rung 97, and rung 98 in kernels/local; the build is as before afterwards."""
+def mine(own_checkout, tmp_path_factory):
+    """A folder with rung 97, and rung 98 in kernels/local."""
     folder = tmp_path_factory.mktemp("with") / "my kernels"
-    local = ROOT / "kernels/local"
+    local = own_checkout / "kernels/local"
     for place, number in ((folder, "97"), (local, "98")):
         (place / f"{number} include").mkdir(parents=True)
         (place / f"{number} include/theirs.h").write_text(f'#define THEIR_NUMBER "{number}"\n')
         (place / f"{number}_stand_in.cu").write_text(KERNEL)
         (place / f"{number}_stand_in.options").write_text(f"-I {number} include\n-DNDEBUG\nwarnings-allowed\n")
     yield folder
-    for file in (*local.glob("98_stand_in.*"), local / "98 include/theirs.h"):
-        file.unlink()
-    (local / "98 include").rmdir()
-    assert run_all("list").returncode == 0
+    shutil.rmtree(local)
+    local.mkdir()
 
 
-def test_own_kernels_are_listed(mine):
+def test_own_kernels_are_listed(run_all, mine):
     done = run_all("list", "--with", mine.name, cwd=mine.parent)
     assert done.returncode == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()[-2:]] == [["97", "stand_in"], ["98", "stand_in"]]
 
 
-def test_an_own_kernel_runs_and_is_checked(mine):
+def test_an_own_kernel_runs_and_is_checked(run_all, mine):
     done = run_all("--with", str(mine), "run", "97", "64", "96", "40", "--sim")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("97_stand_in") and done.stdout.endswith(" ok\n")
 
 
-def test_an_own_kernel_refuses_with_its_reason(mine):
+def test_an_own_kernel_refuses_with_its_reason(run_all, mine):
     done = run_all("--with", str(mine), "run", "stand_in", "64", "64", "9", "--sim")
     assert done.returncode == WAIVED
     assert "needs K to be a multiple of 8" in done.stdout + done.stderr
 
 
-def test_an_own_kernel_is_counted(mine, tmp_path):
+def test_an_own_kernel_is_counted(run_all, mine, tmp_path):
     done = run_all("counts", "97", "32", "32", "32", "--with", str(mine), "--csv", str(tmp_path / "counts.csv"))
     assert done.returncode == 0, done.stderr
     assert "acc += A[" in done.stdout
@@ -260,19 +263,19 @@ def test_an_own_kernel_is_counted(mine, tmp_path):
         assert int(list(csv.DictReader(rows))[-1]["FLOP"]) >= 2 * 32**3
 
 
-def test_an_own_kernel_is_diffed(mine):
+def test_an_own_kernel_is_diffed(run_all, mine):
     done = run_all("diff", "01", "97", "--with", str(mine))
     assert done.returncode == 0, done.stderr
     assert "a kernel from elsewhere" in done.stdout and "registers" in done.stdout
 
 
-def test_without_the_folder_its_kernels_are_gone(mine):
+def test_without_the_folder_its_kernels_are_gone(run_all, mine):
     done = run_all("run", "97", "64", "64", "64")
     assert done.returncode == USAGE
     assert "there is no rung '97'" in done.stderr
 
 
-def test_a_bad_file_is_refused_in_one_line(mine, tmp_path):
+def test_a_bad_file_is_refused_in_one_line(run_all, mine, tmp_path):
     rung(tmp_path, "97b.cu")
     done = run_all("list", "--with", str(tmp_path))
     assert done.returncode == USAGE
@@ -280,7 +283,7 @@ def test_a_bad_file_is_refused_in_one_line(mine, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["--with"], ["list", "--with", "/nowhere"]])
-def test_a_folder_that_is_none_is_refused(arguments):
+def test_a_folder_that_is_none_is_refused(arguments, run_all):
     done = run_all(*arguments)
     assert done.returncode == USAGE
     (line,) = done.stderr.splitlines()
