@@ -1,25 +1,15 @@
 """Bad input to the programs, as far as no GPU is needed: one clear line on stderr and the exit status that is promised."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "build/bin/ladder"
-USAGE, WAIVED = 2, 77
-
-
-def run(*arguments: str, program: Path = LADDER) -> subprocess.CompletedProcess:
-    return subprocess.run([program, *arguments], capture_output=True, text=True, cwd=ROOT)
+from tests.checkout import BIN, LADDER, ROOT, WAIVED, one_line, run
 
 
 def complaint(*arguments: str, program: Path = LADDER) -> str:
     """The one line that a usage error prints."""
-    done = run(*arguments, program=program)
-    assert done.returncode == USAGE, f"exit status {done.returncode}: {done.stderr}"
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    line = one_line(run(program, *arguments))
     assert line.startswith(f"{program.name}: ")
     return line
 
@@ -87,27 +77,24 @@ def test_a_bad_line_of_a_shapes_file_is_named(tmp_path):
 
 
 def test_one_rung_program_takes_the_same_options():
-    program = ROOT / "build/bin/06_bank_conflict_free"
+    program = BIN / "06_bank_conflict_free"
     assert "'0'" in complaint("0", "64", "64", program=program)
-    assert run("--help", program=program).returncode == 0
-    listed = run("--list", program=program)
+    assert run(program, "--help").returncode == 0
+    listed = run(program, "--list")
     assert listed.returncode == 0
     assert len(listed.stdout.splitlines()) == 2  # a heading and itself
 
 
 def test_list_holds_every_rung():
-    lines = run("--list").stdout.splitlines()
+    lines = run(LADDER, "--list").stdout.splitlines()
     stems = sorted(path.stem for folder in ("kernels", "kernels/local") for path in (ROOT / folder).glob("*.cu"))
     assert [f"{line.split()[0]}_{line.split()[1]}" for line in lines[1:]] == stems
 
 
 def test_without_a_gpu_ceilings_says_so_and_is_waived():
     """CUDA_VISIBLE_DEVICES hides whatever GPU there is."""
-    done = subprocess.run([ROOT / "build/bin/ceilings"], env={"CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True)
-    assert done.returncode == WAIVED
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("ceilings: no GPU here")
+    assert one_line(run(BIN / "ceilings", CUDA_VISIBLE_DEVICES=""), WAIVED).startswith("ceilings: no GPU here")
 
 
 def test_ceilings_refuses_an_unknown_option():
-    assert "--loud" in complaint("--loud", program=ROOT / "build/bin/ceilings")
+    assert "--loud" in complaint("--loud", program=BIN / "ceilings")

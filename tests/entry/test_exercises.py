@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import ROOT, needs_simulator, one_line, run_all
 from tools import exercise
 
-ROOT = Path(__file__).parents[2]
-USAGE = 2
-BUILT = (ROOT / "build/sim/libcudart.so.13").exists()
-needs_simulator = pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
 EXERCISES = {one.number: one for one in exercise.exercises()}
 
 
@@ -132,10 +129,6 @@ RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
 LOOKED_AT = [answer for answer in ANSWERS if answer not in RUN]
 
 
-def run_all(*arguments: str, checkout: Path = ROOT) -> subprocess.CompletedProcess:
-    return subprocess.run([checkout / "run_all.sh", *arguments], capture_output=True, text=True, timeout=600)
-
-
 def write(answer: Answer, folder: Path, stem: str) -> Path:
     """The learner's file with an answer, as a rung named `stem`."""
     one = EXERCISES[answer.exercise]
@@ -239,10 +232,7 @@ def test_a_new_copy_is_the_rung_with_holes(one, tmp_path):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_words_are_refused_in_one_line(arguments, expected, tmp_path):
-    done = run_all("exercise", *arguments, "--with", str(tmp_path))
-    assert done.returncode == USAGE and done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert expected in line
+    assert expected in one_line(run_all("exercise", *arguments, "--with", tmp_path))
     assert not list(tmp_path.iterdir())
 
 

@@ -1,17 +1,17 @@
 """The notebook of the first hour, executed: its commands succeed, its figures are there, its words agree with what it prints."""
 
 import re
-from pathlib import Path
 
 import pytest
+
+from tests.checkout import ROOT, needs_simulator
 
 nbclient = pytest.importorskip("nbclient", reason="the notebook needs nbclient")
 nbformat = pytest.importorskip("nbformat", reason="the notebook needs nbformat")
 
-ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/notebooks/first_hour.ipynb"
 
-pytestmark = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
+pytestmark = needs_simulator
 
 
 def printed(cell) -> str:

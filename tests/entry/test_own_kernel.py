@@ -1,6 +1,5 @@
 """The learner's loop: run_all.sh new, run --watch, counts and diff; and the page that leads through them, carried out."""
 
-import csv
 import os
 import re
 import shutil
@@ -8,17 +7,17 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests import checkout
+from tests.checkout import INTERRUPTED, ROOT, USAGE, needs_simulator, one_line, rows
 from tools.new_rung import HEADER, adapted
 
-ROOT = Path(__file__).parents[2]
 RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
 PAGE = (ROOT / "docs/your_own_kernel.md").read_text(encoding="utf-8")
-USAGE, INTERRUPTED = 2, 130
-BUILT = (ROOT / "build/sim/libcudart.so.13").exists()
 
 
 @pytest.fixture
@@ -31,11 +30,7 @@ def local(own_checkout):
 
 @pytest.fixture
 def run_all(own_checkout):
-    def run(*arguments: object) -> subprocess.CompletedProcess:
-        command = [own_checkout / "run_all.sh", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=600)
-
-    return run
+    return partial(checkout.run_all, checkout=own_checkout)
 
 
 # ---- new -------------------------------------------------------------------------------------------------------------
@@ -78,11 +73,7 @@ def test_a_copy_says_what_it_is_and_keeps_the_kernel(source):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_new_refuses_in_one_line(arguments, expected, run_all, tmp_path):
-    done = run_all("new", *arguments, "--with", tmp_path)
-    assert done.returncode == USAGE
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert expected in line
+    assert expected in one_line(run_all("new", *arguments, "--with", tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -92,8 +83,7 @@ def test_a_new_rung_lies_in_kernels_local(run_all, local):
     assert done.stdout.startswith("kernels/local/90_my_idea.cu is a copy of kernels/19_cute_simple.cu. Next:\n")
     assert "./run_all.sh diff 19 90 " in done.stdout
     assert (local / "90_my_idea.options").read_text() == (ROOT / "kernels/19_cute_simple.options").read_text()
-    again = run_all("new", "90", "my_idea", "--from", "19")
-    assert again.returncode == USAGE and "the number 90 is that of kernels/local/90_my_idea.cu" in again.stderr
+    assert "the number 90 is that of kernels/local/90_my_idea.cu" in one_line(run_all("new", "90", "my_idea", "--from", "19"))
 
 
 def test_the_copy_of_an_own_rung_lies_beside_it(run_all, tmp_path):
@@ -105,7 +95,7 @@ def test_the_copy_of_an_own_rung_lies_beside_it(run_all, tmp_path):
     assert '.predecessor = "90a",' in (tmp_path / "90b_another.cu").read_text()
 
 
-@pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+@needs_simulator
 def test_diff_is_of_the_file_that_is_there_now(run_all, tmp_path):
     """The rung may have been in another folder before, and the build keeps what it made of it there."""
     for folder, tile in ((tmp_path / "first", 64), (tmp_path / "second", 128)):
@@ -203,7 +193,7 @@ def test_a_usage_error_of_the_first_run_ends_the_watch(own_checkout):
 # ---- the page, carried out as it stands --------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+@needs_simulator
 def test_the_page_is_true(own_checkout, run_all, local, tmp_path):
     """Its four commands and its changes of the file, in this order; what it says they print, they print. With --sim, as the page
     tells those who have a GPU."""
@@ -251,9 +241,7 @@ def test_the_page_is_true(own_checkout, run_all, local, tmp_path):
         """The count of the line that begins so."""
         done = run_all(*(of if word == "90" else word for word in counts), "--csv", tmp_path / "counts.csv")
         assert done.returncode == 0, done.stderr
-        with (tmp_path / "counts.csv").open(newline="") as rows:
-            values = {row[column] for row in csv.DictReader(rows) if row["source"].startswith(begin)}
-        (value,) = values
+        (value,) = {row[column] for row in rows(tmp_path / "counts.csv") if row["source"].startswith(begin)}
         return f"{int(value):,}"
 
     lines = re.findall(r"^\| `(.*?)…` \| ([\d,]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)

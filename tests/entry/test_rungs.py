@@ -1,17 +1,16 @@
 """Which files are rungs and how they are compiled: tools/rungs.cmake alone, then kernels of one's own through run_all.sh."""
 
-import csv
 import json
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "build/bin/ladder"
-USAGE, WAIVED = 2, 77
+from tests import checkout
+from tests.checkout import LADDER, ROOT, USAGE, WAIVED, one_line, rows, run
 
 # ---- tools/rungs.cmake alone -----------------------------------------------------------------------------------------
 
@@ -159,7 +158,7 @@ def test_a_word_that_is_no_option_is_refused(tmp_path):
 
 
 def test_what_is_compiled_is_what_the_rungs_state():
-    listed = json.loads(subprocess.run([LADDER, "--list", "--json"], capture_output=True, text=True, check=True).stdout)
+    listed = json.loads(run(LADDER, "--list", "--json").stdout)
     stated = {rung["stem"]: (rung["arch"], ROOT / rung["source"]) for rung in listed["rungs"]}
     built = json.loads((ROOT / "build/generated/kernels.json").read_text())
     assert {rung["stem"]: (rung["arch"], Path(rung["source"])) for rung in built} == stated
@@ -214,12 +213,9 @@ const Registration registration{{
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run_all(own_checkout):
-    def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
-        return subprocess.run([own_checkout / "run_all.sh", *arguments], cwd=cwd, capture_output=True, text=True, timeout=600)
-
-    return run
+    return partial(checkout.run_all, checkout=own_checkout)
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +234,7 @@ def mine(own_checkout, tmp_path_factory):
 
 
 def test_own_kernels_are_listed(run_all, mine):
-    done = run_all("list", "--with", mine.name, cwd=mine.parent)
+    done = run_all("list", "--with", mine.name, folder=mine.parent)
     assert done.returncode == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()[-2:]] == [["97", "stand_in"], ["98", "stand_in"]]
 
@@ -259,8 +255,7 @@ def test_an_own_kernel_is_counted(run_all, mine, tmp_path):
     done = run_all("counts", "97", "32", "32", "32", "--with", str(mine), "--csv", str(tmp_path / "counts.csv"))
     assert done.returncode == 0, done.stderr
     assert "acc += A[" in done.stdout
-    with (tmp_path / "counts.csv").open(newline="") as rows:
-        assert int(list(csv.DictReader(rows))[-1]["FLOP"]) >= 2 * 32**3
+    assert int(rows(tmp_path / "counts.csv")[-1]["FLOP"]) >= 2 * 32**3
 
 
 def test_an_own_kernel_is_diffed(run_all, mine):
@@ -270,9 +265,7 @@ def test_an_own_kernel_is_diffed(run_all, mine):
 
 
 def test_without_the_folder_its_kernels_are_gone(run_all, mine):
-    done = run_all("run", "97", "64", "64", "64")
-    assert done.returncode == USAGE
-    assert "there is no rung '97'" in done.stderr
+    assert "there is no rung '97'" in one_line(run_all("run", "97", "64", "64", "64"))
 
 
 def test_a_bad_file_is_refused_in_one_line(run_all, mine, tmp_path):
@@ -284,7 +277,4 @@ def test_a_bad_file_is_refused_in_one_line(run_all, mine, tmp_path):
 
 @pytest.mark.parametrize("arguments", [["--with"], ["list", "--with", "/nowhere"]])
 def test_a_folder_that_is_none_is_refused(arguments, run_all):
-    done = run_all(*arguments)
-    assert done.returncode == USAGE
-    (line,) = done.stderr.splitlines()
-    assert "--with takes a folder" in line
+    assert "--with takes a folder" in one_line(run_all(*arguments))
