@@ -417,7 +417,7 @@ std::string survive(const std::string& text) {
 }
 
 TEST(Parser, SurvivesTextsThatAreCutOff) {
-  const std::string text = ptx_of("dynamic_shared.cu");
+  const std::string text = ptx_of("reduction.cu");
   const size_t last_body = text.find("\n}", text.rfind(".entry"));
   ASSERT_NE(last_body, text.npos);
   size_t failures = 0;
@@ -428,7 +428,7 @@ TEST(Parser, SurvivesTextsThatAreCutOff) {
 }
 
 TEST(Parser, SurvivesDamagedTexts) {
-  const std::string text = ptx_of("dynamic_shared.cu");
+  const std::string text = ptx_of("reduction.cu");
   std::mt19937 random(7);
   const auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
   for (int round = 0; round < 3000; ++round) {

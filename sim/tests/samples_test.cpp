@@ -17,22 +17,14 @@ struct SamplesOf {
 
 const std::vector<SamplesOf> all = {
     {"samples_basic",
-     {"vector_sum", "templates", "structures", "transposes", "matrix_products", "matrix_vector", "stencil_1d",
-      "stencil_3d", "convolution", "game_of_life", "mandelbrot", "n_body", "black_scholes", "quasi_random",
-      "wide_integers", "clocks"}},
-    {"samples_reduce",
-     {"reduce_modulo", "reduce_strided", "reduce_halves", "reduce_add_while_loading", "reduce_last_warp",
-      "reduce_shuffles", "reduce_groups", "threadfence", "atomics", "dot_fp16", "largest", "scans",
-      "scan_of_blocks_in_turn", "histograms", "compaction", "segments"}},
+     {"templates", "matrix_vector", "black_scholes", "clocks", "threadfence", "scan_of_blocks_in_turn", "compaction"}},
     {"samples_functions",
      {"function_table", "function_pointer_by_the_host", "virtual_functions", "recursion", "recursion_with_arrays",
       "recursion_by_pointer", "mutual_recursion", "stack_memory", "lambdas", "switches"}},
     {"samples_host",
      {"streams", "callbacks", "zero_copy", "registered_memory", "managed_memory", "memory_pools", "copies_2d_and_3d",
       "captured_graph", "graph_of_nodes", "graph_with_memory", "graph_without_order", "properties", "occupancy"}},
-    {"samples_grid",
-     {"grid_sync", "grid_reduction", "tiles", "partitions", "warp_votes", "background_copies", "barriers", "locks",
-      "merge_sort", "radix_sort", "walsh_transform"}},
+    {"samples_grid", {"grid_sync", "tiles", "partitions", "barriers", "locks"}},
     {"samples_sorts", {"radix_keys", "thrust_sorts", "thrust_by_key", "thrust_scan_and_unique"}},
 };
 

@@ -1,21 +1,16 @@
 """bin/accuracy on the simulator: what chapters 09 and 10 show is what it computes, and what they say of it is true."""
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from plots.tables import accuracy
+from tests.checkout import BIN, ROOT, needs_simulator, run
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "build/bin/accuracy"
-
-pytestmark = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
+pytestmark = needs_simulator
 
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory):
-    done = subprocess.run([PROGRAM, "--sim"], capture_output=True, text=True)
+    done = run(BIN / "accuracy", "--sim")
     assert done.returncode == 0, done.stderr
     file = tmp_path_factory.mktemp("accuracy") / "accuracy.csv"
     file.write_text(done.stdout)

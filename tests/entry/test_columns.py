@@ -1,20 +1,16 @@
 """The methodology explains every column of the harness's CSV."""
 
 import re
-import subprocess
-from pathlib import Path
 
-import pytest
+from tests.checkout import LADDER, ROOT, needs_simulator, run
 
-ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "build/bin/ladder"
 RECORDED = ROOT / "bench/recorded/nvidia-h200/ladder.csv"
 
 
-@pytest.mark.skipif(not LADDER.exists(), reason="the ladder is not built here")
+@needs_simulator
 def test_every_column_is_explained(tmp_path):
     written = tmp_path / "ladder.csv"
-    subprocess.run([LADDER, "--sim", "--kernels", "01", "16", "16", "16", "--csv", written], check=True, capture_output=True)
+    run(LADDER, "--sim", "--kernels", "01", "16", "16", "16", "--csv", written)
     header = written.read_text(encoding="utf-8").splitlines()[0].split(",")
     page = (ROOT / "docs/methodology.md").read_text(encoding="utf-8").partition("## The columns of ladder.csv")[2]
     names = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))

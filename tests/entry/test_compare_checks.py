@@ -1,35 +1,29 @@
 """bench/compare_checks.py: its options and the simulator's part, and what it reads out of compute-sanitizer's words."""
 
-import csv
 import os
-from pathlib import Path
 
 import pytest
 
 from bench import compare_checks
 from bench.compare_checks import first_line, main
-
-ROOT = Path(__file__).parents[2]
-BUILT = all((ROOT / "build/sim/programs" / name).exists() for name in ("mistakes", "planted"))
-needs_programs = pytest.mark.skipif(not BUILT, reason="the simulator's programs are not built here")
+from tests.checkout import ROOT, needs_simulator, rows
 
 
-@needs_programs
+@needs_simulator
 def test_the_simulator_finds_every_planted_mistake_and_no_mended_one(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     target = tmp_path / "checks.csv"
     assert main(["--tools", "simulator", "--csv", str(target)]) == 0
-    with target.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) >= 28
-    for row in rows:
+    found = rows(target)
+    assert len(found) >= 28
+    for row in found:
         assert row["found"] == ("no" if row["case"].endswith(" right") else "yes"), row
         assert bool(row["line"]) == (row["found"] == "yes"), row
-    lines = {row["case"]: row["line"] for row in rows}
+    lines = {row["case"]: row["line"] for row in found}
     assert lines["mistakes misaligned"] == "misaligned address 0x…: 16 bytes at once need a multiple of 16"
 
 
-@needs_programs
+@needs_simulator
 def test_options(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert main(["--tools", "simulator", "--cases", "mistakes race", "--csv", os.devnull]) == 0

@@ -1,18 +1,12 @@
 """Counts beside source lines, and the simulator's words in its chapter."""
 
-import csv
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.checkout import ROOT, needs_simulator, one_line, rows, run, run_all
 from tools import sim_chapter
 from tools.counts import Counts, main, read
-
-ROOT = Path(__file__).parents[2]
-BUILT = (ROOT / "build/sim/libcudart.so.13").exists() and (ROOT / "build/bin/sim_launch").exists()
-needs_simulator = pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
 
 HEAD = (
     "kernel,launches,file,line,warp_instructions,flops_fp32,global_loads,global_load_sectors,global_load_bytes,"
@@ -64,8 +58,7 @@ def test_table_shows_each_line_beside_what_it_did(recorded, capsys):
 def test_csv_holds_the_table(recorded, tmp_path, capsys):
     target = tmp_path / "table.csv"
     main(["--from", str(recorded), "--csv", str(target)])
-    with target.open(newline="") as rows:
-        table = list(csv.DictReader(rows))
+    table = rows(target)
     assert [row["line"] for row in table] == ["2", "4", ""]
     assert table[1]["source"] == "fma(tile[i]);"
     assert table[1]["shared wavefronts"] == "32"
@@ -87,15 +80,7 @@ def test_usage_errors(arguments, words, capsys):
     ("arguments", "words"), [([], "counts takes a rung"), (["99", "64", "64", "64"], "there is no rung '99'")]
 )
 def test_run_all_refuses_in_one_line(arguments, words):
-    done = subprocess.run([str(ROOT / "run_all.sh"), "counts", *arguments], capture_output=True, text=True)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert words in line
-
-
-def test_help_names_counts():
-    done = subprocess.run([str(ROOT / "run_all.sh"), "help"], capture_output=True, text=True)
-    assert "./run_all.sh counts" in done.stdout
+    assert words in one_line(run_all("counts", *arguments))
 
 
 @needs_simulator
@@ -122,26 +107,24 @@ def test_work_of_an_inlined_function_is_counted_where_it_is_called(monkeypatch):
 
 
 @needs_simulator
-@pytest.mark.skipif(not (ROOT / "build/bin/06_bank_conflict_free").exists(), reason="rung 06 is not built here")
 def test_counts_of_a_rung_through_its_program(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(ROOT)
     target = tmp_path / "table.csv"
     main(["06_bank_conflict_free", "128", "128", "128", "--csv", str(target)])
     assert "06_bank_conflict_free 128 128 128" in capsys.readouterr().out
-    with target.open(newline="") as rows:
-        total = list(csv.DictReader(rows))[-1]
+    total = rows(target)[-1]
     assert total["shared wavefronts"] == total["ideal"] == str(208 * 8 * 8), "208 for each warp and tile of 16 k"
 
 
 @needs_simulator
 def test_the_chapter_quotes_what_the_simulator_says():
     """Compared from the root of the project, where the chapter was written."""
-    done = subprocess.run([sys.executable, "-m", "tools.sim_chapter"], cwd=ROOT, capture_output=True, text=True)
+    done = run(sys.executable, "-m", "tools.sim_chapter", folder=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_mistake_of_the_program_is_in_the_chapter():
-    text = sim_chapter.CHAPTER.read_text() if sim_chapter.CHAPTER.exists() else (ROOT / sim_chapter.CHAPTER).read_text()
+    text = (ROOT / sim_chapter.CHAPTER).read_text()
     source = (ROOT / "sim/tests/programs/mistakes.cu").read_text()
     kinds = [line.split("(")[0].split()[-1] for line in source.splitlines() if line.startswith("__global__")]
     assert len(kinds) > 5

@@ -1,16 +1,12 @@
 """Every rung on every GPU that the simulator describes: right, or waived with the reason."""
 
-import csv
 import json
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "build/bin/ladder"
-WAIVED = 77
+from tests.checkout import LADDER, ROOT, WAIVED, needs_simulator, rows, run
+
 SHAPES = "129x136x72,64x256x40"  # edges of every tile; whole tiles
 GPUS = ("h200", "h100", "a100", "rtx4090", "rtx5090", "t4")
 
@@ -22,7 +18,7 @@ def embeds_ptx_of_every_gpu() -> bool:
 
 
 pytestmark = [
-    pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here"),
+    needs_simulator,
     pytest.mark.skipif(
         not embeds_ptx_of_every_gpu(), reason="this build is for the GPU here; one without a GPU embeds PTX for all"
     ),
@@ -31,8 +27,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def facts() -> dict:
-    listed = subprocess.run([LADDER, "--list", "--json"], capture_output=True, text=True, check=True)
-    return json.loads(listed.stdout)
+    return json.loads(run(LADDER, "--list", "--json").stdout)
 
 
 def runs_on(arch: str, sm: int) -> bool:
@@ -41,8 +36,7 @@ def runs_on(arch: str, sm: int) -> bool:
 
 
 def test_these_are_all_described_gpus():
-    done = subprocess.run([LADDER, "--sim", "--sim-gpu", "none"], capture_output=True, text=True)
-    assert f"--sim-gpu takes {', '.join(GPUS)}, got 'none'" in done.stderr
+    assert f"--sim-gpu takes {', '.join(GPUS)}, got 'none'" in run(LADDER, "--sim", "--sim-gpu", "none").stderr
 
 
 @pytest.mark.parametrize("gpu", GPUS)
@@ -52,24 +46,23 @@ def test_every_rung_is_right_or_waived_with_the_reason(gpu, facts, tmp_path):
     for kind in (known["name"] for known in facts["types"]):
         file = tmp_path / f"{kind}.csv"
         arguments = ["--sim", "--sim-gpu", gpu, "--type", kind, "--check-only", "--shapes", SHAPES, "--ld-pad", "align"]
-        done = subprocess.run([LADDER, *arguments, "--csv", file], capture_output=True, text=True, timeout=600)
+        done = run(LADDER, *arguments, "--csv", file)
         assert done.returncode in (0, WAIVED), done.stderr[-2000:]
-        with file.open(newline="") as lines:
-            for row in csv.DictReader(lines):
-                if row["status"] == "ok":
-                    assert runs_on(arch[row["kernel"]], int(row["sm"]))
-                    right.add((row["kernel"], kind))
-                else:
-                    assert row["status"] == "waived" and "needs " in row["reason"], row
-                    if "CUTLASS" in row["reason"]:  # it was not there when this was built
-                        too_large.add((row["kernel"], kind))
-                        continue
-                    assert not runs_on(arch[row["kernel"]], int(row["sm"])) or kind in row["reason"] or "shared" in row["reason"]
-                    if "bytes of shared memory" in row["reason"]:
-                        needed, held = map(int, re.findall(r"\d+", row["reason"]))
-                        assert needed > held
-                        too_large.add((row["kernel"], kind))
-                sm = int(row["sm"])
+        for row in rows(file):
+            sm = int(row["sm"])
+            if row["status"] == "ok":
+                assert runs_on(arch[row["kernel"]], sm)
+                right.add((row["kernel"], kind))
+                continue
+            assert row["status"] == "waived" and "needs " in row["reason"], row
+            if "CUTLASS" in row["reason"]:  # it was not there when this was built
+                too_large.add((row["kernel"], kind))
+                continue
+            assert not runs_on(arch[row["kernel"]], sm) or kind in row["reason"] or "shared" in row["reason"]
+            if "bytes of shared memory" in row["reason"]:
+                needed, held = map(int, re.findall(r"\d+", row["reason"]))
+                assert needed > held
+                too_large.add((row["kernel"], kind))
     # What the GPU has the instructions and the shared memory for does run: from sm_80 on, every type of a rung that its
     # architecture allows.
     expected = {(rung["stem"], kind) for rung in facts["rungs"] if runs_on(rung["arch"], sm) for kind in rung["types"]}
@@ -84,8 +77,7 @@ def test_rows_of_two_gigabytes_are_refused_by_rungs_that_count_bytes(kind, k, fa
     numbers = [rung["number"] for rung in facts["rungs"] if rung["instruction"] == "mma.sync" and kind in rung["types"]]
     file = tmp_path / "rows.csv"
     arguments = ["--sim", "--type", kind, "--check-only", "--shapes", f"8x8x{k}", "--kernels", ",".join(numbers), "--csv", file]
-    assert subprocess.run([LADDER, *arguments], capture_output=True, timeout=60).returncode == WAIVED
-    with file.open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    assert len(rows) == len(numbers)
-    assert all(re.search("counts bytes along k in an int|needs CUTLASS", row["reason"]) for row in rows)
+    assert run(LADDER, *arguments, timeout=60).returncode == WAIVED
+    reasons = [row["reason"] for row in rows(file)]
+    assert len(reasons) == len(numbers)
+    assert all(re.search("counts bytes along k in an int|needs CUTLASS", reason) for reason in reasons)

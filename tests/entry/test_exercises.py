@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import ROOT, needs_simulator, one_line, run_all
 from tools import exercise
 
-ROOT = Path(__file__).parents[2]
-USAGE = 2
-BUILT = (ROOT / "build/sim/libcudart.so.13").exists()
-needs_simulator = pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
 EXERCISES = {one.number: one for one in exercise.exercises()}
 
 
@@ -132,60 +129,46 @@ RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
 LOOKED_AT = [answer for answer in ANSWERS if answer not in RUN]
 
 
-def run_all(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "run_all.sh", *arguments], capture_output=True, text=True, timeout=600)
-
-
 def write(answer: Answer, folder: Path, stem: str) -> Path:
     """The learner's file with an answer, as a rung named `stem`."""
     one = EXERCISES[answer.exercise]
     number, _, name = stem.partition("_")
     text = exercise.with_facts(one.filled(one.answers | dict(answer.holes)), stem, {"number": number, "name": name})
     file = folder / f"{stem}.cu"
-    if not file.exists() or file.read_text(encoding="utf-8") != text:  # one that was built before is not built again
-        file.write_text(text, encoding="utf-8")
-        file.with_suffix(".options").write_text(exercise.OPTIONS, encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    file.with_suffix(".options").write_text(exercise.OPTIONS, encoding="utf-8")
     return file
 
 
 @pytest.fixture(scope="module")
-def built() -> dict[Answer, Path]:
-    """The answers that are run, built together in a folder of the test's own."""
-    folder = ROOT / "build/Testing/exercises"
-    folder.mkdir(parents=True, exist_ok=True)
+def built(own_checkout, tmp_path_factory) -> dict[Answer, Path]:
+    """The answers that are run, built together."""
+    folder = tmp_path_factory.mktemp("built")
     files = {answer: write(answer, folder, f"{60 + i}z_answer_{i}") for i, answer in enumerate(RUN)}
-    for old in {*folder.glob("*.cu")} - {*files.values()}:
-        old.unlink()
-
-    def cmake(*arguments: object) -> None:
-        done = subprocess.run(["cmake", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True)
+    programs = [*(file.stem for file in files.values()), *(one.rung.stem for one in EXERCISES.values())]
+    for arguments in (["--preset", "default", f"-DLADDER_WITH:PATH={folder}"], ["--build", "build", "--target", *programs]):
+        done = subprocess.run(["cmake", *arguments], cwd=own_checkout, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-
-    try:
-        cmake("--preset", "default", "-D", f"LADDER_WITH:PATH={folder}")
-        programs = [*(file.stem for file in files.values()), *(one.rung.stem for one in EXERCISES.values())]
-        cmake("--build", "build", "--target", *programs)
-    finally:
-        cmake("--preset", "default", "-D", "LADDER_WITH:PATH=")
     return files
 
 
 @pytest.fixture(scope="module")
-def verdicts(built) -> dict[Answer, tuple[bool, str]]:
+def verdicts(built, own_checkout) -> dict[Answer, tuple[bool, str]]:
     """Of the checker, on the simulator alone."""
+    programs = own_checkout / "build/bin"
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(os.cpu_count()) as pool:
         patch.setattr(exercise, "has_gpu", lambda: False)
-        found = list(pool.map(lambda answer: exercise.verdict(EXERCISES[answer.exercise], built[answer]), RUN))
+        found = list(pool.map(lambda answer: exercise.verdict(EXERCISES[answer.exercise], built[answer], programs), RUN))
     return dict(zip(RUN, found, strict=True))
 
 
 @needs_simulator
 @pytest.mark.parametrize("answer", [RUN[0], next(answer for answer in RUN if answer.message)], ids=["right", "wrong"])
-def test_only_what_the_simulator_passes_runs_on_a_gpu(answer, built, monkeypatch):
+def test_only_what_the_simulator_passes_runs_on_a_gpu(answer, built, own_checkout, monkeypatch):
     """The program itself decides where it runs: here it is given the simulator's sizes."""
     monkeypatch.setattr(exercise, "has_gpu", lambda: True)
     monkeypatch.setattr(exercise.Exercise, "arguments", lambda one, place: ["128", "128", "128", "--type", "bf16"])
-    solved, text = exercise.verdict(EXERCISES[answer.exercise], built[answer])
+    solved, text = exercise.verdict(EXERCISES[answer.exercise], built[answer], own_checkout / "build/bin")
     assert solved == (not answer.message)
     assert text.count(f"\n{built[answer].stem} ") == (1 if answer.message else 2)
 
@@ -249,19 +232,16 @@ def test_a_new_copy_is_the_rung_with_holes(one, tmp_path):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_words_are_refused_in_one_line(arguments, expected, tmp_path):
-    done = run_all("exercise", *arguments, "--with", str(tmp_path))
-    assert done.returncode == USAGE and done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert expected in line
+    assert expected in one_line(run_all("exercise", *arguments, "--with", tmp_path))
     assert not list(tmp_path.iterdir())
 
 
 @needs_simulator
-def test_diff_of_a_file_without_machine_code_shows_its_text(built):
+def test_diff_of_a_file_without_machine_code_shows_its_text(built, own_checkout):
     """As --with has it: the build without a GPU makes PTX alone of an exercise."""
     pytest.importorskip("rich")
     file = built[RUN[0]]
-    done = run_all("diff", EXERCISES["1"].rung_number, file.stem, "--with", str(file.parent))
+    done = run_all("diff", EXERCISES["1"].rung_number, file.stem, "--with", str(file.parent), checkout=own_checkout)
     assert done.returncode == 0, done.stderr
     assert "swizzle_128b(int row, int chunk)" in done.stdout
     assert f"{file.stem} has no machine code" in done.stdout or "registers per thread" in done.stdout

@@ -1,20 +1,17 @@
 """The notebook of the first hour, executed: its commands succeed, its figures are there, its words agree with what it prints."""
 
-import os
 import re
-import shutil
-from pathlib import Path
 
 import pytest
+
+from tests.checkout import ROOT, needs_simulator
 
 nbclient = pytest.importorskip("nbclient", reason="the notebook needs nbclient")
 nbformat = pytest.importorskip("nbformat", reason="the notebook needs nbformat")
 
-ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/notebooks/first_hour.ipynb"
-OWN = ROOT / "kernels/local/91_half_tile.cu"
 
-pytestmark = pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
+pytestmark = needs_simulator
 
 
 def printed(cell) -> str:
@@ -22,21 +19,16 @@ def printed(cell) -> str:
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory):
-    assert not OWN.exists(), f"{OWN} is in the way"
+def executed(own_checkout, tmp_path_factory):
     results = tmp_path_factory.mktemp("notebook") / "results"
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    client = nbclient.NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(NOTEBOOK.parent)}})
-    before = dict(os.environ)
-    os.environ["NOTEBOOK_RESULTS"] = str(results)
-    try:
+    folder = own_checkout / NOTEBOOK.parent.relative_to(ROOT)
+    client = nbclient.NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(folder)}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOTEBOOK_RESULTS", str(results))
         client.execute()
-        yield notebook, results
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-        OWN.unlink(missing_ok=True)
-        shutil.rmtree(results, ignore_errors=True)
+    yield notebook, results
+    (own_checkout / "kernels/local/91_half_tile.cu").unlink()
 
 
 def test_no_output_is_committed():

@@ -1,40 +1,36 @@
 """The learner's loop: run_all.sh new, run --watch, counts and diff; and the page that leads through them, carried out."""
 
-import csv
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests import checkout
+from tests.checkout import INTERRUPTED, ROOT, USAGE, needs_simulator, one_line, rows
 from tools.new_rung import HEADER, adapted
 
-ROOT = Path(__file__).parents[2]
 RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
 PAGE = (ROOT / "docs/your_own_kernel.md").read_text(encoding="utf-8")
-USAGE, INTERRUPTED = 2, 130
-BUILT = (ROOT / "build/sim/libcudart.so.13").exists()
 
 
-def run_all(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "run_all.sh", *arguments], capture_output=True, text=True, timeout=600)
+@pytest.fixture
+def local(own_checkout):
+    """kernels/local, where new rungs lie."""
+    yield own_checkout / "kernels/local"
+    shutil.rmtree(own_checkout / "kernels/local")
+    (own_checkout / "kernels/local").mkdir()
 
 
-def free_number() -> str:
-    """One that no rung of this checkout has; the reader may have some of their own."""
-    taken = {path.stem.partition("_")[0] for path in [*RUNGS, *(ROOT / "kernels/local").glob("*.cu")]}
-    return next(str(number) for number in range(99, 89, -1) if str(number) not in taken)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def the_build_as_before():
-    """Without the folders of these tests."""
-    yield
-    assert run_all("run", "04", "--help").returncode == 0
+@pytest.fixture
+def run_all(own_checkout):
+    return partial(checkout.run_all, checkout=own_checkout)
 
 
 # ---- new -------------------------------------------------------------------------------------------------------------
@@ -76,51 +72,38 @@ def test_a_copy_says_what_it_is_and_keeps_the_kernel(source):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_new_refuses_in_one_line(arguments, expected, tmp_path):
-    done = run_all("new", *(free_number() if word == "90" else word for word in arguments), "--with", str(tmp_path))
-    assert done.returncode == USAGE
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert expected in line
+def test_new_refuses_in_one_line(arguments, expected, run_all, tmp_path):
+    assert expected in one_line(run_all("new", *arguments, "--with", tmp_path))
     assert not list(tmp_path.iterdir())
 
 
-def test_a_new_rung_lies_in_kernels_local():
-    number = free_number()
-    file = ROOT / f"kernels/local/{number}_by_test.cu"
-    try:
-        done = run_all("new", number, "by_test", "--from", "19")
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith(f"kernels/local/{file.name} is a copy of kernels/19_cute_simple.cu. Next:\n")
-        assert f"./run_all.sh diff 19 {number} " in done.stdout
-        assert file.with_suffix(".options").read_text() == (ROOT / "kernels/19_cute_simple.options").read_text()
-        again = run_all("new", number, "by_test", "--from", "19")
-        assert again.returncode == USAGE and f"the number {number} is that of kernels/local/{file.name}" in again.stderr
-    finally:
-        file.unlink(missing_ok=True)
-        file.with_suffix(".options").unlink(missing_ok=True)
+def test_a_new_rung_lies_in_kernels_local(run_all, local):
+    done = run_all("new", "90", "my_idea", "--from", "19")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("kernels/local/90_my_idea.cu is a copy of kernels/19_cute_simple.cu. Next:\n")
+    assert "./run_all.sh diff 19 90 " in done.stdout
+    assert (local / "90_my_idea.options").read_text() == (ROOT / "kernels/19_cute_simple.options").read_text()
+    assert "the number 90 is that of kernels/local/90_my_idea.cu" in one_line(run_all("new", "90", "my_idea", "--from", "19"))
 
 
-def test_the_copy_of_an_own_rung_lies_beside_it(tmp_path):
+def test_the_copy_of_an_own_rung_lies_beside_it(run_all, tmp_path):
     """Its options may name folders relative to it."""
-    first, second = free_number() + "a", free_number() + "b"
-    assert run_all("new", first, "by_test", "--from", "04", "--with", str(tmp_path)).returncode == 0
-    (tmp_path / f"{first}_by_test.options").write_text("-I include\n")
-    assert run_all("new", second, "by_test_too", "--from", first, "--with", str(tmp_path)).returncode == 0
-    assert (tmp_path / f"{second}_by_test_too.options").read_text() == "-I include\n"
-    assert f'.predecessor = "{first}",' in (tmp_path / f"{second}_by_test_too.cu").read_text()
+    assert run_all("new", "90a", "my_idea", "--from", "04", "--with", tmp_path).returncode == 0
+    (tmp_path / "90a_my_idea.options").write_text("-I include\n")
+    assert run_all("new", "90b", "another", "--from", "90a", "--with", tmp_path).returncode == 0
+    assert (tmp_path / "90b_another.options").read_text() == "-I include\n"
+    assert '.predecessor = "90a",' in (tmp_path / "90b_another.cu").read_text()
 
 
-@pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
-def test_diff_is_of_the_file_that_is_there_now(tmp_path):
+@needs_simulator
+def test_diff_is_of_the_file_that_is_there_now(run_all, tmp_path):
     """The rung may have been in another folder before, and the build keeps what it made of it there."""
-    number = free_number()
     for folder, tile in ((tmp_path / "first", 64), (tmp_path / "second", 128)):
         folder.mkdir()
-        assert run_all("new", number, "by_test", "--from", "04", "--with", str(folder)).returncode == 0
-        file = folder / f"{number}_by_test.cu"
+        assert run_all("new", "90", "my_idea", "--from", "04", "--with", folder).returncode == 0
+        file = folder / "90_my_idea.cu"
         file.write_text(file.read_text().replace("BM = 128;", f"BM = {tile};"))
-        done = run_all("diff", "04", number, "--with", str(folder))
+        done = run_all("diff", "04", "90", "--with", folder)
         assert done.returncode == 0, done.stderr
         assert re.search(rf"threads per block +│ +256 │ +{tile * 2} ", done.stdout)
 
@@ -131,7 +114,7 @@ def test_diff_is_of_the_file_that_is_there_now(tmp_path):
 class Watch:
     """A watch whose output is read as it comes."""
 
-    def __init__(self, *command: object, cwd: Path = ROOT):
+    def __init__(self, *command: object, cwd: Path):
         self.process = subprocess.Popen(
             list(map(str, command)), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -200,8 +183,8 @@ def test_what_runs_ends_with_the_watch(how, status, tmp_path):
         time.sleep(0.05)
 
 
-def test_a_usage_error_of_the_first_run_ends_the_watch():
-    with Watch(ROOT / "run_all.sh", "run", "01", "0", "64", "64", "--sim", "--watch") as running:
+def test_a_usage_error_of_the_first_run_ends_the_watch(own_checkout):
+    with Watch("./run_all.sh", "run", "01", "0", "64", "64", "--sim", "--watch", cwd=own_checkout) as running:
         said, _ = running.process.communicate(timeout=600)
         assert running.process.returncode == USAGE
         assert "M must be a whole number" in said.splitlines()[-1]
@@ -210,31 +193,26 @@ def test_a_usage_error_of_the_first_run_ends_the_watch():
 # ---- the page, carried out as it stands --------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
-def test_the_page_is_true(tmp_path):
-    """Its four commands and its changes of the file, in this order; what it says they print, they print.
-
-    In a folder of the test's own and under another number, so that a reader's kernels stay as they are; with --sim, as the page
-    tells those who have a GPU.
-    """
-    folder, number = tmp_path, free_number()
-    page = re.sub(r"(?<![\d,])90(?![\d,])", number, PAGE).replace("my_idea", "by_test").replace("kernels/local", str(folder))
-    commands = [line.split()[1:] for line in re.findall(r"^\./run_all\.sh .*$", page, re.MULTILINE)]
-    printed = iter(re.findall(r"```text\n(.*?)```", page, re.DOTALL))
+@needs_simulator
+def test_the_page_is_true(own_checkout, run_all, local, tmp_path):
+    """Its four commands and its changes of the file, in this order; what it says they print, they print. With --sim, as the page
+    tells those who have a GPU."""
+    commands = [line.split()[1:] for line in re.findall(r"^\./run_all\.sh .*$", PAGE, re.MULTILINE)]
+    printed = iter(re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL))
     assert [command[0] for command in commands] == ["new", "run", "counts", "diff"], "four commands, as it promises"
-    new, run, counts, diff = ([*command, "--with", str(folder)] for command in commands)
+    new, run, counts, diff = commands
 
     def said_by(text: str, block: str) -> bool:
         """Whether the lines of a block are in a text, in order; a path within the checkout may be whole."""
-        lines = iter(text.replace(f"{ROOT}/", "").splitlines())
+        lines = iter(text.replace(f"{own_checkout}/", "").splitlines())
         return all(any(wanted.rstrip() in line for line in lines) for wanted in block.splitlines())
 
     done = run_all(*new)
     assert done.returncode == 0, done.stderr
     assert said_by(done.stdout, next(printed))
 
-    file = folder / f"{number}_by_test.cu"
-    (before,) = re.findall(r"```cuda\n(.*?)```", page, re.DOTALL)
+    file = local / "90_my_idea.cu"
+    (before,) = re.findall(r"```cuda\n(.*?)```", PAGE, re.DOTALL)
     barrier = "    __syncthreads();  // the tile is complete\n"
 
     def save(*, of: str, to: str) -> None:
@@ -242,7 +220,7 @@ def test_the_page_is_true(tmp_path):
         assert text.count(of) == 1
         file.write_text(text.replace(of, to))
 
-    with Watch(ROOT / "run_all.sh", *run, "--sim") as watching:
+    with Watch("./run_all.sh", *run, "--sim", cwd=own_checkout) as watching:
         assert said_by(watching.until("watching"), next(printed))
         save(of=before, to=before.replace("128", "64"))
         assert said_by(watching.until("watching"), next(printed))
@@ -253,7 +231,7 @@ def test_the_page_is_true(tmp_path):
         watching.until("watching")
         save(of=barrier, to=barrier.replace("__syncthreads();", ""))
         said, report = watching.until("watching"), next(printed)
-        (other,) = re.findall(r"`(a race .*?)`", page)
+        (other,) = re.findall(r"`(a race .*?)`", PAGE)
         assert said_by(said, report) or said_by(said, f"simulator: {other}\n{report.splitlines()[1]}"), said
         save(of=barrier.replace("__syncthreads();", ""), to=barrier)
         assert " ok\n" in watching.until("watching")
@@ -261,17 +239,15 @@ def test_the_page_is_true(tmp_path):
 
     def counted(of: str, begin: str, column: str) -> str:
         """The count of the line that begins so."""
-        done = run_all(*(of if word == number else word for word in counts), "--csv", str(tmp_path / "counts.csv"))
+        done = run_all(*(of if word == "90" else word for word in counts), "--csv", tmp_path / "counts.csv")
         assert done.returncode == 0, done.stderr
-        with (tmp_path / "counts.csv").open(newline="") as rows:
-            values = {row[column] for row in csv.DictReader(rows) if row["source"].startswith(begin)}
-        (value,) = values
+        (value,) = {row[column] for row in rows(tmp_path / "counts.csv") if row["source"].startswith(begin)}
         return f"{int(value):,}"
 
-    lines = re.findall(r"^\| `(.*?)…` \| ([\d,]+) \| ([\d,]+) \|$", page, re.MULTILINE)
+    lines = re.findall(r"^\| `(.*?)…` \| ([\d,]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)
     assert len(lines) == 2
     for begin, *requests in lines:
-        assert [counted(rung, begin, "global requests") for rung in ("04", number)] == requests
+        assert [counted(rung, begin, "global requests") for rung in ("04", "90")] == requests
 
     done = run_all(*diff)
     assert done.returncode == 0, done.stderr
@@ -282,14 +258,14 @@ def test_the_page_is_true(tmp_path):
 
     # the answers of "Go on"
     save(of="BM = 64", to="BM = 128")
-    (requests,) = re.findall(r"its line makes (\S+) requests, that of B (\S+)\.", page)
-    (arrivals,) = re.findall(r"The arrivals double, from (\S+) to (\S+) at each barrier", page)
+    (requests,) = re.findall(r"its line makes (\S+) requests, that of B (\S+)\.", PAGE)
+    (arrivals,) = re.findall(r"The arrivals double, from (\S+) to (\S+) at each barrier", PAGE)
     save(of="BN = 128", to="BN = 64")
-    assert [counted(number, begin, "global requests") for begin, *_ in lines] == [*requests]
+    assert [counted("90", begin, "global requests") for begin, *_ in lines] == [*requests]
     save(of="BN = 64", to="BN = 128")
-    assert counted(number, "__syncthreads()", "barrier arrivals") == arrivals[0]
+    assert counted("90", "__syncthreads()", "barrier arrivals") == arrivals[0]
     save(of="BK = 16", to="BK = 8")
-    assert counted(number, "__syncthreads()", "barrier arrivals") == arrivals[1]
+    assert counted("90", "__syncthreads()", "barrier arrivals") == arrivals[1]
     done = run_all(*(word for word in run if word != "--watch"), "--sim")
     assert " 1.049 MB " in done.stdout, "the bytes stay the same"
 

@@ -1,14 +1,13 @@
 """The pages beside the code: what they link to is there, the commands that they show exist, and the licence is one."""
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
+from tests.checkout import ROOT, run_all
+
 yaml = pytest.importorskip("yaml")
 
-ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/local/README.md", "sim/README.md"]
 
 
@@ -22,8 +21,7 @@ def test_links_lead_to_files(page):
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/your_own_kernel.md"])
 def test_commands_are_those_of_run_all(page):
-    told = subprocess.run([ROOT / "run_all.sh", "help"], capture_output=True, text=True, check=True).stdout
-    known = re.findall(r"^  \./run_all\.sh ([a-z]+)", told, re.MULTILINE)
+    known = re.findall(r"^  \./run_all\.sh ([a-z]+)", run_all("help").stdout, re.MULTILINE)
     shown = re.findall(r"\./run_all\.sh ([a-z]\w*)", (ROOT / page).read_text(encoding="utf-8"))
     assert shown and set(shown) <= set(known)
 

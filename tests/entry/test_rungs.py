@@ -1,16 +1,16 @@
 """Which files are rungs and how they are compiled: tools/rungs.cmake alone, then kernels of one's own through run_all.sh."""
 
-import csv
 import json
 import re
+import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "build/bin/ladder"
-USAGE, WAIVED = 2, 77
+from tests import checkout
+from tests.checkout import LADDER, ROOT, USAGE, WAIVED, one_line, rows, run
 
 # ---- tools/rungs.cmake alone -----------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ def test_a_word_that_is_no_option_is_refused(tmp_path):
 
 
 def test_what_is_compiled_is_what_the_rungs_state():
-    listed = json.loads(subprocess.run([LADDER, "--list", "--json"], capture_output=True, text=True, check=True).stdout)
+    listed = json.loads(run(LADDER, "--list", "--json").stdout)
     stated = {rung["stem"]: (rung["arch"], ROOT / rung["source"]) for rung in listed["rungs"]}
     built = json.loads((ROOT / "build/generated/kernels.json").read_text())
     assert {rung["stem"]: (rung["arch"], Path(rung["source"])) for rung in built} == stated
@@ -213,66 +213,62 @@ const Registration registration{{
 """
 
 
-def run_all(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "run_all.sh", *arguments], cwd=cwd, capture_output=True, text=True, timeout=600)
+@pytest.fixture
+def run_all(own_checkout):
+    return partial(checkout.run_all, checkout=own_checkout)
 
 
 @pytest.fixture(scope="module")
-def mine(tmp_path_factory):
-    """A folder with rung 97, and rung 98 in kernels/local; the build is as before afterwards."""
+def mine(own_checkout, tmp_path_factory):
+    """A folder with rung 97, and rung 98 in kernels/local."""
     folder = tmp_path_factory.mktemp("with") / "my kernels"
-    local = ROOT / "kernels/local"
+    local = own_checkout / "kernels/local"
     for place, number in ((folder, "97"), (local, "98")):
         (place / f"{number} include").mkdir(parents=True)
         (place / f"{number} include/theirs.h").write_text(f'#define THEIR_NUMBER "{number}"\n')
         (place / f"{number}_stand_in.cu").write_text(KERNEL)
         (place / f"{number}_stand_in.options").write_text(f"-I {number} include\n-DNDEBUG\nwarnings-allowed\n")
     yield folder
-    for file in (*local.glob("98_stand_in.*"), local / "98 include/theirs.h"):
-        file.unlink()
-    (local / "98 include").rmdir()
-    assert run_all("list").returncode == 0
+    shutil.rmtree(local)
+    local.mkdir()
 
 
-def test_own_kernels_are_listed(mine):
-    done = run_all("list", "--with", mine.name, cwd=mine.parent)
+def test_own_kernels_are_listed(run_all, mine):
+    done = run_all("list", "--with", mine.name, folder=mine.parent)
     assert done.returncode == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()[-2:]] == [["97", "stand_in"], ["98", "stand_in"]]
 
 
-def test_an_own_kernel_runs_and_is_checked(mine):
+def test_an_own_kernel_runs_and_is_checked(run_all, mine):
     done = run_all("--with", str(mine), "run", "97", "64", "96", "40", "--sim")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("97_stand_in") and done.stdout.endswith(" ok\n")
 
 
-def test_an_own_kernel_refuses_with_its_reason(mine):
+def test_an_own_kernel_refuses_with_its_reason(run_all, mine):
     done = run_all("--with", str(mine), "run", "stand_in", "64", "64", "9", "--sim")
     assert done.returncode == WAIVED
     assert "needs K to be a multiple of 8" in done.stdout + done.stderr
 
 
-def test_an_own_kernel_is_counted(mine, tmp_path):
+def test_an_own_kernel_is_counted(run_all, mine, tmp_path):
     done = run_all("counts", "97", "32", "32", "32", "--with", str(mine), "--csv", str(tmp_path / "counts.csv"))
     assert done.returncode == 0, done.stderr
     assert "acc += A[" in done.stdout
-    with (tmp_path / "counts.csv").open(newline="") as rows:
-        assert int(list(csv.DictReader(rows))[-1]["FLOP"]) >= 2 * 32**3
+    assert int(rows(tmp_path / "counts.csv")[-1]["FLOP"]) >= 2 * 32**3
 
 
-def test_an_own_kernel_is_diffed(mine):
+def test_an_own_kernel_is_diffed(run_all, mine):
     done = run_all("diff", "01", "97", "--with", str(mine))
     assert done.returncode == 0, done.stderr
     assert "a kernel from elsewhere" in done.stdout and "registers" in done.stdout
 
 
-def test_without_the_folder_its_kernels_are_gone(mine):
-    done = run_all("run", "97", "64", "64", "64")
-    assert done.returncode == USAGE
-    assert "there is no rung '97'" in done.stderr
+def test_without_the_folder_its_kernels_are_gone(run_all, mine):
+    assert "there is no rung '97'" in one_line(run_all("run", "97", "64", "64", "64"))
 
 
-def test_a_bad_file_is_refused_in_one_line(mine, tmp_path):
+def test_a_bad_file_is_refused_in_one_line(run_all, mine, tmp_path):
     rung(tmp_path, "97b.cu")
     done = run_all("list", "--with", str(tmp_path))
     assert done.returncode == USAGE
@@ -280,8 +276,5 @@ def test_a_bad_file_is_refused_in_one_line(mine, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["--with"], ["list", "--with", "/nowhere"]])
-def test_a_folder_that_is_none_is_refused(arguments):
-    done = run_all(*arguments)
-    assert done.returncode == USAGE
-    (line,) = done.stderr.splitlines()
-    assert "--with takes a folder" in line
+def test_a_folder_that_is_none_is_refused(arguments, run_all):
+    assert "--with takes a folder" in one_line(run_all(*arguments))

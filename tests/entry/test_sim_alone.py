@@ -1,22 +1,19 @@
 """sim/ is a project of its own: a copy of it alone can be configured, and what is compiled of it needs nothing of the ladder."""
 
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.checkout import ROOT, SIMULATOR, run
+
 DEPENDENCIES = ROOT / ".deps/usr"
 PARTS = ["CMakeFiles/simcore.dir/device_memory.cpp.o", "CMakeFiles/cuda_sim.dir/driver/driver.cpp.o"]
 
-pytestmark = pytest.mark.skipif(
-    not (ROOT / "build/sim/libcudart.so.13").exists() or not shutil.which("ninja"), reason="the simulator is not built here"
-)
+pytestmark = pytest.mark.skipif(not SIMULATOR.exists() or not shutil.which("ninja"), reason="the simulator is not built here")
 
 
 def succeeds(*command: object) -> None:
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    done = run(*command)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -33,7 +30,6 @@ def test_a_copy_of_the_simulator_alone_is_configured_and_compiles(tmp_path):
 def test_alone_it_says_what_is_missing(tmp_path):
     nowhere = f"-DFMT_INCLUDE_DIR=FMT_INCLUDE_DIR-NOTFOUND;-DCMAKE_PREFIX_PATH={tmp_path};-DCMAKE_FIND_ROOT_PATH={tmp_path}"
     options = [*nowhere.split(";"), "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY"]
-    command = ["cmake", "-S", str(ROOT / "sim"), "-B", str(tmp_path / "build"), "-G", "Ninja", *options]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run("cmake", "-S", ROOT / "sim", "-B", tmp_path / "build", "-G", "Ninja", *options)
     assert done.returncode != 0
     assert "The simulator cannot be built: it needs fmt/core.h" in " ".join(done.stderr.split())

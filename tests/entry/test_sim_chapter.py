@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.checkout import BIN, ROOT, needs_simulator, run
+
 CHAPTER = (ROOT / "docs/sim.md").read_text(encoding="utf-8")
-BUILT = (ROOT / "build/sim/libcudart.so.13").exists() and (ROOT / "build/bin/06_bank_conflict_free").exists()
 NVCC = shutil.which(os.environ.get("CUDACXX", "nvcc"))
-needs_simulator = pytest.mark.skipif(not BUILT, reason="the simulator is not built here")
+needs_nvcc = pytest.mark.skipif(not NVCC, reason="there is no nvcc here")
 
 
 def commands() -> list[str]:
@@ -43,12 +43,12 @@ def printed(tmp_path_factory) -> dict[str, str]:
 def test_the_first_command_prints_what_is_shown():
     command, shown = re.search(r"## Run one rung\n\n```sh\n(.*?)\n```.*?```text\n(.*?)```", CHAPTER, re.DOTALL).groups()
     number, *arguments = command.removeprefix("./run_all.sh run ").split()
-    done = subprocess.run([next((ROOT / "build/bin").glob(f"{number}_*")), *arguments], capture_output=True, text=True)
+    done = run(next(BIN.glob(f"{number}_*")), *arguments)
     assert (done.returncode, done.stdout) == (0, shown)
 
 
 @needs_simulator
-@pytest.mark.skipif(not NVCC, reason="there is no nvcc here")
+@needs_nvcc
 def test_a_program_of_ones_own_runs_and_is_counted(printed):
     runs = [text for line, text in printed.items() if line.endswith("./vector_add")]
     assert runs == ["passed\n"] * 4, "by run_all.sh, without it, counted, and on another GPU"
@@ -57,7 +57,7 @@ def test_a_program_of_ones_own_runs_and_is_counted(printed):
 
 
 @needs_simulator
-@pytest.mark.skipif(not NVCC, reason="there is no nvcc here")
+@needs_nvcc
 @pytest.mark.parametrize("case", ["mistakes race", "planted same_value"])
 def test_mistakes_are_reported_as_shown(printed, case):
     (report,) = (text for line, text in printed.items() if line.endswith(f"build/sim ./{case}"))
@@ -67,7 +67,7 @@ def test_mistakes_are_reported_as_shown(printed, case):
 
 
 @needs_simulator
-@pytest.mark.skipif(not NVCC, reason="there is no nvcc here")
+@needs_nvcc
 def test_a_warning_becomes_an_error(printed):
     (report,) = (text for line, text in printed.items() if "same-value=error" in line)
     assert "which writes the same value" in report and report.endswith("cudaErrorLaunchFailure\n")

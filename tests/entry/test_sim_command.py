@@ -1,29 +1,22 @@
 """run_all.sh sim: a program of one's own on the simulator, and one line that says why a program cannot run there."""
 
-import os
 import shutil
 import subprocess
-from pathlib import Path
+from functools import partial
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.checkout import ROOT, USAGE, WAIVED, needs_simulator, one_line, run_all
+
 PROGRAMS = ROOT / "build/sim/programs"
-USAGE, WAIVED = 2, 77
 
-pytestmark = pytest.mark.skipif(not (ROOT / "build/sim/libcuda.so.1").exists(), reason="the simulator is not built here")
-
-
-def sim(*arguments: str | Path, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
-    command = [ROOT / "run_all.sh", "sim", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
+pytestmark = needs_simulator
+sim = partial(run_all, "sim")
 
 
 def refused(done: subprocess.CompletedProcess, status: int) -> str:
     """The one line, without the program's path."""
-    assert done.returncode == status, done.stderr
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    line = one_line(done, status)
     assert line.startswith("run_all.sh: sim")
     return line.split(": ", 3)[-1]
 

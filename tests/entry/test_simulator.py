@@ -1,6 +1,5 @@
 """The ladder on the simulator: how a program comes to run there, its rows and counters, and what it finds."""
 
-import csv
 import json
 import os
 import re
@@ -10,22 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from tests import checkout
+from tests.checkout import BIN, BROKEN, LADDER, ROOT, SIMULATOR, USAGE, WAIVED, WRONG, needs_simulator, one_line, rows
 from tools.ladder_run import SIMULATED  # every row says whether it is right
 
-ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "build/bin/ladder"
-BROKEN = ROOT / "build/bin/broken_ladder"
-SIMULATOR = ROOT / "build/sim/libcudart.so.13"
 ANNOUNCED = "no GPU here: running on the simulator (checked and counted, not timed)"
-WRONG, USAGE, WAIVED = 1, 2, 77
 
-pytestmark = pytest.mark.skipif(not SIMULATOR.exists(), reason="the simulator is not built here")
+pytestmark = needs_simulator
 
 
-def run(*arguments: str | Path, program: Path = LADDER, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [program, *map(str, arguments)], env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
-    )
+def run(*arguments: object, program: Path = LADDER, **environment: str) -> subprocess.CompletedProcess:
+    return checkout.run(program, *arguments, **environment)
 
 
 def simulate(tmp_path: Path, *arguments: str, program: Path = LADDER, status: int = 0) -> list[dict[str, str]]:
@@ -33,8 +27,7 @@ def simulate(tmp_path: Path, *arguments: str, program: Path = LADDER, status: in
     file = tmp_path / "rows.csv"
     done = run("--sim", *arguments, "--csv", file, program=program)
     assert done.returncode == status, done.stderr
-    with file.open(newline="") as lines:
-        return list(csv.DictReader(lines))
+    return rows(file)
 
 
 # ---- how a program comes to run there --------------------------------------------------------------------------------
@@ -43,7 +36,7 @@ def simulate(tmp_path: Path, *arguments: str, program: Path = LADDER, status: in
 @pytest.mark.parametrize("program", ["ladder", "06_bank_conflict_free"])
 def test_without_a_gpu_the_simulator_is_chosen_and_announced_in_one_line(program):
     arguments = ["64", "64", "64", *(["--kernels", "06"] if program == "ladder" else [])]
-    done = run(*arguments, program=ROOT / "build/bin" / program, CUDA_VISIBLE_DEVICES="")
+    done = run(*arguments, program=BIN / program, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines() == [ANNOUNCED]
     heading, rung = done.stdout.splitlines()
@@ -91,9 +84,7 @@ def test_the_simulator_is_found_beside_a_program_that_was_moved(tmp_path):
 @pytest.mark.parametrize(("arguments", "why"), [(["--sim"], "--sim"), ([], "no GPU here")])
 def test_where_the_simulator_is_not_built_one_line_says_so(tmp_path, arguments, why):
     program = moved_build(tmp_path, simulator=False)
-    done = run(*arguments, "8", "8", "8", program=program, CUDA_VISIBLE_DEVICES="")
-    assert done.returncode == WAIVED
-    (line,) = done.stderr.splitlines()
+    line = one_line(run(*arguments, "8", "8", "8", program=program, CUDA_VISIBLE_DEVICES=""), WAIVED)
     assert line.startswith(f"01_naive: {why}, and the simulator is not built")
 
 
@@ -135,10 +126,8 @@ def test_options_that_are_about_time_are_named_once_and_have_no_effect(tmp_path)
 
 
 def test_on_the_simulator_there_are_no_ceilings():
-    environment = {"LD_LIBRARY_PATH": str(ROOT / "build/sim")}
-    done = subprocess.run([ROOT / "build/bin/ceilings"], env=environment, capture_output=True, text=True)
-    assert done.returncode == 77
-    assert done.stderr == "ceilings: needs a GPU: on the simulator nothing can be timed\n"
+    line = one_line(run(program=BIN / "ceilings", LD_LIBRARY_PATH=str(SIMULATOR.parent)), WAIVED)
+    assert line == "ceilings: needs a GPU: on the simulator nothing can be timed"
 
 
 # ---- rows and counters -----------------------------------------------------------------------------------------------
@@ -173,12 +162,10 @@ def test_only_the_rungs_own_launch_is_counted_whatever_the_check(tmp_path):
 
 
 def test_the_seed_changes_no_result_and_no_count(tmp_path):
-    rows = []
-    for seed in ("1", "2"):
-        (tmp_path / seed).mkdir()
-        rows += simulate(tmp_path / seed, "65", "63", "17", "--kernels", "07", "--ld-pad", "align", "--sim-seed", seed)
-    one, two = ({name: value for name, value in row.items() if name != "utc"} for row in rows)
-    assert one == two
+    one, two = (
+        simulate(tmp_path, "65", "63", "17", "--kernels", "07", "--ld-pad", "align", "--sim-seed", seed)[-1] for seed in "12"
+    )
+    assert one == two | {"utc": one["utc"]}
 
 
 def test_the_seed_repeats_an_order_of_warps_and_another_changes_it():
@@ -194,8 +181,7 @@ def test_the_seed_repeats_an_order_of_warps_and_another_changes_it():
 def test_counts_by_line_are_those_of_the_rung_alone(tmp_path):
     file = tmp_path / "lines.csv"
     (row,) = simulate(tmp_path, "64", "64", "64", "--kernels", "05", "--sim-counts", str(file))
-    with file.open(newline="") as lines:
-        counts = list(csv.DictReader(lines))
+    counts = rows(file)
     totals = [line for line in counts if line["file"] == ""]
     assert len(totals) == 1 and totals[0]["launches"] == "1"
     by_line = [line for line in counts if line["file"] != ""]
@@ -210,15 +196,6 @@ def test_a_file_for_counts_that_cannot_be_written_is_a_usage_error():
     assert "--sim-counts: cannot write '/nowhere/counts.csv'" in done.stderr
 
 
-def test_rows_of_a_gpu_and_of_the_simulator_are_not_mixed(tmp_path):
-    simulate(tmp_path, "8", "8", "8", "--kernels", "01")
-    file = tmp_path / "rows.csv"
-    file.write_text(file.read_text().replace(SIMULATED, "NVIDIA H200"))
-    done = run("--sim", "8", "8", "8", "--kernels", "01", "--csv", file, "--resume")
-    assert done.returncode == USAGE
-    assert f"holds results of NVIDIA H200, this is {SIMULATED}" in done.stderr
-
-
 def test_a_rung_is_waived_with_the_reason(tmp_path):
     (row,) = simulate(tmp_path, "8", "8", "9", "--kernels", "05", status=WAIVED)
     assert row["status"] == "waived" and "needs lda to be a multiple of 4" in row["reason"]
@@ -229,8 +206,7 @@ def test_a_rung_is_waived_with_the_reason(tmp_path):
 
 
 def test_wrong_rungs_are_found_and_a_fault_does_not_end_the_run(tmp_path):
-    rows = simulate(tmp_path, "67", "70", "41", program=BROKEN, status=WRONG)
-    right, edge, barrier, nan, nowhere, after, large = rows
+    right, edge, barrier, nan, nowhere, after, large = simulate(tmp_path, "67", "70", "41", program=BROKEN, status=WRONG)
     assert right["status"] == after["status"] == "ok"
     assert edge["status"] == nan["status"] == "wrong"
     assert "first at row 0, column 69: got nan" in edge["reason"]
@@ -268,12 +244,11 @@ def test_the_whole_run_without_a_gpu(tmp_path):
     rungs = len(list((ROOT / "kernels").glob("*.cu")))
     small = [line for line in (ROOT / "tests/shapes/small.txt").read_text().splitlines() if line and line[0] != "#"]
     for name, shapes in (("check", len(small)), ("counts", 1)):
-        with (tmp_path / f"{name}.csv").open(newline="") as lines:
-            rows = list(csv.DictReader(lines))
-        assert len(rows) == rungs * shapes
-        assert {row["status"] for row in rows} <= {"ok", "waived"}
-        assert {row["gpu"] for row in rows} == {SIMULATED}
-        assert all(row["sim_warp_instructions"] for row in rows if row["status"] == "ok")
+        found = rows(tmp_path / f"{name}.csv")
+        assert len(found) == rungs * shapes
+        assert {row["status"] for row in found} <= {"ok", "waived"}
+        assert {row["gpu"] for row in found} == {SIMULATED}
+        assert all(row["sim_warp_instructions"] for row in found if row["status"] == "ok")
     html = (tmp_path / "report.html").read_text()
     assert html.index("Counted, f32 by FFMA, at 256³") < html.index("Recorded on NVIDIA H200") < html.index("The ladder, f32")
     assert (tmp_path / "plots/counters_f32_ffma_256x256x256.svg").exists()

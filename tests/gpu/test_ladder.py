@@ -1,6 +1,5 @@
 """The ladder program: rows, resuming, interruption, and what it refuses, on a GPU and on the simulator; timing on a GPU alone."""
 
-import csv
 import json
 import re
 import signal
@@ -10,19 +9,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "build" / "bin" / "ladder"
-BROKEN = ROOT / "build" / "bin" / "broken_ladder"
-SIMULATOR = ROOT / "build/sim/libcudart.so.13"
+from tests import checkout
+from tests.checkout import BIN, BROKEN, LADDER, SIMULATOR, rows
 
 
-def run(*arguments: str | Path, program: Path = LADDER) -> subprocess.CompletedProcess:
-    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=300)
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+def run(*arguments: object, program: Path = LADDER) -> subprocess.CompletedProcess:
+    return checkout.run(program, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +194,7 @@ def test_a_row_holds_what_was_measured(gpu, tmp_path):
 
 def test_a_tensor_core_rung_is_compared_with_the_tensor_cores(gpu, tmp_path):
     file, ceilings = tmp_path / "rows.csv", tmp_path / "ceilings.csv"
-    measured = run("--csv", ceilings, program=ROOT / "build/bin/ceilings")
+    measured = run("--csv", ceilings, program=BIN / "ceilings")
     assert measured.returncode == 0
     limit = {row["name"]: float(row["value"]) for row in rows(ceilings)}
     if "mma_bf16" not in limit:
@@ -283,12 +275,3 @@ def test_a_lost_context_ends_the_run_and_keeps_its_rows(gpu, tmp_path):
     assert "stopping: the GPU can run nothing more in this process; 1 cells are left" in done.stderr
     assert [row["status"] for row in rows(file)] == ["ok", "failed"]
     assert "cudaErrorIllegalAddress" in rows(file)[1]["reason"]
-
-
-def test_on_the_simulator_the_cells_after_a_fault_go_on(tmp_path):
-    if not SIMULATOR.exists() or not BROKEN.exists():
-        pytest.skip("the simulator or broken_ladder is not built")
-    file = tmp_path / "rows.csv"
-    done = run("--sim", "64", "64", "64", "--kernels", "90,94,95", "--csv", file, program=BROKEN)
-    assert done.returncode == 1
-    assert [row["status"] for row in rows(file)] == ["ok", "failed", "ok"]

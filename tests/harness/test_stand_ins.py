@@ -1,33 +1,23 @@
 """What the harness makes of every unit and architecture that a rung may state, on the simulator."""
 
-import csv
 import json
-import os
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-STAND_INS = ROOT / "build/bin/stand_ins"
-WAIVED = 77
+from tests import checkout
+from tests.checkout import BIN, WAIVED, needs_simulator, rows
 
-pytestmark = pytest.mark.skipif(
-    not STAND_INS.exists() or not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here"
-)
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    environment = {name: value for name, value in os.environ.items() if name != "GEMM_LADDER_SIM_GPU"}
-    return subprocess.run([STAND_INS, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=300)
+pytestmark = needs_simulator
+run = partial(checkout.run, BIN / "stand_ins")
 
 
 def results(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, tuple[str, str]]]:
     """Exit status, and of each rung's number its status and reason."""
     file = tmp_path / "rows.csv"
     done = run("--sim", "--csv", file, *arguments)
-    with file.open(newline="") as lines:
-        return done.returncode, {row["kernel"].partition("_")[0]: (row["status"], row["reason"]) for row in csv.DictReader(lines)}
+    return done.returncode, {row["kernel"].partition("_")[0]: (row["status"], row["reason"]) for row in rows(file)}
 
 
 def test_the_list_holds_what_they_state():

@@ -86,6 +86,10 @@ TEST(Options, NameWhatTheyTake) {
               HasSubstr("--sim-gpu takes h200, h100, a100, rtx4090, rtx5090, t4, got 'a10'; the nearest is a100"));
   EXPECT_THAT(error_of({"--ld-pad", "-1"}), HasSubstr("--ld-pad takes a whole number"));
   EXPECT_THAT(error_of({"--device", "x"}), HasSubstr("--device takes a whole number"));
+  EXPECT_THAT(error_of({"--out", "f16"}), HasSubstr("--out takes f32, same, got 'f16'"));
+  EXPECT_THAT(error_of({"--l2", "hot"}), HasSubstr("--l2 takes cold, warm, got 'hot'"));
+  EXPECT_THAT(error_of({"--protocol", "round"}), HasSubstr("the nearest is rounds"));
+  EXPECT_THAT(error_of({"--check", "some"}), HasSubstr("--check takes full, sample, off, got 'some'"));
 }
 
 TEST(Options, RefuseSizes) {

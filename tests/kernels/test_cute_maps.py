@@ -2,18 +2,15 @@
 
 import csv
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-BIN = ROOT / "build/bin"
+from tests.checkout import BIN, ROOT, run
 
 
 def printed(program: str) -> dict[tuple[str, str], set[tuple[str, ...]]]:
     """By map and rung, the lines from the thread on."""
-    text = subprocess.run([BIN / program], capture_output=True, text=True, check=True).stdout
+    text = run(BIN / program).stdout
     maps: dict[tuple[str, str], set[tuple[str, ...]]] = {}
     for row in csv.reader(line for line in text.splitlines()[1:] if not line.startswith("#")):
         maps.setdefault((row[0], row[1]), set()).add(tuple(row[2:]))
@@ -32,11 +29,9 @@ def ours():
     return printed("maps")
 
 
-def test_the_figures_are_drawn_of_what_cute_says():
+def test_the_figures_are_drawn_of_what_cute_says(cute):
     """bench/cute_maps.csv has all that the program prints but the map C."""
-    if not (BIN / "cute_maps").exists():
-        pytest.skip("needs CUTLASS's headers")
-    text = subprocess.run([BIN / "cute_maps"], capture_output=True, text=True, check=True).stdout
+    text = run(BIN / "cute_maps").stdout
     kept = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("C,"))
     assert kept == (ROOT / "bench/cute_maps.csv").read_text(), "build/bin/cute_maps | grep -v ^C, >bench/cute_maps.csv"
 

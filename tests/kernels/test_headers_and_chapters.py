@@ -3,12 +3,12 @@
 import itertools
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.checkout import ROOT, SIMULATOR, needs_simulator, run
+
 RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
 FIELDS = ["Idea", "Changed from", "Expect", "Limiter now", "New instructions", "Limits", "Run", "Read"]
 LONGEST_HEADER = 25  # lines
@@ -95,18 +95,6 @@ def test_headers_expect_what_the_chapter_predicts(document):
     assert set().union(*map(factors, bold)) == headers
 
 
-def plain_environment() -> dict[str, str]:
-    """As a reader has it who installed nvcc and the header-only libraries: both are found without an option."""
-    nvcc = Path(os.environ.get("CUDACXX", "/usr/local/cuda/bin/nvcc"))
-    toolkit = nvcc.parent.parent
-    return {
-        **os.environ,
-        "PATH": f"{nvcc.parent}:{os.environ['PATH']}",
-        "CPLUS_INCLUDE_PATH": str(ROOT / ".deps/usr/include"),
-        "LD_LIBRARY_PATH": f"{toolkit / 'lib64'}:{toolkit / 'lib'}",
-    }
-
-
 @pytest.mark.parametrize("document", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
 def test_lines_of_code_that_a_chapter_quotes_by_hand_are_in_the_sources(document):
     sources = [*ROOT.glob("kernels/*.cu"), *ROOT.glob("common/**/*.h")]
@@ -121,9 +109,10 @@ def test_the_plain_line_stands_in_one_place():
     assert about_rungs == [PLAIN_LINE]
 
 
-@pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
+@needs_simulator
 def test_the_plain_line_makes_a_program_that_checks_itself(tmp_path):
-    """As it stands in the document, but for a GPU that need not be here: PTX that the simulator runs."""
+    """As it stands in the document, but for a GPU that need not be here: PTX that the simulator runs. nvcc and the header-only
+    libraries are found without an option, as where they are installed."""
     lines = PLAIN_LINE.read_text().splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("nvcc "))
     compile_line, run_line = lines[first : first + 2]
@@ -132,9 +121,10 @@ def test_the_plain_line_makes_a_program_that_checks_itself(tmp_path):
     assert line != compile_line and line.endswith(f" -o {program}")
     assert len(re.findall(r"\S+\.c\w+", line)) == 2, "the kernel and one file beside it"
     line = line.removesuffix(program) + f"'{tmp_path}/{program}'"
-    done = subprocess.run(line, shell=True, cwd=ROOT, env=plain_environment(), capture_output=True, text=True)
+    nvcc = Path(os.environ.get("CUDACXX", "/usr/local/cuda/bin/nvcc")).parent
+    found = {"PATH": f"{nvcc}:{os.environ['PATH']}", "CPLUS_INCLUDE_PATH": str(ROOT / ".deps/usr/include")}
+    done = run("sh", "-c", line, folder=ROOT, **found)
     assert done.returncode == 0, done.stderr
-    simulated = {**os.environ, "LD_LIBRARY_PATH": str(ROOT / "build/sim")}
-    done = subprocess.run([tmp_path / program, "65", "72", "40"], env=simulated, capture_output=True, text=True)
+    done = run(tmp_path / program, "65", "72", "40", LD_LIBRARY_PATH=str(SIMULATOR.parent))
     assert done.returncode == 0, done.stderr
     assert "65x72x40" in done.stdout and " 0 of 1000 sampled results wrong" in done.stdout

@@ -1,6 +1,4 @@
 import csv
-import subprocess
-from pathlib import Path
 
 import pandas.testing
 import pytest
@@ -11,15 +9,15 @@ from plots.data.results import COLUMNS, COUNTERS, NEWER, is_simulation, load, lo
 from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.errors import InputError
+from tests.checkout import LADDER, needs_simulator, run
 
 SIZE = Shape(4096, 4096, 4096)
-ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.skipif(not (ROOT / "build/sim/libcudart.so.13").exists(), reason="the simulator is not built here")
+@needs_simulator
 def test_the_harness_writes_the_columns_that_are_read(tmp_path):
     file = tmp_path / "check.csv"
-    subprocess.run([ROOT / "build/bin/ladder", "--sim", "--kernels", "01", "16", "16", "16", "--csv", file], check=True)
+    run(LADDER, "--sim", "--kernels", "01", "16", "16", "16", "--csv", file)
     with file.open(newline="") as lines:
         assert {*COLUMNS, *NEWER} <= set(next(csv.reader(lines)))
     assert set(read_rows(file, [])["kernel"]) == {"01_naive"}

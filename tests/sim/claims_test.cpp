@@ -100,7 +100,7 @@ TEST_P(Profile, GlobalMemoryIsThatOfTheGpu) {
 }
 
 /// How the wavefronts of a rung's shared loads change when ptxas merges neighbouring 4-byte loads into wider ones.
-/// tests/kernels/test_machine_code.py holds the widths. A wide load that all lanes of a half-warp share takes a wavefront
+/// The widths are those of the machine code, which docs/sim.md lists. A wide load that all lanes of a half-warp share takes a wavefront
 /// for 8 bytes per lane: two for 16.
 struct Merged {
   uint64_t of, are;  ///< of `of` wavefronts in the PTX, `are` are left

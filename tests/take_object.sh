@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# A launcher of compilers for a copy of a checkout: an object that the checkout has built is taken from there.
+#   usage: take_object.sh CHECKOUT COMPILER ARGUMENT...   in the copy's build folder
+set -euo pipefail
+built=$1/build
+shift
+source='' object='' before=''
+for word in "$@"; do
+  case $before in
+    -c) source=$word ;;
+    -o) object=$word ;;
+  esac
+  before=$word
+done
+[[ $built/$object -nt $source ]] || exec "$@"
+cp "$built/$object" "$object"
