@@ -4,31 +4,24 @@
 #include <string>
 #include <vector>
 
-#include "tests/hopper.h"
+#include "tests/kernel_run.h"
 
 namespace {
 
 using namespace sim;
-using sim::test::HopperLaunch;
-using sim::test::HopperRun;
+using sim::test::KernelLaunch;
+using sim::test::KernelRun;
 
 /// 4096 words: word i holds 1000 + i.
 std::vector<uint32_t> numbered() {
-  std::vector<uint32_t> words(HopperRun::words);
+  std::vector<uint32_t> words(KernelRun::words);
   for (uint32_t i = 0; i < words.size(); ++i) words[i] = 1000 + i;
   return words;
 }
 
 void expect_report(const std::vector<std::string>& body, const std::vector<std::string>& parts, uint32_t threads = 32,
                    Fault fault = Fault::launch_failure) {
-  try {
-    HopperRun run(body, {.threads = threads, .in = numbered()});
-    FAIL() << "no report: " << parts.front();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.fault, fault) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " is not in\n" << error.what();
-  }
+  sim::test::expect_report(body, {.threads = threads, .in = numbered()}, parts, fault, 1);
 }
 
 /// %r10 and %d10: this thread's 16 bytes of shared memory, and of global memory from word 1024 on.
@@ -51,7 +44,7 @@ TEST(AsyncCopy, SizesAndZeroFill) {
       out +=
           "ld.shared.u32 %r12, [%r10+" + byte + "]; add.s64 %d11, %d10, 4096; st.global.u32 [%d11+" + byte + "], %r12;";
     }
-    const HopperRun run(
+    const KernelRun run(
         {places, "rem.u32 %r13, %t, " + std::to_string(c.size + 1) + ";",
          std::string("cp.async.") + c.level + ".shared.global.L2::128B [%r10], [%d10], " + c.bytes + ", %r13;",
          "cp.async.wait_all;", out},
@@ -67,7 +60,7 @@ TEST(AsyncCopy, SizesAndZeroFill) {
 }
 
 TEST(AsyncCopy, IgnoredSourceAndCachePolicy) {
-  const HopperRun run({places, "and.b32 %r13, %t, 1; setp.eq.s32 %p1, %r13, 0; mov.u64 %d12, 0;",
+  const KernelRun run({places, "and.b32 %r13, %t, 1; setp.eq.s32 %p1, %r13, 0; mov.u64 %d12, 0;",
                        "cp.async.ca.shared::cta.global.L2::cache_hint [%r10], [%d10], 16, %p1, %d12;",
                        "cp.async.commit_group; cp.async.wait_group 0;", to_out},
                       {.in = numbered()});
@@ -76,7 +69,7 @@ TEST(AsyncCopy, IgnoredSourceAndCachePolicy) {
 
 /// The source is read when the wait demands it, group by group, not when the copy is issued.
 TEST(AsyncCopy, LandsAtTheWait) {
-  const HopperRun run({places + "mov.u32 %r20, 7; mov.u32 %r21, 8;", copy + "cp.async.commit_group;",
+  const KernelRun run({places + "mov.u32 %r20, 7; mov.u32 %r21, 8;", copy + "cp.async.commit_group;",
                        "cp.async.cg.shared.global [%r10+1024], [%d10+1024], 16; cp.async.commit_group;",
                        "st.global.u32 [%d10], %r20; cp.async.wait_group 1;",
                        "st.global.u32 [%d10], %r21; st.global.u32 [%d10+1024], %r21; cp.async.wait_group 0;", to_out,
@@ -100,7 +93,7 @@ TEST(AsyncCopy, GroupsBelongToLanes) {
                                          "@%p1 cp.async.commit_group;", "cp.async.wait_group 1;"};
   std::vector<std::string> lower = body, upper = body;
   lower.push_back("@%p1 ld.shared.u32 %r12, [%r10]; @%p1 st.global.u32 [%mine], %r12;");
-  const HopperRun run(lower, {.in = numbered()});
+  const KernelRun run(lower, {.in = numbered()});
   for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], t < 16 ? 1000 + 1024 + 4 * t : 1000 + t);
   upper.push_back("@!%p1 ld.shared.u32 %r12, [%r10];");
   expect_report(upper, {"test.cu:105", "lane 16", "still under way", "test.cu:102"});
@@ -124,7 +117,7 @@ TEST(AsyncCopyChecks, NoBarrierAfterTheWait) {
   int races = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     try {
-      HopperRun run({places, copy, "bar.sync 0;", "cp.async.wait_all;", second},
+      KernelRun run({places, copy, "bar.sync 0;", "cp.async.wait_all;", second},
                     {.threads = 64, .seed = seed, .in = numbered()});
       ADD_FAILURE() << "no report with seed " << seed;
     } catch (const Error& error) {
@@ -136,7 +129,7 @@ TEST(AsyncCopyChecks, NoBarrierAfterTheWait) {
   }
   EXPECT_GT(races, 0);
   expect_report({places, copy, "bar.sync 0;", others}, {"test.cu:104", "still under way", "test.cu:102"}, 64);
-  const HopperRun run({places, copy, "cp.async.wait_all;", "bar.sync 0;", others}, {.threads = 64, .in = numbered()});
+  const KernelRun run({places, copy, "cp.async.wait_all;", "bar.sync 0;", others}, {.threads = 64, .in = numbered()});
   for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(run.out[t], 1000 + 1024 + 4 * (t ^ 32));
 }
 TEST(AsyncCopyChecks, TheBufferIsStillBeingReadByOthers) {
@@ -156,7 +149,7 @@ TEST(AsyncCopyChecks, Addresses) {
                 {"test.cu:102", "a copy of 16 bytes outside of every allocation", "lane 31"}, 32,
                 Fault::illegal_address);
   // With no byte to read, the source may point anywhere.
-  const HopperRun run({places, "cp.async.ca.shared.global [%r10], [%d10+1179200], 16, 0; cp.async.wait_all;", to_out},
+  const KernelRun run({places, "cp.async.ca.shared.global [%r10], [%d10+1179200], 16, 0; cp.async.wait_all;", to_out},
                       {.in = numbered()});
   EXPECT_EQ(run.out[31], 0U);
 }
@@ -181,14 +174,14 @@ TEST(AsyncCopy, ArrivesAtAnMbarrier) {
                {"cvt.u64.u32 %d3, %r20; cvta.shared.u64 %d3, %d3; cp.async.mbarrier.arrive.noinc.b64 [%d3];", 64}};
   for (const auto& c : cases)
     for (uint64_t seed = 0; seed < 10; ++seed) {
-      const HopperRun run({make_mbarrier(c.arrivals), copy, c.arrive, wait_for_it, take_the_others},
+      const KernelRun run({make_mbarrier(c.arrivals), copy, c.arrive, wait_for_it, take_the_others},
                           {.threads = 64, .seed = seed, .in = numbered()});
       for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[t], 1000 + 1024 + 4 * (t ^ 32)) << c.arrive << seed;
     }
 }
 TEST(AsyncCopy, AnArrivalCoversTheCopiesBeforeItAlone) {
   // The source of the second copy changes after the phase is complete. That copy lands later, with the new value.
-  const HopperRun run({make_mbarrier(32), copy, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r20];",
+  const KernelRun run({make_mbarrier(32), copy, "cp.async.mbarrier.arrive.noinc.shared.b64 [%r20];",
                        "cp.async.cg.shared.global [%r10+4096], [%d10], 16;", wait_for_it,
                        "ld.shared.u32 %r12, [%r10]; st.global.u32 [%d10], 7; cp.async.wait_all; "
                        "ld.shared.u32 %r13, [%r10+4096]; mad.lo.s32 %r12, %r12, 10, %r13; st.global.u32 [%mine], "
@@ -199,7 +192,7 @@ TEST(AsyncCopy, AnArrivalCoversTheCopiesBeforeItAlone) {
 TEST(AsyncCopy, AWaitAfterTheArrivalKnowsOfTheCopies) {
   // Warp 0 copies and waits by wait_all, warp 1 by the mbarrier: whichever comes first, both may read.
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const HopperRun run({make_mbarrier(32), "@!%p1 bra OTHER;", copy,
+    const KernelRun run({make_mbarrier(32), "@!%p1 bra OTHER;", copy,
                          "cp.async.mbarrier.arrive.noinc.shared.b64 [%r20]; nanosleep.u32 1;", "cp.async.wait_all;",
                          "ld.shared.u32 %r12, [%r10]; bra.uni END;", "OTHER:", wait_for_it,
                          "xor.b32 %r13, %r11, 512; ld.shared.u32 %r12, [%r13];", "END: st.global.u32 [%mine], %r12;"},
@@ -226,7 +219,7 @@ TEST(AsyncCopyChecks, ArrivalAtNoMbarrier) {
 }
 
 TEST(AsyncCopy, Counts) {
-  const HopperRun run({places, copy, "setp.lt.u32 %p1, %t, 8; selp.u32 %r13, 16, 0, %p1;",
+  const KernelRun run({places, copy, "setp.lt.u32 %p1, %t, 8; selp.u32 %r13, 16, 0, %p1;",
                        "cp.async.cg.shared.global [%r10+1024], [%d10], 16, %r13;", "cp.async.wait_all;"},
                       {.in = numbered()});
   const Counts& whole = run.counters.lines.at({"test.cu", 102});

@@ -7,7 +7,7 @@
 
 #include "executor/rounding.h"
 #include "executor/tensor_map.h"
-#include "tests/hopper.h"
+#include "tests/kernel_run.h"
 
 namespace {
 
@@ -16,7 +16,7 @@ using namespace sim::test;
 
 /// 4096 words, each its own index.
 std::vector<uint32_t> numbered() {
-  std::vector<uint32_t> words(HopperRun::words);
+  std::vector<uint32_t> words(KernelRun::words);
   for (uint32_t i = 0; i < words.size(); ++i) words[i] = i;
   return words;
 }
@@ -33,7 +33,7 @@ const std::string take = "mad.lo.s32 %r2, %t, 4, 1024; ld.shared.u32 %r3, [%r2];
 
 TEST(BulkCopy, LandsWithItsMbarrier) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const HopperRun run({make_mbarriers, expect_256, copy_256, wait, take},
+    const KernelRun run({make_mbarriers, expect_256, copy_256, wait, take},
                         {.threads = 64, .seed = seed, .in = numbered()});
     for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[1024 + t], t);
     EXPECT_EQ(run.counters.total.global_load_bytes, 256U);
@@ -43,13 +43,13 @@ TEST(BulkCopy, LandsWithItsMbarrier) {
 
 TEST(BulkCopy, ReadsItsSourceOnlyWhenItMust) {
   // The source changes after the copy was issued, and before anybody waits: the copy brings the new value.
-  const HopperRun run({make_mbarriers, expect_256, copy_256, "@%p7 st.global.u32 [%out], 77;", wait, take},
+  const KernelRun run({make_mbarriers, expect_256, copy_256, "@%p7 st.global.u32 [%out], 77;", wait, take},
                       {.threads = 32, .in = numbered()});
   EXPECT_EQ(run.out[1024], 77U);
 }
 
 TEST(BulkCopy, StoresAndAdds) {
-  const HopperRun run(
+  const KernelRun run(
       {"mad.lo.s32 %r2, %t, 4, 1024; st.shared.u32 [%r2], %t; fence.proxy.async.shared::cta; bar.sync 0;",
        "setp.eq.s32 %p1, %t, 0; @!%p1 bra END;",
        "cp.async.bulk.global.shared::cta.bulk_group [%out], [1024], 256; cp.async.bulk.commit_group; "
@@ -78,7 +78,7 @@ std::vector<std::string> store_of_a_clipped_box(uint32_t width, uint32_t bytes, 
 }
 
 /// With a map of 3 rows of `width` elements, 64 bytes apart; boxes are 4 rows of 32 bytes.
-HopperLaunch of_three_rows(uint32_t width, uint32_t bytes) {
+KernelLaunch of_three_rows(uint32_t width, uint32_t bytes) {
   TensorMap map;
   map.magic = TensorMap::valid;
   map.rank = 2;
@@ -87,7 +87,7 @@ HopperLaunch of_three_rows(uint32_t width, uint32_t bytes) {
   map.stride = {64};
   map.box = {uint16_t(32 / bytes), 4};
   map.step = {1, 1};
-  HopperLaunch how = {.threads = 64};
+  KernelLaunch how = {.threads = 64};
   how.map.resize(128);
   how.into_map_base = offsetof(TensorMap, base);
   std::memcpy(how.map.data(), &map, sizeof map);
@@ -96,8 +96,8 @@ HopperLaunch of_three_rows(uint32_t width, uint32_t bytes) {
 
 TEST(BulkCopy, AStoreReadsOnlyWhatLiesInTheTensor) {
   for (const auto& [width, bytes] : {std::pair<uint32_t, uint32_t>{5, 4}, {5, 2}, {1, 2}}) {
-    const HopperLaunch how = of_three_rows(width, bytes);
-    const HopperRun run(store_of_a_clipped_box(width, bytes), how);
+    const KernelLaunch how = of_three_rows(width, bytes);
+    const KernelRun run(store_of_a_clipped_box(width, bytes), how);
     for (uint32_t y = 0; y < 4; ++y)
       for (uint32_t x = 0; x < 64 / bytes; ++x) {
         uint32_t got = 0;
@@ -115,8 +115,8 @@ TEST(BulkCopy, AStoreReadsOnlyWhatLiesInTheTensor) {
 TEST(BulkCopy, AStoreEndsAfter16Bytes) {
   for (const auto& [width, bytes, stored] :
        {std::array<uint32_t, 3>{5, 4, 8}, {7, 4, 8}, {4, 4, 4}, {5, 2, 8}, {9, 2, 16}}) {
-    const HopperLaunch how = of_three_rows(width, bytes);
-    const HopperRun run(store_of_a_clipped_box(32 / bytes, bytes), how);
+    const KernelLaunch how = of_three_rows(width, bytes);
+    const KernelRun run(store_of_a_clipped_box(32 / bytes, bytes), how);
     for (uint32_t y = 0; y < 4; ++y)
       for (uint32_t x = 0; x < 32 / bytes - 1; ++x) {  // the last of each row is written meanwhile
         uint32_t got = 0;
@@ -140,7 +140,7 @@ TEST(BulkCopy, Reduces) {
                {"or.b32", [](uint32_t a, uint32_t b) { return a | b; }},
                {"xor.b32", [](uint32_t a, uint32_t b) { return a ^ b; }}};
   for (const auto& c : cases) {
-    const HopperRun run(
+    const KernelRun run(
         {"mad.lo.s32 %r2, %t, 4, 1024; sub.s32 %r3, 40, %t; st.shared.u32 [%r2], %r3; fence.proxy.async.shared::cta; "
          "bar.sync 0;",
          "setp.eq.s32 %p1, %t, 0; @!%p1 bra END;",
@@ -234,7 +234,7 @@ const std::string commit = "wgmma.commit_group.sync.aligned;", wait_all = "wgmma
 
 TEST(Wgmma, AccumulatorsGetTheirValueAtTheWait) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
-    const HopperRun run(
+    const KernelRun run(
         {ones, fence, multiply, multiply, commit, wait_all, "add.f32 %f3, %f3, %f3; st.global.f32 [%mine], %f3;"},
         {.threads = 128, .seed = seed});
     for (uint32_t t = 0; t < 128; ++t) ASSERT_EQ(std::bit_cast<float>(run.out[t]), 66.0F);
@@ -242,7 +242,7 @@ TEST(Wgmma, AccumulatorsGetTheirValueAtTheWait) {
   }
 }
 TEST(Wgmma, AWaitLeavesTheLastGroupsAlone) {
-  const HopperRun run(
+  const KernelRun run(
       {ones, fence, multiply, commit,
        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f4, %f5, %f6, %f7}, %d1, %d2, 0, 1, -1, 0, 0;", commit,
        "wgmma.wait_group.sync.aligned 1;", "st.global.f32 [%mine], %f0;", wait_all, "st.global.f32 [%mine+8192], %f4;"},
@@ -260,7 +260,7 @@ struct EightBits {
   EightBits(const std::string& types, const std::array<std::array<uint8_t, 32>, 64>& a,
             const std::array<std::array<uint8_t, 32>, 8>& b, uint32_t d, bool a_in_registers,
             const std::string& scales = ", 1, 1") {
-    std::vector<uint32_t> in(HopperRun::words);
+    std::vector<uint32_t> in(KernelRun::words);
     for (int i = 0; i < 64; ++i) std::memcpy(&in[1024 + 8 * i], a[i].data(), 32);
     for (int i = 0; i < 8; ++i) std::memcpy(&in[2048 + 8 * i], b[i].data(), 32);
     const auto move = [](const std::string& lanes, int from, int to) {
@@ -277,7 +277,7 @@ struct EightBits {
         "ld.global.u32 %r10, [%d4+4096]; ld.global.u32 %r11, [%d4+4352]; ld.global.u32 %r12, [%d4+4112]; "
         "ld.global.u32 %r13, [%d4+4368];";
     const std::string value = std::to_string(d);
-    const HopperRun run(
+    const KernelRun run(
         {move("64", 1024, 1024), move("8", 2048, 4096), fragment, "fence.proxy.async; bar.sync 0;",
          // start 1024 and 4096, leading (from 16 bytes of K to the next) 1024 and 128, stride 128
          "mov.b64 %d1, 0x0000000800400040; mov.b64 %d2, 0x0000000800080100; setp.eq.s32 %p2, 0, 0; mov.b32 %r30, " +
@@ -434,7 +434,7 @@ std::vector<std::string> redistribute(const std::string& less, const std::string
 
 TEST(RegisterPool, MovesBetweenWarps) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
-    const HopperRun run(redistribute("40", "232"), {.threads = 384, .seed = seed, .directives = ".maxntid 384, 1, 1"});
+    const KernelRun run(redistribute("40", "232"), {.threads = 384, .seed = seed, .directives = ".maxntid 384, 1, 1"});
     for (uint32_t t = 0; t < 384; ++t) ASSERT_EQ(run.out[t], 1U);
   }
 }

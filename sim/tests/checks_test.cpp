@@ -11,6 +11,7 @@
 #include "executor/executor.h"
 #include "ptx/parser.h"
 #include "sim/checks.h"
+#include "tests/kernel_run.h"
 #include "tests/run_program.h"
 
 namespace {
@@ -51,42 +52,20 @@ TEST(ChecksList, NamesStandInTheOrderOfTheChecks) {
 
 // --- going on ----------------------------------------------------------------------------------------------------------------
 
-/// Runs a kernel `body` with `checks`. %out is the address of 1024 words, all 0; %t the thread; line i of the body is
-/// line 101 + i of test.cu.
+/// Runs a kernel with `checks`, 1024 words, 4 KiB of shared memory in %d0, and in %d1 the thread's own word of it.
 struct Ran {
-  std::vector<uint32_t> out;
   Warnings warnings;
+  std::vector<uint32_t> out;
 
-  Ran(const std::vector<std::string>& body, const std::string& checks, uint32_t threads = 32,
-      uint64_t limit = 1000000) {
-    std::string text =
-        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p0) {\n.reg .b32 %r<20>; .reg "
-        ".b32 "
-        "%t; .reg .b64 %out, %mine, %d<8>; .reg .b16 %h<4>; .reg .pred %p<8>;\n.shared .align 16 .b8 tile[4096];\n.loc "
-        "1 100 0\n"
-        "ld.param.u64 %out, [p0]; mov.u32 %t, %tid.x; mul.wide.u32 %mine, %t, 4; add.s64 %mine, %mine, %out; "
-        "mov.u64 %d0, tile; mul.wide.u32 %d1, %t, 4; add.s64 %d1, %d1, %d0;\n";
-    for (size_t i = 0; i < body.size(); ++i) text += ".loc 1 " + std::to_string(101 + i) + " 0\n" + body[i] + "\n";
-    text += "ret;\n}\n.file 1 \"test.cu\"\n";
-    DeviceMemory memory;
-    const uint64_t address = memory.allocate(4096);
-    std::memset(reinterpret_cast<void*>(address), 0, 4096);
-    memory.wrote(address, 4096);
-    LaunchParams launch;
-    launch.block = {threads, 1, 1};
-    launch.params.resize(8);
-    launch.warnings = &warnings;
-    launch.limit = limit;
-    if (!checks.empty()) {
-      EXPECT_EQ(launch.checks.change(checks), "");
-    }
-    std::memcpy(launch.params.data(), &address, 8);
-    const ptx::Module module = ptx::parse(text);
-    Counters counters;
-    run_kernel(module, *module.find_function("k"), launch, memory, counters);
-    out.resize(1024);
-    std::memcpy(out.data(), reinterpret_cast<void*>(address), 4096);
-  }
+  Ran(const std::vector<std::string>& body, const std::string& checks, uint32_t threads = 32, uint64_t limit = 1000000)
+      : out(test::KernelRun(body, {.threads = threads,
+                                   .setup = "mov.u64 %d0, tile; mul.wide.u32 %d1, %t, 4; add.s64 %d1, %d1, %d0;",
+                                   .checks = checks,
+                                   .tile_bytes = 4096,
+                                   .words = 1024,
+                                   .limit = limit,
+                                   .warnings = &warnings})
+                .out) {}
 
   /// "check times" of each warning, in the order of the operations.
   std::vector<std::string> found() const {

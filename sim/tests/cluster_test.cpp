@@ -1,5 +1,5 @@
 // Clusters: ranks and sizes, the cluster's barrier, other blocks' shared memory, mbarriers; and that misuse is reported.
-#include "tests/hopper.h"
+#include "tests/kernel_run.h"
 
 namespace {
 
@@ -12,7 +12,7 @@ const std::string neighbour =
 const std::string cluster_sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
 
 TEST(Cluster, SpecialRegisters) {
-  const HopperRun run({"mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctarank; mov.u32 %r4, %clusterid.x; "
+  const KernelRun run({"mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctarank; mov.u32 %r4, %clusterid.x; "
                        "mov.u32 %r5, %nclusterid.x; mov.u32 %r6, %cluster_ctaid.x;",
                        "mad.lo.s32 %r2, %r3, 10, %r2; mad.lo.s32 %r2, %r4, 100, %r2; mad.lo.s32 %r2, %r5, 1000, %r2; "
                        "mad.lo.s32 %r2, %r6, 10000, %r2; mov.pred %p1, %is_explicit_cluster; "
@@ -24,7 +24,7 @@ TEST(Cluster, SpecialRegisters) {
 
 TEST(Cluster, BlocksExchangeThroughSharedMemory) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const HopperRun run({neighbour, "st.shared.u32 [%r2], %w;", cluster_sync, "ld.shared::cluster.u32 %r5, [%r3];",
+    const KernelRun run({neighbour, "st.shared.u32 [%r2], %w;", cluster_sync, "ld.shared::cluster.u32 %r5, [%r3];",
                          cluster_sync, "st.global.u32 [%mine], %r5;"},
                         {.threads = 64, .blocks = 8, .cluster = 2, .seed = seed});
     for (uint32_t i = 0; i < 512; ++i) ASSERT_EQ(run.out[i], i ^ 64);
@@ -34,7 +34,7 @@ TEST(Cluster, BlocksExchangeThroughSharedMemory) {
 /// Warps that have returned count as arrived at the cluster's barrier, too: what they did happened before it.
 TEST(Cluster, TheBarrierWaitsForTheEndOfWarpsThatReturn) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const HopperRun run({neighbour, cluster_sync, "setp.ge.u32 %p1, %t, 32; @%p1 st.shared::cluster.u32 [%r3], %w;",
+    const KernelRun run({neighbour, cluster_sync, "setp.ge.u32 %p1, %t, 32; @%p1 st.shared::cluster.u32 [%r3], %w;",
                          "@%p1 ret;", cluster_sync, "ld.shared.u32 %r5, [%r2+128]; st.global.u32 [%mine], %r5;"},
                         {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
     for (uint32_t i = 0; i < 128; ++i) ASSERT_EQ(run.out[i], i % 64 < 32 ? (i ^ 64) + 32 : 0);
@@ -42,7 +42,7 @@ TEST(Cluster, TheBarrierWaitsForTheEndOfWarpsThatReturn) {
 }
 
 TEST(Cluster, GenericAddressesAndAtomics) {
-  const HopperRun run(
+  const KernelRun run(
       {"mov.u64 %d0, tile; cvta.shared.u64 %d1, %d0; mapa.u64 %d2, %d1, 0; getctarank.u64 %r5, %d2; "
        "setp.eq.s32 %p1, %rank, 0; setp.eq.s32 %p2, %t, 0; and.pred %p1, %p1, %p2; @%p1 st.shared.u32 [%d0], 0;",
        cluster_sync,
@@ -71,7 +71,7 @@ TEST(ClusterChecks, ABlockThatEndedTooEarly) {
   std::string report;
   for (uint64_t seed = 0; seed < 20 && report.empty(); ++seed) {
     try {
-      HopperRun({neighbour, "st.shared.u32 [%r2], %w;", cluster_sync, "ld.shared::cluster.u32 %r5, [%r3];"},
+      KernelRun({neighbour, "st.shared.u32 [%r2], %w;", cluster_sync, "ld.shared::cluster.u32 %r5, [%r3];"},
                 {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
     } catch (const Error& error) {
       report = error.what();
@@ -111,7 +111,7 @@ std::string wait(const std::string& address, const std::string& parity, const st
 }
 
 TEST(Mbarrier, StateAndPendingCount) {
-  const HopperRun run({mbarriers(32), "mbarrier.arrive.shared.b64 %d1, [%r10]; mbarrier.pending_count.b64 %r2, %d1;",
+  const KernelRun run({mbarriers(32), "mbarrier.arrive.shared.b64 %d1, [%r10]; mbarrier.pending_count.b64 %r2, %d1;",
                        "LOOP: mbarrier.test_wait.shared.b64 %p1, [%r10], %d1; @!%p1 bra LOOP;",
                        "st.global.u32 [%mine], %r2;"});
   for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], 32 - t);
@@ -139,7 +139,7 @@ std::vector<std::string> pipeline() {
 
 TEST(Mbarrier, PipelineOfTwoStages) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const HopperRun run(pipeline(), {.threads = 64, .seed = seed});
+    const KernelRun run(pipeline(), {.threads = 64, .seed = seed});
     for (uint32_t t = 0; t < 32; ++t) {
       uint32_t expected = 0;
       for (uint32_t i = 0; i < 10; ++i) expected = expected * 3 + 100 * i + (t ^ 31);
@@ -151,7 +151,7 @@ TEST(Mbarrier, PipelineOfTwoStages) {
 TEST(Mbarrier, RemoteArrivals) {
   // Both blocks arrive at each other's mbarrier, and read what the other wrote into their memory before.
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const HopperRun run(
+    const KernelRun run(
         {mbarriers(32), cluster_sync, neighbour, "st.shared::cluster.u32 [%r3], %w;",
          "mapa.shared::cluster.u32 %r11, %r10, %r4; "
          "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];",
@@ -163,7 +163,7 @@ TEST(Mbarrier, RemoteArrivals) {
 }
 
 TEST(Mbarrier, DroppedArrivalsAndNoComplete) {
-  const HopperRun run(
+  const KernelRun run(
       {mbarriers(32), "setp.lt.u32 %p1, %t, 8; @%p1 bra DROP;", "mbarrier.arrive.shared.b64 _, [%r10]; bra.uni JOIN;",
        "DROP: mbarrier.arrive_drop.shared.b64 _, [%r10]; bra.uni JOIN;",
        "JOIN: bar.warp.sync -1; mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0;",
@@ -202,7 +202,7 @@ TEST(AsyncStore, ReachesTheOtherBlock) {
       for (uint32_t i = 0; i < c.words; ++i)
         take += "ld.shared.u32 %r5, [%r13+" + std::to_string(4 * i) + "]; st.global.u32 [%mine+" +
                 std::to_string(1024 * i) + "], %r5; ";
-      const HopperRun run(
+      const KernelRun run(
           {exchange(64 * 4 * c.words),
            "add.s32 %r20, %w, 1000; add.s32 %r21, %w, 2000; add.s32 %r22, %w, 3000; mov.b64 %d4, {%w, "
            "%r20}; mov.b64 %d5, {%r21, %r22}; mul.lo.s32 %r13, %t, " +
@@ -236,7 +236,7 @@ TEST(AsyncStore, Reduces) {
     for (uint64_t seed = 0; seed < 3; ++seed) {
       const bool wide = std::string(c.op).find("64") != std::string::npos;
       const std::string start = std::to_string(c.start);
-      const HopperRun run({"mov.u64 %d6, " + start + "; setp.eq.s32 %p1, %t, 0; @%p1 st.shared.u64 [0], %d6;" +
+      const KernelRun run({"mov.u64 %d6, " + start + "; setp.eq.s32 %p1, %t, 0; @%p1 st.shared.u64 [0], %d6;" +
                                exchange(128 * (wide ? 8 : 4)),
                            "add.s32 %r20, %w, 1000; sub.s32 %r21, %w, 128; mov.u32 %r22, 7; mov.b64 %d4, {%r22, %w}; "
                            "mapa.shared::cluster.u32 %r12, 0, 0; mapa.shared::cluster.u32 %r11, %r10, 0;",
@@ -296,7 +296,7 @@ TEST(MbarrierChecks, BufferReusedBeforeItWasReleased) {
   int races = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     try {
-      HopperRun(body, {.threads = 64, .seed = seed});
+      KernelRun(body, {.threads = 64, .seed = seed});
       ADD_FAILURE() << "no report";
     } catch (const Error& error) {
       races += std::string(error.what()).find("a race in shared memory") != std::string::npos;
@@ -325,11 +325,11 @@ TEST(Mbarrier, MadeKnownToTheClusterByItsFence) {
       "WAIT: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [%r5], 0; @!%p3 bra WAIT; "
       "st.global.u32 [%mine], 7; END: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const HopperRun run({init + fence, relaxed, arrive, wait},
+    const KernelRun run({init + fence, relaxed, arrive, wait},
                         {.threads = 64, .blocks = 2, .cluster = 2, .seed = seed});
     for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[t], 7U);
   }
-  const HopperLaunch two = {.threads = 64, .blocks = 2, .cluster = 2};
+  const KernelLaunch two = {.threads = 64, .blocks = 2, .cluster = 2};
   expect_report({init, relaxed, arrive, wait}, two, {"no barrier between its initialisation by warp 0", "test.cu:103"});
   expect_report(
       {init, "barrier.cluster.arrive.relaxed.aligned; " + fence + "barrier.cluster.wait.aligned;", arrive, wait}, two,

@@ -9,57 +9,32 @@
 #include "executor/executor.h"
 #include "executor/shared_memory.h"
 #include "ptx/parser.h"
+#include "tests/kernel_run.h"
 #include "tests/nvcc.h"
 
 namespace {
 
 using namespace sim;
 
-/// Runs a kernel `body` with the address of `words` 32-bit words, all 0, in %out, the thread in %t and its own word's
-/// address in %mine. Each line of the body is line 101, 102, ... of the source "test.cu".
-struct Launched {
-  std::vector<uint32_t> out;
-  Counters counters;
-
-  explicit Launched(const std::vector<std::string>& body, uint32_t threads = 32, uint32_t blocks = 1,
-                    size_t words = 4096, uint64_t seed = 0, const std::string& before = "") {
-    std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n" + before +
-                       "\n.visible .entry k(.param .u64 p0) {\n.reg .b32 %r<20>; .reg .f32 %f<8>; .reg .b32 %t, %w; "
-                       ".reg .b64 %out, %mine, %d<8>; .reg .pred %p<8>;\n"
-                       ".shared .align 16 .b8 tile[4096];\n.loc 1 100 0\nld.param.u64 %out, [p0]; mov.u32 %t, %tid.x; "
-                       "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; "
-                       "mad.lo.s32 %w, %r0, %r1, %t; mul.wide.u32 %mine, %w, 4; add.s64 %mine, %mine, %out;\n";
-    for (size_t i = 0; i < body.size(); ++i) text += ".loc 1 " + std::to_string(101 + i) + " 0\n" + body[i] + "\n";
-    text += "ret;\n}\n.file 1 \"test.cu\"\n";
-    DeviceMemory memory;
-    const uint64_t address = memory.allocate(words * 4);
-    std::memset(reinterpret_cast<void*>(address), 0, words * 4);
-    LaunchParams launch;
-    launch.grid = {blocks, 1, 1};
-    launch.block = {threads, 1, 1};
-    launch.seed = seed;
-    launch.checks.change("uninitialised=error");
-    launch.threads = 4;  // blocks run at the same time on any machine
-    launch.params.resize(8);
-    std::memcpy(launch.params.data(), &address, 8);
-    const ptx::Module module = ptx::parse(text);
-    run_kernel(module, *module.find_function("k"), launch, memory, counters);
-    out.resize(words);
-    std::memcpy(out.data(), reinterpret_cast<void*>(address), words * 4);
+/// With 4 KiB of shared memory.
+struct Launched : test::KernelRun {
+  explicit Launched(const std::vector<std::string>& body, uint32_t threads = 32, uint32_t blocks = 1, uint64_t seed = 0,
+                    const std::string& before = "")
+      : KernelRun(body, launch(threads, blocks, seed, before)) {}
+  static test::KernelLaunch launch(uint32_t threads, uint32_t blocks = 1, uint64_t seed = 0,
+                                   const std::string& before = "") {
+    return {.threads = threads,
+            .blocks = blocks,
+            .seed = seed,
+            .before = before,
+            .checks = "uninitialised=error",
+            .tile_bytes = 4096};
   }
 };
 
-/// The kernel must be stopped by a report that holds all of `parts`.
 void expect_report(const std::vector<std::string>& body, Fault fault, const std::vector<std::string>& parts,
                    uint32_t threads = 32) {
-  try {
-    Launched run(body, threads);
-    FAIL() << "no report: " << parts.front();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.fault, fault) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " is not in\n" << error.what();
-  }
+  test::expect_report(body, Launched::launch(threads), parts, fault, 1);
 }
 
 // --- divergence ------------------------------------------------------------------------------------------------------------
@@ -92,7 +67,7 @@ TEST(Divergence, CallsInABranch) {
       {"mov.u32 %r3, %t; setp.lt.u32 %p1, %t, 9; @%p1 bra SKIP;",
        "{ .param .b32 a; .param .b32 r; st.param.b32 [a], %t; call.uni (r), square, (a); ld.param.b32 %r3, [r]; }",
        "SKIP: st.global.u32 [%mine], %r3;"},
-      64, 1, 4096, 0,
+      64, 1, 0,
       ".func (.param .b32 result) square(.param .b32 x) { .reg .b32 %a; ld.param.b32 %a, [x]; mul.lo.s32 %a, %a, %a; "
       "st.param.b32 [result], %a; ret; }");
   for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(run.out[t], t < 9 ? t : t * t);
@@ -181,7 +156,7 @@ TEST(Barriers, TheBlockReversesItself) {
         {"mov.u64 %d0, tile; mul.wide.u32 %d1, %t, 4; add.s64 %d1, %d1, %d0; st.shared.u32 [%d1], %w;", "bar.sync 0;",
          "sub.s32 %r2, 255, %t; mul.wide.u32 %d2, %r2, 4; add.s64 %d2, %d2, %d0; ld.shared.u32 %r3, [%d2]; "
          "st.global.u32 [%mine], %r3;"},
-        256, 8, 4096, seed);
+        256, 8, seed);
     for (uint32_t i = 0; i < 2048; ++i) ASSERT_EQ(run.out[i], i / 256 * 256 + 255 - i % 256);
   }
 }
@@ -196,9 +171,9 @@ TEST(Barriers, WaitForTheEndOfWarpsThatReturn) {
         "st.global.u32 [%mine], %r3;"};
   };
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const Launched run(body("bar.sync 0;"), 128, 2, 4096, seed);
+    const Launched run(body("bar.sync 0;"), 128, 2, seed);
     for (uint32_t i = 0; i < 256; ++i) ASSERT_EQ(run.out[i], i % 128 < 72 ? 0 : i % 128 ^ 64);
-    EXPECT_EQ(Launched(body("bar.red.popc.u32 %r4, 0, %p1;"), 128, 1, 4096, seed).out[100], 36U);
+    EXPECT_EQ(Launched(body("bar.red.popc.u32 %r4, 0, %p1;"), 128, 1, seed).out[100], 36U);
     // A barrier of a number of threads waits for nobody's end.
     expect_report(body("bar.sync 1, 64;"), Fault::launch_failure,
                   {"a race in shared memory", "test.cu:101", "test.cu:104"}, 128);
@@ -211,7 +186,7 @@ TEST(Barriers, ProducersArriveConsumersWait) {
                         "setp.ge.u32 %p1, %t, 32; @%p1 bra CONSUMER;",
                         "st.shared.u32 [%d1], %t; bar.arrive 1, 64; ret;",
                         "CONSUMER: bar.sync 1, 64; ld.shared.u32 %r3, [%d1]; st.global.u32 [%mine], %r3;"},
-                       64, 1, 4096, seed);
+                       64, 1, seed);
     for (uint32_t t = 0; t < 32; ++t) ASSERT_EQ(run.out[32 + t], t);
   }
 }
@@ -241,7 +216,7 @@ TEST(Warp, LanesThatWriteToOnePlaceWinInTurn) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Launched run(
         {"st.shared.u32 [tile], %t;", "bar.warp.sync -1; ld.shared.u32 %r2, [tile];", "st.global.u32 [%mine], %r2;"},
-        32, 1, 4096, seed);
+        32, 1, seed);
     for (uint32_t t = 1; t < 32; ++t) ASSERT_EQ(run.out[t], run.out[0]);
     winners |= 1U << run.out[0];
   }
@@ -339,8 +314,8 @@ TEST(Barriers, LanesOfOneWarpTakeALockInTurn) {
   };
   for (uint64_t seed = 0; seed < 8; ++seed)
     for (const auto& variant : variants) {
-      EXPECT_EQ(Launched(variant, 32, 1, 4096, seed).out[1], 32U);
-      EXPECT_EQ(Launched(variant, 64, 2, 4096, seed).out[1], 128U) << "and between warps and blocks";
+      EXPECT_EQ(Launched(variant, 32, 1, seed).out[1], 32U);
+      EXPECT_EQ(Launched(variant, 64, 2, seed).out[1], 128U) << "and between warps and blocks";
     }
 }
 

@@ -12,24 +12,17 @@
 #include <vector>
 
 #include "executor/rounding.h"
-#include "tests/hopper.h"
+#include "tests/kernel_run.h"
 
 namespace {
 
 using namespace sim;
-using sim::test::HopperLaunch;
-using sim::test::HopperRun;
+using sim::test::KernelLaunch;
+using sim::test::KernelRun;
 
 void expect_report(const std::vector<std::string>& body, const std::vector<std::string>& parts, uint32_t threads = 32,
                    Fault fault = Fault::launch_failure) {
-  try {
-    HopperRun run(body, {.threads = threads});
-    FAIL() << "no report: " << parts.front();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.fault, fault) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " is not in\n" << error.what();
-  }
+  sim::test::expect_report(body, {.threads = threads}, parts, fault, 1);
 }
 
 std::string registers(int first, int count, const std::string& letter = "%r") {
@@ -57,7 +50,7 @@ const Rows layouts[] = {
 const std::string row_address = "ld.global.u32 %r10, [%mine+4096]; mov.u32 %r11, tile; add.s32 %r10, %r10, %r11; ";
 
 std::vector<uint32_t> memory_of(const Rows& layout) {
-  std::vector<uint32_t> words(HopperRun::words);
+  std::vector<uint32_t> words(KernelRun::words);
   for (uint32_t l = 0; l < 32; ++l) words[1024 + l] = layout.address(l / 8, l % 8);
   return words;
 }
@@ -90,7 +83,7 @@ TEST(Matrix, LdmatrixAndStmatrix) {
                        ", [%r10+8192]; mul.wide.u32 %d2, %t, 16; "
                        "add.s64 %d2, %d2, %out; st.global.v4.u32 [%d2+2048], " +
                        registers(24, 4) + "; END:");
-        const HopperRun run(body, {.in = in});
+        const KernelRun run(body, {.in = in});
         for (uint32_t m = 0; m < uint32_t(count); ++m) {
           for (uint32_t l = 0; l < 32; ++l) {
             const uint32_t i = l / 4, j = 2 * (l % 4);
@@ -114,7 +107,7 @@ TEST(Matrix, LdmatrixAndStmatrix) {
 }
 
 TEST(Matrix, Movmatrix) {
-  const HopperRun run({"mul.lo.s32 %r2, %t, 2; add.s32 %r3, %r2, 1; shl.b32 %r3, %r3, 16; or.b32 %r2, %r2, %r3;",
+  const KernelRun run({"mul.lo.s32 %r2, %t, 2; add.s32 %r3, %r2, 1; shl.b32 %r3, %r3, 16; or.b32 %r2, %r2, %r3;",
                        "movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r2; st.global.u32 [%mine], %r4;"});
   for (uint32_t l = 0; l < 32; ++l) {  // element (i, j) held 8 i + j
     const uint32_t i = l / 4, j = 2 * (l % 4);
@@ -239,7 +232,7 @@ struct MmaRun {
   MmaRun(const Mma& mma, Value draw, const std::vector<std::string>& prelude = {}) {
     a.resize(mma.m * mma.k), b.resize(mma.k * mma.n), c.resize(mma.m * mma.n), d.resize(mma.m * mma.n);
     const Type &ta = type_of(mma.a), &tb = type_of(mma.b), &tc = type_of(mma.d);
-    std::vector<uint32_t> in(HopperRun::words);
+    std::vector<uint32_t> in(KernelRun::words);
     int word = 1024;
     const auto put = [&](std::vector<double>& matrix, int columns, const Type& type, auto at) {
       const int each = 32 / type.bits, elements = int(matrix.size()) / 32;
@@ -265,7 +258,7 @@ struct MmaRun {
                                  mma.d + " " + registers(30, nc) + ", " + registers(10, na) + ", " +
                                  registers(10 + na, nb) + ", " + registers(10 + na + nb, nc) + ";",
                              store});
-    const HopperRun run(body, {.in = in});
+    const KernelRun run(body, {.in = in});
     const int each = 32 / tc.bits;
     for (int l = 0; l < 32; ++l)
       for (int i = 0; i < nc * each; ++i) {
@@ -372,7 +365,7 @@ TEST(Matrix, Wmma) {
                              (layout & 4) == 0};  // of a, b, c, d
         const int heights[] = {w.m, w.k, w.m, w.m}, widths[] = {w.k, w.n, w.n, w.n};
         const std::string names[] = {w.ab, w.ab, w.c, w.d};
-        std::vector<uint32_t> in(HopperRun::words);
+        std::vector<uint32_t> in(KernelRun::words);
         std::vector<double> matrix[4];
         int stride[4];
         const auto offset = [&](int x) { return 4096 + 2560 * x; };  // in bytes: 10 rows of 256
@@ -420,7 +413,7 @@ TEST(Matrix, Wmma) {
                  "bra " +
                  label + ";";
         };
-        const HopperRun run({space == ".global" ? "" : copy("IN", true), address, load(2, "c", 2, w.c_registers),
+        const KernelRun run({space == ".global" ? "" : copy("IN", true), address, load(2, "c", 2, w.c_registers),
                              load(0, "a", 10, w.a_registers), load(1, "b", 18, w.b_registers), product, store,
                              space == ".global" ? "" : copy("OUT", false)},
                             {.in = in});
@@ -446,7 +439,7 @@ TEST(Matrix, Fp64) {
   const auto a = [](int i, int k) { return 3.0 * i - 5 * k + 0.125; };
   const auto b = [](int k, int j) { return 1.0 * k * j - 7; };
   const auto c = [](int i, int j) { return 100.0 * i + j; };
-  std::vector<uint32_t> in(HopperRun::words);
+  std::vector<uint32_t> in(KernelRun::words);
   const auto put = [&](int word, double x) { std::memcpy(&in[word], &x, 8); };
   for (int i = 0; i < 8; ++i)
     for (int k = 0; k < 4; ++k) put(1024 + 2 * (4 * i + k), a(i, k)), put(1280 + 2 * (4 * i + k), b(k, i));
@@ -462,7 +455,7 @@ TEST(Matrix, Fp64) {
   for (const std::string product :
        {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64",
         "wmma.mma.sync.aligned.row.col.m8n8k4.rn.f64.f64.f64.f64"}) {
-    const HopperRun run({load_c, load_ab, product + operands, store}, {.in = in});
+    const KernelRun run({load_c, load_ab, product + operands, store}, {.in = in});
     for (int i = 0; i < 8; ++i)
       for (int j = 0; j < 8; ++j) {
         double sum = c(i, j), got;
@@ -481,7 +474,7 @@ TEST(Matrix, Fp64OfSixteenRows) {
   for (const int k_size : {4, 8, 16})
     for (const std::string round : {"", ".rn"}) {
       const int na = k_size / 2, nb = k_size / 4;
-      std::vector<uint32_t> in(HopperRun::words);
+      std::vector<uint32_t> in(KernelRun::words);
       const auto put = [&](int r, int l, double x) { std::memcpy(&in[1024 + 64 * r + 2 * l], &x, 8); };
       for (int l = 0; l < 32; ++l) {
         for (int i = 0; i < na; ++i) put(i, l, a(l / 4 + i % 2 * 8, l % 4 + i / 2 * 4));
@@ -494,7 +487,7 @@ TEST(Matrix, Fp64OfSixteenRows) {
       for (int r = 0; r < 4; ++r)
         store += "st.global.b64 [%d19+" + std::to_string(256 * r) + "], %d" + std::to_string(na + nb + r) + ";";
       const std::string d = registers(na + nb, 4, "%d");
-      const HopperRun run(
+      const KernelRun run(
           {load,
            "mma.sync.aligned.m16n8k" + std::to_string(k_size) + ".row.col" + round + ".f64.f64.f64.f64 " + d + ", " +
                registers(0, na, "%d") + ", " + registers(na, nb, "%d") + ", " + d + ";",
@@ -527,7 +520,7 @@ TEST(MatrixChecks, Wmma) {
 TEST(Matrix, WmmaBankConflicts) {
   // 16 rows of 16 halves: 128 bytes apart all rows hit the same banks; with 8 halves of padding none do.
   const auto wavefronts = [](int stride) {
-    const HopperRun run(
+    const KernelRun run(
         {"mov.u64 %d1, tile; mul.wide.u32 %d2, %t, 4; add.s64 %d1, %d1, %d2; mov.u32 %r1, 0; "
          "IN: st.shared.u32 [%d1], %t; add.s64 %d1, %d1, 128; add.s32 %r1, %r1, 1; "
          "setp.lt.u32 %p1, %r1, 32; @%p1 bra IN; mov.u64 %d9, tile;",
@@ -544,7 +537,7 @@ TEST(Matrix, WmmaBankConflicts) {
 TEST(Matrix, MmaIsFast) {
   const int times = 20000;
   const std::clock_t start = std::clock();  // processor time: other programs may keep the machine busy
-  const HopperRun run({"mov.u32 %r20, 0;",
+  const KernelRun run({"mov.u32 %r20, 0;",
                        "LOOP: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
                        "{%r2, %r3, %r4, %r5}, {%r6, %r7}, {%f1, %f2, %f3, %f4};",
                        "add.s32 %r20, %r20, 1; setp.lt.u32 %p1, %r20, " + std::to_string(times) + "; @%p1 bra LOOP;"});

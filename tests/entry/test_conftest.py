@@ -11,16 +11,16 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("script", "named"),
+    ("script", "named", "workers"),
     [
-        ("touch build/made results.txt", "results.txt"),
-        ("mkdir -p kernels/local; touch kernels/local/90_mine.cu", "kernels/local/90_mine.cu"),
-        ("echo more >>README.md", "README.md"),
-        ("rm README.md", "README.md"),
-        ("touch build/made .deps/made", ""),
+        ("touch build/made results.txt", "results.txt", []),
+        ("mkdir -p kernels/local; touch kernels/local/90_mine.cu", "kernels/local/90_mine.cu", ["-n", "2"]),
+        ("echo more >>README.md", "README.md", []),
+        ("rm README.md", "README.md", []),
+        ("touch build/made .deps/made", "", []),
     ],
+    ids=["new", "workers", "changed", "removed", "none"],
 )
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
 def test_a_session_that_changes_the_checkout_fails(script, named, workers, tmp_path):
     if workers:
         pytest.importorskip("xdist")

@@ -1,4 +1,4 @@
-// Calls: through pointers, virtual, recursive, with memory from the stack; switches, lambdas.
+// Calls: through pointers, virtual, recursive, with memory from the stack; switches.
 #include <alloca.h>
 
 #include <algorithm>
@@ -107,19 +107,6 @@ void virtual_functions() {
   expect_all(out.host(), expected);
 }
 
-__host__ __device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-
-__global__ void fibonacci_numbers(int* out) { out[threadIdx.x] = fibonacci(static_cast<int>(threadIdx.x % 13)); }
-
-void recursion() {
-  const Array<int> out(64);
-  fibonacci_numbers<<<1, 64>>>(out);
-  launched();
-  std::vector<int> expected(64);
-  for (int i = 0; i < 64; ++i) expected[i] = fibonacci(i % 13);
-  expect_all(out.host(), expected);
-}
-
 /// Each call has an array of its own, and writes into its caller's.
 __host__ __device__ __noinline__ void sort_by_merging(int* values, int* out, int n) {
   if (n == 1) {
@@ -150,21 +137,6 @@ void recursion_with_arrays() {
   expect_all(to.host(), in);
 }
 
-__host__ __device__ bool is_even(int n);
-__host__ __device__ __noinline__ bool is_odd(int n) { return n ? is_even(n - 1) : false; }
-__host__ __device__ __noinline__ bool is_even(int n) { return n ? is_odd(n - 1) : true; }
-
-__global__ void parities(int* out) { out[threadIdx.x] = is_even(static_cast<int>(threadIdx.x)) ? 2 : 1; }
-
-void mutual_recursion() {
-  const Array<int> out(40);
-  parities<<<1, 40>>>(out);
-  launched();
-  std::vector<int> expected(40);
-  for (int i = 0; i < 40; ++i) expected[i] = i % 2 ? 1 : 2;
-  expect_all(out.host(), expected);
-}
-
 __device__ __noinline__ int reversed_sum(int n) {
   int* const values = static_cast<int*>(alloca(n * sizeof(int)));
   for (int i = 0; i < n; ++i) values[i] = i;
@@ -188,30 +160,6 @@ void stack_memory() {
   for (int t = 0; t < 64; ++t)
     for (int i = 0; i <= t % 9; ++i) expected[t] += 50 * (t % 9 - i) * i;
   expect_all(out.host(), expected);
-}
-
-struct Line {
-  float scale, offset;
-  __device__ float operator()(float x) const {
-    const auto scaled = [this](float y) { return scale * y; };
-    return scaled(x) + offset;
-  }
-};
-
-template <class Function>
-__global__ void apply(const float* in, float* out, Function function) {
-  out[threadIdx.x] = function(in[threadIdx.x]);
-}
-
-void lambdas() {
-  const auto in = numbers<float>(64, 100);
-  const Array<float> from(in), to(64);
-  const float scale = 3, offset = 5;
-  apply<<<1, 64>>>(from, to, Line{scale, offset});
-  launched();
-  std::vector<float> expected(64);
-  for (int i = 0; i < 64; ++i) expected[i] = 3 * in[i] + 5;
-  expect_all(to.host(), expected);
 }
 
 __host__ __device__ int select(int kind, int x) {
@@ -317,12 +265,9 @@ int main(int argc, char** argv) {
                      {{"function_table", function_table},
                       {"function_pointer_by_the_host", function_pointer_by_the_host},
                       {"virtual_functions", virtual_functions},
-                      {"recursion", recursion},
                       {"recursion_with_arrays", recursion_with_arrays},
                       {"recursion_by_pointer", recursion_by_pointer},
-                      {"mutual_recursion", mutual_recursion},
                       {"stack_memory", stack_memory},
-                      {"lambdas", lambdas},
                       {"switches", switches},
                       {"fault_null_pointer", null_pointer},
                       {"fault_wrong_type", wrong_type},

@@ -87,18 +87,6 @@ void callbacks() {
 
 // --- memory ------------------------------------------------------------------------------------------------------------------------
 
-void zero_copy() {
-  const int n = 500;
-  int *host, *device;
-  CHECK(cudaHostAlloc(&host, n * sizeof(int), cudaHostAllocMapped));
-  for (int i = 0; i < n; ++i) host[i] = i;
-  CHECK(cudaHostGetDevicePointer(&device, host, 0));
-  add_to<<<blocks_for(n), threads>>>(device, 7, n);
-  launched();
-  for (int i = 0; i < n; ++i) expect_equal(i, host[i], i + 7);
-  CHECK(cudaFreeHost(host));
-}
-
 void registered_memory() {
   const int n = 500;
   std::vector<int> host(n);
@@ -500,7 +488,6 @@ int main(int argc, char** argv) {
   return run_samples(argc, argv,
                      {{"streams", streams},
                       {"callbacks", callbacks},
-                      {"zero_copy", zero_copy},
                       {"registered_memory", registered_memory},
                       {"managed_memory", managed_memory},
                       {"memory_pools", memory_pools},
