@@ -111,7 +111,7 @@ conditions() {
   for protocol in rounds steady; do
     of_protocol() { ladder --type bf16 --kernels "$kernels" --protocol $protocol --csv "$to/conditions.csv" "$@"; }
     of_protocol --shapes 4096x4224x4096,4224x4224x4096,8192x8192x8192,16384x16384x4096
-    of_protocol --shapes 4096x4096x4096 --out same
+    of_protocol --shapes 4096x4096x4096,8192x8192x1024 --out same
     of_protocol --shapes 4096x4096x4096 --out same --beta 0.5
   done
 }
@@ -186,7 +186,7 @@ counters() {
 sweep() {
   local rung
   local -a script
-  for rung in 08 16 17 25 26 27; do
+  for rung in 08 16 17 25 25c 26 27; do
     script=(bench/sweep.py "$rung")
     [[ $rung != 17 ]] || script=(bench/sweep_17.py)
     if [[ -f build/sweep_$rung/built.json ]]; then python3 "${script[@]}" --built; else python3 "${script[@]}"; fi

@@ -19,6 +19,7 @@
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/keep_in_register.h"
 #include "common/ptx/ldmatrix.h"
+#include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/prefetch.h"
 #include "common/ptx/shared_address.h"
@@ -75,14 +76,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = warp_index_sync(), lane = threadIdx.x % 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
 
   // 2. set up
   // [barriers]
   const int k_tiles = ceil_div(K, BK);
   const uint32_t full = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // mbarriers: the stage's k tile has landed
-  if (threadIdx.x == 0) {
+  if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) mbarrier_init(full + stage * 8, 1);
     fence_mbarrier_init();
     prefetch_tensormap(map_a), prefetch_tensormap(map_b);
@@ -91,20 +92,22 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/barriers]
 
   // [copy]
-  // Thread 0 issues all copies. They run ahead of the mma: they have their own tile of C, and their own k tile.
+  // One lane of warp 0 issues all copies. They run ahead of the mma: they have their own tile of C, and their own k tile.
   int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;
   PipelineState write_state;
   const auto copy = [&] {
-    if (threadIdx.x != 0 || copy_c_tile >= c_tiles) return;
+    if (warp != 0 || copy_c_tile >= c_tiles) return;
     if (copy_k_tile == 0) {
       const auto [tile_row, tile_col] = raster(copy_c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       copy_row = tile_row * BM, copy_col = tile_col * BN;
     }
     const uint32_t dst = shared_address(smem) + write_state.index * Tile::STAGE_BYTES,
                    barrier = full + write_state.index * 8;
-    mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
-    cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
-    cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
+    if (elect_sync()) {
+      mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
+      cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
+      cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
+    }
     ++write_state;
     if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
   };

@@ -18,6 +18,7 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/prefetch.h"
 #include "common/ptx/setmaxnreg.h"
@@ -57,13 +58,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
+  const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
 
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t full = shared_address(smem) + STAGES * Tile::STAGE_BYTES, empty = full + STAGES * 8;
-  if (threadIdx.x == 0) {
+  if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
       mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [producer]
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
-    if (threadIdx.x != 0) return;
+    if (warp != 0 || !elect_sync()) return;
     for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
       const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {

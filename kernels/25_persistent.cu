@@ -19,6 +19,7 @@
 #include "common/ptx/barrier.h"
 #include "common/ptx/cluster.h"
 #include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/prefetch.h"
 #include "common/ptx/setmaxnreg.h"
@@ -77,14 +78,14 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   // 1. who am I
   const int tiles_m = ceil_div(M, CLUSTER * BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;  // of clusters
   const int cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER, rank = cluster_ctarank();
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
+  const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
 
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t full = buffers + BM / WM * Tile::BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
-  if (threadIdx.x == 0) {
+  if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
       mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32);
@@ -99,7 +100,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   // [producer]
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<40>();
-    if (threadIdx.x == 0) {
+    if (warp == 0 && elect_sync()) {
       for (int c_tile = cluster; c_tile < c_tiles; c_tile += clusters) {
         const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
         const int row = (tile_row * CLUSTER + rank) * BM, half = rank * (BN / CLUSTER);
@@ -195,24 +196,24 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
           for (int i = 0; i < 2; ++i)
             if (m < M && n + i < N) C[static_cast<size_t>(m) * ldc + n + i] = from_float<TC>(d[i]);
         });
-        if (threadIdx.x % 128 == 0) cp_async_bulk_commit_group();  // an empty one: the waits below count groups
+        if (warp % 4 == 0 && elect_sync()) cp_async_bulk_commit_group();  // an empty one: the waits below count groups
         continue;
       }
       const uint32_t buffer = buffers + (warpgroup * Tile::BUFFERS + part % Tile::BUFFERS) * Tile::C_BYTES;
-      if (threadIdx.x % 128 == 0)
+      if (warp % 4 == 0 && elect_sync())
         cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it
       bar_sync(1 + warpgroup, 128);
       each_pair([&](int, int, int offset, const float(&d)[2]) { store2_shared<TC>(buffer + offset, d); });
       fence_proxy_async_shared();
       bar_sync(1 + warpgroup, 128);
-      if (threadIdx.x % 128 == 0) {
+      if (warp % 4 == 0 && elect_sync()) {
         cp_async_bulk_tensor_2d_store(map_c, col, row, buffer);
         cp_async_bulk_commit_group();
       }
     }
     // [/epilogue]
   }
-  if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
+  if (warp % 4 == 0 && elect_sync()) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
   cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }

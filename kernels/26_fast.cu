@@ -28,6 +28,7 @@
 #include "common/ptx/barrier.h"
 #include "common/ptx/cluster.h"
 #include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/prefetch.h"
 #include "common/ptx/semaphore.h"
@@ -157,11 +158,6 @@ struct CBox {
   static constexpr int COLUMNS = BYTES / sizeof(TC);
 };
 
-/// TMA's swizzle in rows of `pitch` bytes, 128, 64 or 32: byte at which chunk `chunk` of row `row` lies.
-constexpr LADDER_HOST_DEVICE int swizzle(int row, int chunk, int pitch) {
-  return row * pitch + (chunk ^ row * pitch / 128 % (pitch / 16)) * 16;
-}
-
 /// One and two results into shared memory.
 __device__ __forceinline__ void store_shared(uint32_t smem, float x) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(smem), "f"(x) : "memory");
@@ -230,7 +226,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   const auto at = [&](int m, int n) {
     return SWAP_AB ? static_cast<size_t>(n) * ldc + m : static_cast<size_t>(m) * ldc + n;
   };
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
+  const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
 
   // 2. set up
   const auto [first_k_tile, k_tiles] = k_tiles_of_split(split, splits, ceil_div(K, BK));
@@ -238,7 +234,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t full = buffers + 2 * BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
   const int box_m = min(Tile::BOX_M, M), box_n = min(Tile::BOX_N, N);  // rows to copy
-  if (threadIdx.x == 0) {
+  if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
       mbarrier_init(empty + stage * 8, (CLUSTER_M + CLUSTER_N - 1) * (PING_PONG ? 4 : 8));
@@ -256,7 +252,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
   // [producer]
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-    if (threadIdx.x == 0) {
+    if (warp == 0 && elect_sync()) {
       bool backwards = false;  // along k, every other tile: it begins with what the L2 cache still has
       for (int work_tile = cluster; work_tile < work_tiles; work_tile += clusters) {
         const auto [row, col, half] = work_tile_at(work_tile);
@@ -483,7 +479,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
       constexpr int CHUNK = 16 / sizeof(TC);
       if (SWAP_AB ? M % CHUNK != 0 && row + 64 > M : N % CHUNK != 0 && col + columns > N) {
         each([](TC& c, float d) { c = from_float<TC>(d); });
-        if (threadIdx.x % 128 == 0) cp_async_bulk_commit_group();  // an empty one: the waits below count groups
+        if (warp % 4 == 0 && elect_sync()) cp_async_bulk_commit_group();  // an empty one: the waits below count groups
         ++part_number;
         continue;
       }
@@ -492,7 +488,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
                : buffers + (warpgroup * BUFFERS + part_number % BUFFERS) * Tile::C_BYTES;
       ++part_number;
       if (!last || part >= ROOM) {  // the store from this buffer has read it
-        if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<BUFFERS - 1>();
+        if (warp % 4 == 0 && elect_sync()) cp_async_bulk_wait_group_read<BUFFERS - 1>();
         bar_sync(1 + warpgroup, 128);
       }
       // Where in the buffer 16 bytes of C lie that begin in row r of 64 and column c of `columns` of D.
@@ -538,7 +534,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
       }
       fence_proxy_async_shared();
       bar_sync(1 + warpgroup, 128);
-      if (threadIdx.x % 128 == 0) {
+      if (warp % 4 == 0 && elect_sync()) {
         if constexpr (SWAP_AB) {
 #pragma unroll
           for (int r = 0; r < 64; r += Box::COLUMNS)
@@ -555,7 +551,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     }
     // [/epilogue]
   }
-  if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
+  if (warp % 4 == 0 && elect_sync()) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
   if constexpr (CLUSTER > 1) cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from plots.data import losses
+from plots.data import losses, sweeps
 from plots.data.results import Results
 from plots.data.stream_k import plan_of_18f
 from plots.data.units import Shape
@@ -71,11 +71,29 @@ def functions(results: Results) -> dict[str, Callable[..., Any]]:
                 return numbers[name]
         raise InputError(f"{rung} states no '{name}'{f' of {of}' if of else ''}")
 
+    def chosen(rung: str) -> list[float]:
+        """In sweep_NN.csv, shape by shape: the time of a rung that chooses over that of the fastest of its variants."""
+        times = _by_shape(results, rung, "median_ms")
+        return [own.pop("as_written") / min(own.values()) for own in times]
+
+    def best_variants(rung: str) -> list[float]:
+        """In sweep_NN.csv, shape by shape: the most that a variant reaches of the best library."""
+        return [max(own.values()) for own in _by_shape(results, rung, "ratio_best")]
+
     def split_rows() -> list[float]:
         """Bytes per clock that a block of 26 received in sweep_26.csv where rows lie across lines, by tile that copies limit."""
         return _split_rows(results)
 
     return {name: function for name, function in locals().items() if callable(function) and name != "results"}
+
+
+def _by_shape(results: Results, rung: str, column: str) -> list[dict[str, float]]:
+    """A column of sweep_NN.csv: for each shape, by the variant's name."""
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in sweeps.read(results.folder / f"sweep_{rung}.csv"):
+        if row["status"] == "ok":
+            found.setdefault((row["m"], row["n"], row["k"]), {})[row["kernel"]] = float(row[column])
+    return list(found.values())
 
 
 def _timeline(results: Results, rung: str) -> timeline.Timeline:

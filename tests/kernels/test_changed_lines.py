@@ -12,6 +12,7 @@ LARGER = {  # why a rung is no small step from its predecessor
     "20": "16 in the words of CuTe",
     "21": "tensor map, mbarriers and pipeline state are written out, and cp.async goes",
     "22": "the fragments, their epilogue and the tensor map go",
+    "25c": "every constant of the tile becomes a parameter, and the choice among ten",
     "26": "one text for all configurations, and the cost model",
     "27": "08's multiplication in the roles of 25, with six tiles and their choice",
 }
