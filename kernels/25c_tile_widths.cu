@@ -4,7 +4,7 @@
 //                   wave of them. wgmma multiplies any number of columns up to 256: one text becomes a kernel for each tile, and
 //                   the host launches the one with the fewest waves times clocks.
 // Changed from 25b   Tile is a template: rows, columns, warpgroups, schedule; a list of tiles; the choice
-// Expect            2048 cubed has 88 tiles of 128x192 for 66 clusters, 2 waves; 64 of 128x256 are one: 1.3 times 25b
+// Expect            2048 cubed has 88 tiles of 128x192 for 66 clusters, 2 waves; 64 of 128x256 are one: 1.4 times 25b
 // Limiter now       wgmma where tiles are large; else copies into shared memory; products of less than one wave
 // New instructions  wgmma of other widths
 // Limits            as 21
