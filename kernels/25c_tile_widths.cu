@@ -322,7 +322,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "25c",
     .name = "tile_widths",
-    .idea = "one kernel for tiles of many sizes; the host picks the one with the fewest waves times clocks",
+    .idea = "one kernel for ten tiles; the host picks the one with the fewest waves times clocks",
     .predecessor = "25b",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
