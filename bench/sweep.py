@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -75,9 +76,17 @@ class Sweep:
         """Writes a variant's source, and beside it the header with its constants; the source's path."""
         variant = self.variants[name]
         source = folder / f"{name}.cu"
-        shutil.copyfile(ROOT / self.facts.source, source)
-        for change in variant.changes:
-            subprocess.run(["patch", "-s", "-F0", source, VARIANTS / self.rung / f"{change}.diff"], check=True)
+        written = ROOT / self.facts.source
+        with (
+            tempfile.TemporaryDirectory() as folder_of_diffs
+        ):  # which name the rung's file; no repository, so git takes plain files
+            changed = Path(folder_of_diffs, written.name)
+            shutil.copyfile(written, changed)
+            for change in variant.changes:
+                command = ["git", "apply", "-p0", VARIANTS / self.rung / f"{change}.diff"]
+                environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(changed.parents[1])}
+                subprocess.run(command, cwd=folder_of_diffs, env=environment, check=True)
+            shutil.copyfile(changed, source)
         constants = self.constants | variant.constants | {"VARIANT": f'"{name}"'}
         text = "".join(f"#define TUNE_{constant} , {value}\n" for constant, value in constants.items())
         source.with_suffix(".h").write_text(text, encoding="utf-8")

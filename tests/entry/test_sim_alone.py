@@ -21,7 +21,9 @@ def test_a_copy_of_the_simulator_alone_is_configured_and_compiles(tmp_path):
     alone, build = tmp_path / "the simulator", tmp_path / "build"
     shutil.copytree(ROOT / "sim", alone)
     succeeds("cmake", "-S", alone, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={DEPENDENCIES}")
-    commands = (build / "build.ninja").read_text().replace(str(ROOT / ".deps"), "")
+    commands = (build / "build.ninja").read_text()
+    for tools in (".deps", ".venv"):  # where the compiler and cmake may lie
+        commands = commands.replace(str(ROOT / tools), "")
     assert str(ROOT) not in commands
     assert "sim_tests" in commands
     succeeds("cmake", "--build", build, "--target", *PARTS)
