@@ -16,9 +16,9 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/elect.h"
 #include "common/ptx/keep_in_register.h"
 #include "common/ptx/ldmatrix.h"
-#include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/prefetch.h"
 #include "common/ptx/setmaxnreg.h"
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
-  const int warp = warp_index_sync() - 4, lane = threadIdx.x % 32;                // of those that multiply
+  const int warp = warp_index_sync() - 4, lane = threadIdx.x % 32;               // of those that multiply
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;  // in the tile of C
 
   // 2. set up

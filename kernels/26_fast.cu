@@ -551,7 +551,8 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
     }
     // [/epilogue]
   }
-  if (warp % 4 == 0 && elect_sync()) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
+  if (warp % 4 == 0 && elect_sync())
+    cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
   if constexpr (CLUSTER > 1) cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
