@@ -221,6 +221,8 @@ SWEEPS = {
         Sweep("16", "4096x4096x4096", "steady", {"SMALL_BM": "Large::BM", "SMALL_WN": "Large::WN"}),  # one tile alone
         Sweep("25", "4096x4096x4096,8192x8192x8192"),
         Sweep("25c", "bench/shapes/map.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
+        Sweep("25e", "1024x1024x1024,1x4096x4096,2048x2048x2048", options=("--out", "same")),
+        Sweep("25f", "256x256x65536,512x512x16384,128x4096x14336", options=("--out", "same")),
         Sweep("26", "bench/shapes/fit_26.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
         Sweep("27", "4096x4096x4096,2048x2048x2048", constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)"}),
     )

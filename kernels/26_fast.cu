@@ -34,6 +34,7 @@
 #include "common/ptx/semaphore.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
+#include "common/ptx/shared_memory.h"
 #include "common/ptx/stmatrix.h"
 #include "common/ptx/wgmma.h"
 #include "common/ptx/wgmma_n.h"
@@ -158,14 +159,6 @@ struct CBox {
   static constexpr int COLUMNS = BYTES / sizeof(TC);
 };
 
-/// One and two results into shared memory.
-__device__ __forceinline__ void store_shared(uint32_t smem, float x) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(smem), "f"(x) : "memory");
-}
-__device__ __forceinline__ void store2_shared(uint32_t smem, const float (&x)[2]) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(smem), "f"(x[0]), "f"(x[1]) : "memory");
-}
-
 /// Two neighbouring results into C, of which the first lies at a multiple of both's bytes.
 template <class TC>
 __device__ __forceinline__ void store2_global(TC* c, const float (&x)[2]) {
@@ -175,11 +168,7 @@ __device__ __forceinline__ void store2_global(TC* c, const float (&x)[2]) {
   *reinterpret_cast<Pair*>(c) = {{from_float<TC>(x[0]), from_float<TC>(x[1])}};
 }
 
-/// Four partial sums into this block's shared memory, and from that of any block of the cluster.
-__device__ __forceinline__ void store4_shared(uint32_t smem, const float (&x)[4]) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(smem), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-               : "memory");
-}
+/// Four partial sums from the shared memory of any block of the cluster.
 __device__ __forceinline__ void load4_cluster(float (&x)[4], uint32_t address) {
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])

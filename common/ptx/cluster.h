@@ -13,6 +13,18 @@ __device__ __forceinline__ uint32_t cluster_ctarank() {
   return rank;
 }
 
+/// %clusterid.x and %nclusterid.x: which cluster of the grid this is, and how many there are. Without clusters each block is one.
+__device__ __forceinline__ uint32_t cluster_id() {
+  uint32_t id;
+  asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(id));
+  return id;
+}
+__device__ __forceinline__ uint32_t cluster_count() {
+  uint32_t count;
+  asm volatile("mov.u32 %0, %%nclusterid.x;" : "=r"(count));
+  return count;
+}
+
 /// barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
 /// All threads of all blocks of the cluster, warps converged. What any has written before, all see after.
 __device__ __forceinline__ void cluster_arrive() {

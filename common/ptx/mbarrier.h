@@ -61,6 +61,23 @@ __device__ __forceinline__ void mbarrier_wait_parity(uint32_t barrier, uint32_t 
   }
 }
 
+/// mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [barrier], parity;
+/// Waits as mbarrier_wait_parity(), and then sees what other blocks of the cluster have stored: st_async4().
+__device__ __forceinline__ void mbarrier_wait_parity_cluster(uint32_t barrier, uint32_t parity) {
+  uint32_t done;
+  do {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done;\n"
+        "}"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (done == 0);
+}
+
 /// mbarrier.try_wait.parity.shared::cta.b64 done, [barrier], parity, 10000000;
 /// As mbarrier_wait_parity(), for warps that must not take issue slots from others: each try sleeps up to 10 ms.
 __device__ __forceinline__ void mbarrier_sleep_parity(uint32_t barrier, uint32_t parity) {

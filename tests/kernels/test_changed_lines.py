@@ -13,6 +13,9 @@ LARGER = {  # why a rung is no small step from its predecessor
     "21": "tensor map, mbarriers and pipeline state are written out, and cp.async goes",
     "22": "the fragments, their epilogue and the tensor map go",
     "25c": "every constant of the tile becomes a parameter, and the choice among ten",
+    "25d": "65 lines of epilogue move to common/hopper",
+    "25e": "the launch by attributes, a producer for each cluster, and the choice among them",
+    "25f": "the exchange, 60 lines, which moves to common/hopper with the next rung",
     "26": "one text for all configurations, and the cost model",
     "27": "08's multiplication in the roles of 25, with six tiles and their choice",
 }

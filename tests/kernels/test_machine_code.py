@@ -87,9 +87,9 @@ CLAIMS = {
     "23": Claim(present=(*WARPGROUP, *PRODUCER, PREFETCH), absent=(*THREADS_LOAD, LANE_BY_LANE, *NO_THREAD), barriers=False),
     "24": Claim(present=(*WARPGROUP, *PRODUCER, MULTICAST), absent=(*THREADS_LOAD, LANE_BY_LANE, *NO_THREAD), barriers=False),
     **dict.fromkeys(
-        ("25", "25b", "25c"),
+        ("25", "25b", "25c", "25d", "25e", "25f"),
         Claim(
-            present=(*WARPGROUP, *PRODUCER, MULTICAST, "UTMASTG", "STS", "FENCE"),
+            present=(*WARPGROUP, *PRODUCER, MULTICAST, "UTMASTG", "STSM?", "FENCE"),
             absent=(*THREADS_LOAD, LANE_BY_LANE),
             barriers=False,
         ),
