@@ -180,6 +180,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     __syncthreads();
   else
     cluster_arrive(), cluster_wait();
+  // [/producer]
 
   PipelineState<STAGES> state;  // of the next k tile
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
@@ -204,7 +205,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (!alone) cluster_arrive(), cluster_wait();
     return;
   }
-  // [/producer]
   setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
@@ -262,13 +262,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (!alone) cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
-// [choice]
 constexpr double REQUESTED_PER_CLOCK = 56;  // bytes that an SM asks L2 for, with all SMs at work
 constexpr double COPIED_PER_CLOCK = 65;     // bytes that it receives, multicast or not
 constexpr double UNALIGNED = 0.6;           // of both, where rows of A and B do not begin at multiples of 128 bytes
 constexpr double EPILOGUE_CLOCKS = 0.09;    // per result, where no other warpgroup multiplies
 constexpr double PAIR_CLOCKS = 1400;        // until both blocks of a pair can begin
 
+// [choice]
 /// What a product takes with a tile: waves times clocks.
 template <class Tile, Type type>
 double clocks(const Problem& p, const Grid& grid) {
@@ -284,6 +284,7 @@ double clocks(const Problem& p, const Grid& grid) {
   return waves * ceil_div(p.k, BK) * max(multiply, max(requests, copies) / aligned) +
          (Tile::TURNS == 1 ? waves : 1) * epilogue + (grid.blocks > 1 ? PAIR_CLOCKS : 0);
 }
+// [/choice]
 
 /// f<Tile, type, TC>(grid) for the tile and the cluster with the fewest clocks.
 template <class F>
@@ -306,7 +307,6 @@ auto for_kernel(const Problem& p, F&& f) {
     }(std::type_identity<Tiles>());
   });
 }
-// [/choice]
 
 void launch(const Problem& p) {
   for_kernel(p, [&]<class Tile, Type type, class TC>(const Grid& grid) {
