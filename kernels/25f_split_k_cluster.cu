@@ -3,7 +3,7 @@
 // Idea              Where tiles are few, several blocks compute one, each over its part of K. Each owns some of the tile's columns, and gets
 //                   the others' partial sums of these straight into its shared memory: no trip to L2, and no barrier of the cluster.
 // Changed from 25e   clusters of 2, 4 or 8 blocks that split K; partial sums by st.async, counted by an mbarrier
-// Expect            256 x 256 x 65536: 128 k tiles per block, not 1024: 4.1 times 25e
+// Expect            256 x 256 x 65536: 128 k tiles per block, not 1024: 3.6 times 25e
 // Limiter now       products of so few tiles that a cluster's eight blocks for each are not enough
 // New instructions  st.async; mbarrier.try_wait.acquire.cluster
 // Limits            as 21
