@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <functional>
 #include <source_location>
 #include <string>
 #include <utility>
@@ -51,6 +52,14 @@ struct Resources {
   int locks = 0;               ///< how many it finds in Problem::locks
 };
 
+/// One of the ways in which a rung can go about a problem.
+struct Plan {
+  std::string name;
+  double microseconds;  ///< predicted
+  Resources resources;
+  std::function<void(const Problem&)> launch;  ///< as Rung::launch
+};
+
 /// Numbers by their names in the rung: of a tile, or of a model.
 struct Constants {
   std::string of;  ///< the tile's or the model's name
@@ -81,6 +90,9 @@ struct Rung {
   /// How the launch goes about this problem, and what else it weighed, for a reader; a line or more, each ended. None where
   /// it has no choice. The pointers of the problem are not set.
   std::string (*explain)(const Problem&) = nullptr;
+  /// All ways to go about a problem, the predicted fastest first; `launch` and `resources` take the first of them, or the one that was
+  /// found to be faster (prefer()). Null where there is no choice. The pointers of the problem are not set.
+  std::vector<Plan> (*plans)(const Problem&) = nullptr;
   std::vector<Type> fp16_sums =
       {};  ///< types whose products it adds in FP16; the check allows for it. Those of others in FP32
   /// What chapters, figures and scripts take from the rung: they read no source.

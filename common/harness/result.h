@@ -40,6 +40,8 @@ struct Footprint {
   std::optional<int> registers;      ///< per thread
   std::optional<int> blocks_per_sm;  ///< that are resident together
   std::optional<double> waves;       ///< tiles of C over blocks that the GPU holds at a time
+  std::optional<std::string>
+      plan{};  ///< which of the rung's, and whether a model or a measurement chose it: "p64x128, predicted"
 };
 
 /// A library, timed in the same rounds.

@@ -6,6 +6,7 @@
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
 #include "common/harness/timing/measure.h"
+#include "common/preferred.h"
 #include "common/text.h"
 
 namespace ladder {
@@ -37,7 +38,8 @@ Runner::Runner(const Conditions& conditions)
     : options_(conditions.options),
       device_(conditions.device),
       nvml_(device_.pci_bus_id),
-      blas_(device_.simulated ? nullptr : std::make_unique<Blas>()) {}
+      blas_(device_.simulated ? nullptr : std::make_unique<Blas>()),
+      tuned_(options_.plans.empty() ? nullptr : std::make_unique<TunedPlans>(options_.plans, device_)) {}
 Runner::~Runner() = default;
 
 void Runner::find_ceilings(const std::vector<Cell>& cells) {
@@ -157,9 +159,29 @@ void Runner::run(const Cell& cell, Result& result) {
     return;
   }
   prepare(cell);
+  if (options_.tune && cell.rung->plans && cell.sitting == 1) tune(cell);
   check(cell, result);
   result.footprint = footprint(cell);
   if (!options_.check_only && result.status == Status::ok) result.timing = time(cell);
+}
+
+/// Times all plans of the rung in the same rounds, and keeps the fastest.
+void Runner::tune(const Cell& cell) {
+  const Problem p = group_->spec.problem(options_.alpha, options_.beta);
+  const std::vector<Plan> plans = cell.rung->plans(p);
+  std::vector<std::unique_ptr<Workspace>> workspaces;
+  std::vector<Contender> contenders;
+  for (const Plan& plan : plans) {
+    const Workspace& workspace = *workspaces.emplace_back(std::make_unique<Workspace>(plan.resources));
+    contenders.push_back({plan.name, [&](const Problem& q) { plan.launch(workspace.lend(q)); }});
+  }
+  const Pace pace{.protocol = Protocol::rounds, .rounds = 9};
+  const Measurement measured =
+      measure(contenders, *group_->operands, options_.alpha, options_.beta, pace, nvml_, nullptr);
+  std::vector<double> ms;
+  for (const std::vector<double>& times : measured.ms) ms.push_back(quantile(times, 0.5));
+  const size_t best = std::min_element(ms.begin(), ms.end()) - ms.begin();
+  tuned_->add(cell.rung->number, p, plans[best].name, ms[best] * 1e3, plans[best].microseconds);
 }
 
 void Runner::check(const Cell& cell, Result& result) {
@@ -192,6 +214,10 @@ Footprint Runner::footprint(const Cell& cell) const {
                   .registers = {},
                   .blocks_per_sm = {},
                   .waves = {}};
+  if (cell.rung->plans) {
+    const std::string tuned = preferred(cell.rung->number, p);
+    found.plan = tuned.empty() ? cell.rung->plans(p).front().name + ", predicted" : tuned + ", tuned";
+  }
   if (attributes.numRegs == 0)
     return found;  // the simulator knows only what ptxas said of machine code for its own GPU
   int blocks = 0;

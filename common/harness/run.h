@@ -13,6 +13,7 @@
 #include "common/harness/result.h"
 #include "common/harness/timing/ceilings.h"
 #include "common/harness/timing/nvml.h"
+#include "common/harness/tuned_plans.h"
 
 namespace ladder {
 
@@ -41,6 +42,7 @@ class Runner {
   void require_memory(const Cell& cell) const;
   void prepare(const Cell& cell);
   void run(const Cell& cell, Result& result);
+  void tune(const Cell& cell);
   void check(const Cell& cell, Result& result);
   Footprint footprint(const Cell& cell) const;
   Timing time(const Cell& cell);
@@ -51,6 +53,7 @@ class Runner {
   Nvml nvml_;
   std::unique_ptr<Blas> blas_;  // null on the simulator, where there is no driver for it
   std::vector<Ceiling> ceilings_;
+  std::unique_ptr<TunedPlans> tuned_;  // null without --plans
   // What was found to be the fastest is kept from sitting to sitting.
   std::vector<std::pair<OperandSpec, LtChoice>> lt_choices_;
   std::vector<std::pair<OperandSpec, CutlassChoice>> cutlass_choices_;

@@ -83,7 +83,9 @@ void Console::row(const Result& r) const {
               error + "/" + bound};
   }
   fields.insert(fields.begin(), {r.cell.rung->stem(), name(r.cell.type), r.cell.shape.str()});
-  print(stdout, "{}", line(fields, r.reason.empty() ? name(r.status) : formatted("{}: {}", name(r.status), r.reason)));
+  std::string status = r.reason.empty() ? name(r.status) : formatted("{}: {}", name(r.status), r.reason);
+  if (r.footprint && r.footprint->plan) status += formatted(", {}", *r.footprint->plan);
+  print(stdout, "{}", line(fields, status));
   std::fflush(stdout);
 }
 

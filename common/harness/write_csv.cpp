@@ -119,6 +119,7 @@ const Column columns[] = {
     {"blocks_per_sm", footprint<&Footprint::blocks_per_sm>},
     {"tile", footprint<&Footprint::tile>},
     {"waves", footprint<&Footprint::waves>},
+    {"plan", footprint<&Footprint::plan>},
     {"clock_mhz", timing<&Timing::clock_mhz>},
     {"power_w", gpu_state<&GpuState::power_w>},
     {"temperature_c", gpu_state<&GpuState::temperature>},

@@ -22,7 +22,10 @@ struct CBox {
   static constexpr int BUFFERED = 128 / sizeof(TC);
   static constexpr int ROW_BYTES = Tile::BN * sizeof(TC);
   static constexpr int BYTES = Tile::SWAP_AB || ROW_BYTES % 128 == 0 ? 128 : ROW_BYTES % 64 == 0 ? 64 : 32;
-  static constexpr int ROWS = !Tile::SWAP_AB ? 64 : Tile::BN < BUFFERED ? Tile::BN : BUFFERED;
+  static constexpr int MOST_ROWS = Tile::BN % 64 == 0   ? 64
+                                   : Tile::BN % 32 == 0 ? 32
+                                                        : 16;  // that divide a tile's columns
+  static constexpr int ROWS = !Tile::SWAP_AB ? 64 : MOST_ROWS < BUFFERED ? MOST_ROWS : BUFFERED;
   static constexpr int COLUMNS = BYTES / sizeof(TC);
   static_assert(!Tile::SWAP_AB || Tile::BN % ROWS == 0);
 };
@@ -135,7 +138,9 @@ __device__ __forceinline__ void store_results(float (&acc)[Tile::WM / 64][Tile::
         if constexpr (SWAP_AB) {
 #pragma unroll
           for (int r = 0; r < 64; r += Box::COLUMNS)
-            cp_async_bulk_tensor_2d_store(map_c, row + r, col, buffer + place(r, 0));
+#pragma unroll
+            for (int c = 0; c < columns; c += Box::ROWS)
+              cp_async_bulk_tensor_2d_store(map_c, row + r, col + c, buffer + place(r, c));
         } else {
 #pragma unroll
           for (int c = 0; c < columns; c += Box::COLUMNS)

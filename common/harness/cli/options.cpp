@@ -130,6 +130,10 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_flag("--list", options.list, "Every rung: number, name, kind, idea, types, instruction, architecture");
   app.add_flag("--json", options.json, "With --list: all that the rungs state about themselves, for scripts");
   app.add_flag("--explain", options.explain, "How each rung would go about each problem; runs nothing");
+  app.add_flag("--tune", options.tune,
+               "First time all ways in which a rung can go about each problem; keep the fastest in --plans");
+  app.add_option("--plans", options.plans,
+                 "Go about problems in the way that --tune found; made where it does not exist");
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
   app.add_option("--type", type, formatted("{}; each rung's first without", joined(words(types()), ", ")));
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");
@@ -231,6 +235,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (options.json && !options.list) throw UsageError("--json belongs to --list");
   if (options.check_only && options.check == CheckMode::off)
     throw UsageError("--check-only and --check off exclude each other");
+  if (options.tune && options.plans.empty()) throw UsageError("--tune needs --plans, the file to keep what it finds");
   if (options.resume && options.csv.empty()) throw UsageError("--resume needs --csv, the file to resume from");
 
   if (!sizes.empty() && !shapes.empty()) throw UsageError("give M N K or --shapes, not both");
@@ -244,10 +249,11 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (on_simulator()) {
     options.check_only = true;
     std::vector<std::string> vain;
-    for (const char* option : {"--l2", "--protocol", "--rounds", "--sittings", "--samples-csv", "--ceilings"})
+    for (const char* option : {"--l2", "--protocol", "--rounds", "--sittings", "--samples-csv", "--ceilings", "--tune"})
       if (app.count(option)) vain.emplace_back(option);
     if (!vain.empty()) print(stderr, "the simulator times nothing: without effect are {}\n", joined(vain, ", "));
     options.samples_csv.clear();
+    options.tune = false;
     options.sittings = 1;
     options.until_sitting = 0;
   }

@@ -16,6 +16,7 @@ namespace ladder {
 
 struct Options {
   bool list = false, json = false, explain = false;
+  bool tune = false;  ///< first time all plans of a rung that has some, and keep the fastest in `plans`
   std::vector<const Rung*>
       rungs;                 ///< chosen by --kernels; without it those that compute `type`, and all where none does
   std::optional<Type> type;  ///< only this one; without it every rung runs its first type
@@ -33,7 +34,7 @@ struct Options {
   int until_sitting = 0;  ///< no further than this one now; 0: through all of them
   CheckMode check = CheckMode::full;
   bool check_only = false;
-  std::string csv, samples_csv, ceilings, environment;  ///< paths; empty: not wanted
+  std::string csv, samples_csv, ceilings, environment, plans;  ///< paths; empty: not wanted
   bool resume = false;
   int device = 0;
   bool sim = false;                                       ///< asked for the simulator
