@@ -185,17 +185,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int j = 0; j < TN; j += 4) {
       const int n = block_col + warp_col * WN + spread(lane_col, j, LANE_COLS);
       float* gC = C + static_cast<size_t>(m) * ldc + n;
+      float4 c = {};
+      if (beta != 0.0F && n < N) c = load4(gC);  // beta = 0 must not read C: it may hold NaN
+      const float4 d = {alpha * acc[i][j] + beta * c.x, alpha * acc[i][j + 1] + beta * c.y,
+                        alpha * acc[i][j + 2] + beta * c.z, alpha * acc[i][j + 3] + beta * c.w};
       if (n + 4 <= N) {
-        float4 d = {alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
-        if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
-          const float4 c = load4(gC);
-          d = {d.x + beta * c.x, d.y + beta * c.y, d.z + beta * c.z, d.w + beta * c.w};
-        }
         store4(gC, d);
       } else {  // the padding of C must stay as it is
-#pragma unroll
-        for (int e = 0; e < 3; ++e)
-          if (n + e < N) gC[e] = beta == 0.0F ? alpha * acc[i][j + e] : alpha * acc[i][j + e] + beta * gC[e];
+        if (n < N) gC[0] = d.x;
+        if (n + 1 < N) gC[1] = d.y;
+        if (n + 2 < N) gC[2] = d.z;
       }
     }
   }

@@ -504,7 +504,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "27",
     .name = "sgemm_hopper",
-    .idea = "FP32 in six tiles, chosen by predicted clocks; in small ones the warps divide the k tile",
+    .idea = "FP32 fed by TMA: warps that only multiply, stream-K for the last wave, six tiles",
     .predecessor = "26d",
     .types = {Type::f32},
     .arch = "sm_90a",
