@@ -205,7 +205,7 @@ def test_a_tile_ahead_takes_one_barrier_in_place_of_two(number, before, machine_
 
 
 def test_a_larger_thread_tile_saves_shared_loads_and_the_share_of_ffma_grows(machine_code):
-    """Chapter 08: 16x8 results per thread take three quarters of the loads that 8x8 do. 17f, 18f and 26b to 27 multiply as 08 does."""
+    """Chapter 08: 16x8 results per thread take three quarters of the loads that 8x8 do. 17f, 18f, 26b to 27 multiply alike."""
 
     def share(number: str, pattern: str) -> float:
         return per_multiply(multiplying(machine_code(number))[0], pattern)
