@@ -1,15 +1,12 @@
-// 27_sgemm_hopper · TMA feeds the FMA pipe: the consumer warps only multiply
+// 27_sgemm_hopper · six tiles: the warps that multiply always number eight
 //
-// Idea              The FMA pipe is bound by issue slots and by the register file's ports, so a warp that multiplies should execute
-//                   FFMAs and shared loads only. TMA loads the tiles, and barriers are rare: one wait per 4096 FMAs of a thread.
-//                   A thread needs a column of A, but TMA copies rows: idle warps transpose each tile in shared memory. The k
-//                   tiles of the last wave are divided among all SMs (stream-K, 18f). Small products have smaller tiles, chosen
-//                   by predicted clocks (26).
-// Changed from 08   A and B by TMA (21) into a ring; a warp that issues the copies, three that transpose A; eight consumer warps
-//                   with 08's tiles; persistent blocks, which have whole tiles first and then stream-K work units (18f); a lane
-//                   map by which no shared load merges; from common/hopper: tensor_map(), PipelineState
-// Expect            between 1.11 and 1.20 of cuBLAS at 4096 x 4096 x 4096: 94 % of the consumers' instructions are FMAs, and the last
-//                   wave costs 0.1 %
+// Idea              26d's tile of 128 x 256 suits large products. Small ones have too few such tiles for all SMs. Six tiles, down to
+//                   16 x 64, are compiled; the host takes the one with the fewest predicted clocks (26). A tile that is too small for
+//                   eight warps is computed by all of them, each with a slice of every k tile (sliced-K).
+// Changed from 26d  the tile becomes a parameter, with the slices of a k tile; slices are reduced through shared memory; clocks per
+//                   configuration, and the choice; whole tiles are stored without tests
+// Expect            between 1.11 and 1.20 of cuBLAS at 4096 x 4096 x 4096, as 26d: 94 % of the consumers' instructions are FMAs, and the
+//                   last wave costs 0.1 %
 // Limiter now       issue slots, and the register file's two banks
 // New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
@@ -28,6 +25,7 @@
 #include "common/ptx/semaphore.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
+#include "common/ptx/shared_memory.h"
 #include "common/rung.h"
 #include "common/split_k.h"
 #include "common/stream_k.h"
@@ -88,19 +86,6 @@ __host__ __device__ constexpr int lane_row(int lane) { return (lane ^ lane >> 2)
 __host__ __device__ constexpr int lane_col(int lane) { return lane / 16 * 4 + lane % 4; }
 // [/lane-map]
 
-/// Four floats in shared memory, at a multiple of 16 bytes.
-__device__ __forceinline__ void load4_shared(float* r, uint32_t smem) {
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3])
-               : "r"(smem)
-               : "memory");
-}
-
-__device__ __forceinline__ void store4_shared(uint32_t smem, float4 x) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(smem), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
-               : "memory");
-}
-
 /// `partials` and `locks`: of the blocks that store partial sums of a tile.
 template <class Tile>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
@@ -132,8 +117,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       mbarrier_init(rows_empty + stage * 8, 32 * Tile::TRANSPOSERS);
     }
     fence_mbarrier_init();
-    prefetch_tensormap(map_a);
-    prefetch_tensormap(map_b);
+    prefetch_tensormap(map_a), prefetch_tensormap(map_b);
   }
   __syncthreads();
 
@@ -521,7 +505,7 @@ const Registration registration{{
     .number = "27",
     .name = "sgemm_hopper",
     .idea = "FP32 fed by TMA: warps that only multiply, stream-K for the last wave, six tiles",
-    .predecessor = "08",
+    .predecessor = "26d",
     .types = {Type::f32},
     .arch = "sm_90a",
     .instruction = MathInstruction::ffma,

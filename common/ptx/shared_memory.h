@@ -22,7 +22,7 @@ __device__ __forceinline__ void store4_shared(uint32_t smem, const float (&x)[4]
 }
 
 /// ld.shared.v4.f32 {x[0], x[1], x[2], x[3]}, [smem]; `smem` is a multiple of 16.
-__device__ __forceinline__ void load4_shared(float (&x)[4], uint32_t smem) {
+__device__ __forceinline__ void load4_shared(float* x, uint32_t smem) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
                : "r"(smem)

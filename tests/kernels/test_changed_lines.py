@@ -17,7 +17,8 @@ LARGER = {  # why a rung is no small step from its predecessor
     "25e": "the launch by attributes, a producer for each cluster, and the choice among them",
     "25f": "the exchange, 60 lines, which moves to common/hopper with the next rung",
     "26": "one text for all configurations, and the cost model",
-    "27": "08's multiplication in the roles of 25, with six tiles and their choice",
+    "26b": "TMA in place of 08's loads, 70 lines of which go; the transposition, and loops over longer tiles",
+    "27": "the tile becomes a parameter, sliced-K and its reduction, and the choice among six",
 }
 STEPS = steps()
 
