@@ -165,7 +165,7 @@ void Runner::run(const Cell& cell, Result& result) {
   if (!options_.check_only && result.status == Status::ok) result.timing = time(cell);
 }
 
-/// Times all plans of the rung in the same rounds, and keeps the fastest.
+/// Times all plans of the rung in the same rounds, and goes about this problem by the fastest from now on.
 void Runner::tune(const Cell& cell) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const std::vector<Plan> plans = cell.rung->plans(p);
@@ -178,10 +178,9 @@ void Runner::tune(const Cell& cell) {
   const Pace pace{.protocol = Protocol::rounds, .rounds = 9};
   const Measurement measured =
       measure(contenders, *group_->operands, options_.alpha, options_.beta, pace, nvml_, nullptr);
-  std::vector<double> ms;
-  for (const std::vector<double>& times : measured.ms) ms.push_back(quantile(times, 0.5));
-  const size_t best = std::min_element(ms.begin(), ms.end()) - ms.begin();
-  tuned_->add(cell.rung->number, p, plans[best].name, ms[best] * 1e3, plans[best].microseconds);
+  std::vector<double> microseconds;
+  for (const std::vector<double>& ms : measured.ms) microseconds.push_back(quantile(ms, 0.5) * 1e3);
+  tuned_->add(*cell.rung, p, plans, microseconds);
 }
 
 void Runner::check(const Cell& cell, Result& result) {

@@ -1,21 +1,24 @@
-// The plans that --tune found to be the fastest, in a file that later runs read with --plans.
+// What --tune found: how long a problem takes with each of a rung's plans. Later runs read it with --plans.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "common/harness/csv.h"
 #include "common/harness/device.h"
-#include "common/problem.h"
+#include "common/rung.h"
 
 namespace ladder {
 
 class TunedPlans {
  public:
-  /// Opens the file, and prefers what it holds for this GPU. Throws UsageError where it cannot be written or is another kind of file.
+  /// Opens the file, and prefers the fastest plan of each problem that was timed on this GPU. Throws UsageError where the file cannot be
+  /// written or is another kind of file.
   TunedPlans(const std::string& path, const Device& device);
 
-  /// Prefers this plan from now on, and appends it; of several rows for a problem the last counts.
-  void add(const std::string& rung, const Problem& p, const std::string& plan, double microseconds, double predicted);
+  /// Keeps the time of each plan in microseconds, in place of earlier ones of this problem, and prefers the fastest from now on.
+  void add(const Rung& rung, const Problem& p, const std::vector<Plan>& plans, const std::vector<double>& microseconds);
 
  private:
   std::string gpu_;

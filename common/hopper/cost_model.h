@@ -1,4 +1,5 @@
-// How long a product takes with a tile, predicted from counts: what 26 chooses by. For the host; bench/fit_26.py fits the constants.
+// How long a product takes with a tile, predicted from counts: what 25h chooses by. For the host; bench/fit_cost_model.py fits the
+// constants.
 #pragma once
 
 #include <algorithm>
@@ -34,20 +35,23 @@ struct Card {
 };
 
 // [cost]
-// Fitted to times on an H100 (bench/fit_26.py). All else are counts, and what the driver says of the card.
-constexpr double LAUNCH_US = 5.4;            // from event to event, of a product of nearly nothing
-constexpr double LATENCY_CLOCKS = 56;        // of each k tile
-constexpr double RECEIVED_PER_CLOCK = 67;    // bytes that an SM gets into shared memory while all SMs do
-constexpr double ASKED_UNALIGNED = 33;       // bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-constexpr double CLUSTERED = 1.05;           // times the clocks of a k tile, in a launch with clusters
-constexpr double EPILOGUE_CLOCKS = 0.11;     // per result of 16 bits
-constexpr double EXCHANGE_CLOCKS = 2900;     // of partial sums over the grid
-constexpr double EXCHANGE_PER_RESULT = 0.9;  // likewise, for each result of a tile
-constexpr double LAST_WAVE = 0.7;  // of the contention for L2 in a wave after others, however few its blocks are
-constexpr double DRAM_SMS = 4.6;   // 1 / DRAM_SMS of the SMs take all that DRAM gives
+/// Fitted to times on an H100 by bench/fit_cost_model.py. All else are counts, and what the driver says of the card.
+struct CostConstants {
+  double launch_us = 5.4;            ///< from event to event, of a product of nearly nothing
+  double latency_clocks = 56;        ///< of each k tile
+  double received_per_clock = 67;    ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 33;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double clustered = 1.05;           ///< times the clocks of a k tile, in a launch with clusters
+  double epilogue_clocks = 0.11;     ///< per result of 16 bits
+  double exchange_clocks = 2900;     ///< of partial sums over the grid
+  double exchange_per_result = 0.9;  ///< likewise, for each result of a tile
+  double last_wave = 0.7;            ///< of the contention for L2 in a wave after others, however few its blocks are
+  double dram_sms = 4.6;             ///< 1 / dram_sms of the SMs take all that DRAM gives
+};
 
 /// Microseconds of the product with this tiling.
-inline double predicted_us(const TiledProduct& product, const Tiling& tiling, const Card& card) {
+inline double predicted_us(const TiledProduct& product, const Tiling& tiling, const Card& card,
+                           const CostConstants& cost = {}) {
   const int tiles_m = ceil_div(product.rows, tiling.cluster_m * tiling.bm);
   const int tiles_n = ceil_div(product.columns, tiling.cluster_n * tiling.bn);
   const int work = tiles_m * tiles_n * tiling.splits;  // of clusters
@@ -58,27 +62,27 @@ inline double predicted_us(const TiledProduct& product, const Tiling& tiling, co
   const double results = static_cast<double>(tiling.bm) * tiling.bn;
   const double multiply = results / 32;  // 2048 multiply-adds of 16 bits per clock, and 64 of them along K
   const int rows = std::min(tiling.bm, product.rows), columns = std::min(tiling.bn, product.columns);
-  const double receive = (rows + columns) * 128 / RECEIVED_PER_CLOCK;
+  const double receive = (rows + columns) * 128 / cost.received_per_clock;
   const double ask =
-      product.aligned ? 0 : (rows / tiling.cluster_n + columns / tiling.cluster_m) * 128 / ASKED_UNALIGNED;
+      product.aligned ? 0 : (rows / tiling.cluster_n + columns / tiling.cluster_m) * 128 / cost.asked_unaligned;
   const auto fourth = [](double x) { return x * x * x * x; };
   const auto k_tile =
       [&](double busy) {  // clocks, with this part of the SMs at work: about those of what takes longest
         const double longest = std::sqrt(std::sqrt(fourth(multiply) + fourth(std::max(receive * busy, ask))));
-        return LATENCY_CLOCKS + (tiling.cluster_m * tiling.cluster_n > 1 ? CLUSTERED : 1) * longest;
+        return cost.latency_clocks + (tiling.cluster_m * tiling.cluster_n > 1 ? cost.clustered : 1) * longest;
       };
-  const double contention = full_waves > 0 ? LAST_WAVE : 0;
-  const double epilogue = EPILOGUE_CLOCKS * product.result_size / 2 * results;
+  const double contention = full_waves > 0 ? cost.last_wave : 0;
+  const double epilogue = cost.epilogue_clocks * product.result_size / 2 * results;
   const double clocks = full_waves * (k_tiles * k_tile(1) + (tiling.hides_epilogues ? 0 : epilogue)) +
                         k_tiles * k_tile(contention + (1 - contention) * filled) + epilogue +
-                        (tiling.splits > 1 ? EXCHANGE_CLOCKS + EXCHANGE_PER_RESULT * results : 0);
+                        (tiling.splits > 1 ? cost.exchange_clocks + cost.exchange_per_result * results : 0);
 
   const double busy = clocks / card.clocks_per_us;
   const double sms = static_cast<double>(std::min(work * tiling.cluster_m * tiling.cluster_n, card.sms)) / card.sms;
   const double dram =  // 0: its rate is not stated
-      card.dram_bytes_per_us > 0 ? product.bytes / card.dram_bytes_per_us / std::min(1.0, DRAM_SMS * sms) : 0;
+      card.dram_bytes_per_us > 0 ? product.bytes / card.dram_bytes_per_us / std::min(1.0, cost.dram_sms * sms) : 0;
   const auto power = [](double x) { return x * x * std::sqrt(x); };
-  return LAUNCH_US + std::pow(power(busy) + power(dram), 0.4);
+  return cost.launch_us + std::pow(power(busy) + power(dram), 0.4);
 }
 // [/cost]
 
