@@ -28,9 +28,9 @@ PICTURES = {
 NOT_YET = "*No recorded results yet.*"
 
 
-def recorded(root: Path, facts: Facts | None = None) -> Results | None:
+def recorded(root: Path, facts: Facts | None = None, gpu: str = GPU) -> Results | None:
     """The recorded results that documents draw from; None before there are any."""
-    folder = root / "bench" / "recorded" / GPU
+    folder = root / "bench" / "recorded" / gpu
     return load(folder, facts) if (folder / "ladder.csv").is_file() else None
 
 
@@ -46,13 +46,13 @@ def days(rows: Iterable[Any]) -> str:
     return f"{', '.join(earlier)} and {last}" if earlier else last
 
 
-def source_line(rows: Iterable[Any], file: str = "") -> str:
+def source_line(rows: Iterable[Any], file: str = "", gpu: str = GPU) -> str:
     """Where recorded numbers come from, as one line of Markdown: the card, the days, with what."""
     rows = sorted(rows, key=lambda row: row.utc)
     row, commits = rows[-1], list(dict.fromkeys(row.commit for row in rows))
     return (
         f"*Measured on {measured_on(rows)}: CUDA {row.cuda}, cuBLAS {row.cublas}, driver {row.driver}, "
-        f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}; recorded in `bench/recorded/{GPU}/{file}`.*"
+        f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}; recorded in `bench/recorded/{gpu}/{file}`.*"
     )
 
 
@@ -113,15 +113,16 @@ def chapter_link(root: Path, facts: Facts, kernel: str, up: str = "", text: str 
     return ""
 
 
-def measured(root: Path, facts: Facts, rung: str) -> str:
-    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes."""
+def measured(root: Path, facts: Facts, rung: str, gpu: str = GPU) -> str:
+    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes. `gpu`: a folder
+    in bench/recorded, for a rung that was measured on another card than the series."""
     stem = facts.find(rung).stem
-    results = recorded(root, facts)
+    results = recorded(root, facts, gpu)
     found = [table for table in tables(results) if stem in table.kernels] if results else []
     if not found:
         return NOT_YET
     shown = [row for table in found for row in sittings(table, _compared(table, stem), table.front)]
-    return "\n\n".join([*(_measured_part(table, stem) for table in found), f"{CELLS} {source_line(shown)}"])
+    return "\n\n".join([*(_measured_part(table, stem) for table in found), f"{CELLS} {source_line(shown, gpu=gpu)}"])
 
 
 def ceilings(root: Path, facts: Facts) -> str:

@@ -21,8 +21,8 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return front.where_it_loses(root, facts)
         case ["ladder-table", kind]:
             return chapters.ladder_table(root, facts, up, kind)
-        case ["measured", rung]:
-            return chapters.measured(root, facts, rung)
+        case ["measured", rung, *gpu] if len(gpu) < 2:
+            return chapters.measured(root, facts, rung, *gpu)
         case ["ceilings"]:
             return chapters.ceilings(root, facts)
         case ["compared"]:
@@ -43,7 +43,7 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return chapters.lost(root, facts)
         case ["machine-code", kinds, *words] if words:
             return chapters.compiled(root, facts, kinds.split(","), words)
-    expected = "steps TYPE, where-it-loses, ladder-table TYPE, measured NN, ceilings, compared, code FILE TAG, accuracy WHICH, "
+    expected = "steps TYPE, where-it-loses, ladder-table TYPE, measured NN [FOLDER], ceilings, compared, code FILE TAG, accuracy WHICH, "
     expected += "sweep NN, profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, or machine-code TYPE,... NN..."
     raise InputError(f"unknown block '{name}': expected {expected}")
 
