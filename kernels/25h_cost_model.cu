@@ -2,7 +2,7 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 25g   a table of 26 configurations, whose fields are constants of the kernel; clusters of four; rows that are not there
+// Changed from 25g   a table of 25 configurations, whose fields are constants of the kernel; clusters of four; rows that are not there
 //                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1 x 4096 x 4096: 1.10 times 25g
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -149,7 +149,6 @@ constexpr Configuration CONFIGURATIONS[] = {
      .splits = SPLITS_OVER_GRID},
     {.name = "p128x192", .schedule = PING_PONG, .warpgroups = 2, .wm = 128, .bn = 192, .stages = 4, .buffers = 4},
     {.name = "p128x160", .schedule = PING_PONG, .warpgroups = 2, .wm = 128, .bn = 160, .stages = 5, .buffers = 2},
-    {.name = "p128x112", .schedule = PING_PONG, .warpgroups = 2, .wm = 128, .bn = 112, .stages = 6, .buffers = 2},
     {.name = "p128x96t",
      .schedule = PING_PONG,
      .warpgroups = 2,
@@ -570,10 +569,37 @@ std::string explain(const Problem& p) {
   });
 }
 
+/// What the fit and the chapter take from here: of the cost model, and of each configuration.
+std::vector<Constants> constants() {
+  const CostConstants cost;
+  std::vector<Constants> groups = {{"cost",
+                                    {{"launch_us", cost.launch_us},
+                                     {"latency_clocks", cost.latency_clocks},
+                                     {"received_per_clock", cost.received_per_clock},
+                                     {"asked_unaligned", cost.asked_unaligned},
+                                     {"clustered", cost.clustered},
+                                     {"epilogue_clocks", cost.epilogue_clocks},
+                                     {"exchange_clocks", cost.exchange_clocks},
+                                     {"exchange_per_result", cost.exchange_per_result},
+                                     {"last_wave", cost.last_wave},
+                                     {"dram_sms", cost.dram_sms}}}};
+  for (const Configuration& c : CONFIGURATIONS)
+    groups.push_back({c.name,
+                      {{"bm", c.schedule == PING_PONG ? c.wm : c.warpgroups * c.wm},
+                       {"bn", c.bn},
+                       {"cluster_m", c.cluster_m},
+                       {"cluster_n", c.cluster_n},
+                       {"ping_pong", c.schedule == PING_PONG},
+                       {"swapped", c.operands == SWAPPED},
+                       {"splits", c.splits == SPLITS_OVER_GRID},
+                       {"least_k_tiles", LEAST_K_TILES}}});
+  return groups;
+}
+
 const Registration registration{{
     .number = "25h",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 26 tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for 25 tiles, and a cost model that picks one for each product",
     .predecessor = "25g",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
@@ -594,6 +620,7 @@ const Registration registration{{
         },
     .explain = explain,
     .plans = plans,
+    .constants = constants(),
 }};
 
 }  // namespace

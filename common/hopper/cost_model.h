@@ -37,16 +37,16 @@ struct Card {
 // [cost]
 /// Fitted to times on an H100 by bench/fit_cost_model.py. All else are counts, and what the driver says of the card.
 struct CostConstants {
-  double launch_us = 5.4;            ///< from event to event, of a product of nearly nothing
-  double latency_clocks = 56;        ///< of each k tile
-  double received_per_clock = 67;    ///< bytes that an SM gets into shared memory while all SMs do
-  double asked_unaligned = 33;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-  double clustered = 1.05;           ///< times the clocks of a k tile, in a launch with clusters
-  double epilogue_clocks = 0.11;     ///< per result of 16 bits
-  double exchange_clocks = 2900;     ///< of partial sums over the grid
-  double exchange_per_result = 0.9;  ///< likewise, for each result of a tile
-  double last_wave = 0.7;            ///< of the contention for L2 in a wave after others, however few its blocks are
-  double dram_sms = 4.6;             ///< 1 / dram_sms of the SMs take all that DRAM gives
+  double launch_us = 5.5;             ///< from event to event, of a product of nearly nothing
+  double latency_clocks = 56;         ///< of each k tile
+  double received_per_clock = 67;     ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 34;        ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double clustered = 1.05;            ///< times the clocks of a k tile, in a launch with clusters
+  double epilogue_clocks = 0.106;     ///< per result of 16 bits
+  double exchange_clocks = 2950;      ///< of partial sums over the grid
+  double exchange_per_result = 0.88;  ///< likewise, for each result of a tile
+  double last_wave = 0.6;             ///< of the contention for L2 in a wave after others, however few its blocks are
+  double dram_sms = 4.6;              ///< 1 / dram_sms of the SMs take all that DRAM gives
 };
 
 /// Microseconds of the product with this tiling.

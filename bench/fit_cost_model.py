@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""The constants of common/hopper/cost_model.h, fitted to the times of 25h's plans.
+
+usage: python3 bench/fit_cost_model.py [PLANS]     (bench/recorded/nvidia-h100/plans.csv without; needs a g++ and SciPy)
+
+PLANS is what `run 25h --shapes ... --tune --plans PLANS` wrote. A choice loses where its plan took longer than the fastest of its
+product: the fit makes the mean of these losses small, and then the error of the predicted times. Printed are the constants, what
+the choice loses with them, what it loses on one half of the products where it was fitted to the other, and for each plan what the
+choice would lose without it.
+"""
+
+import argparse
+import ctypes
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # as a script it finds only its neighbours
+
+from plots.data.rungs import of_ladder
+
+NAMES = [
+    "launch_us", "latency_clocks", "received_per_clock", "asked_unaligned", "clustered",
+    "epilogue_clocks", "exchange_clocks", "exchange_per_result", "last_wave", "dram_sms",
+]  # fmt: skip
+NEAR = 1.4  # plans up to so many times the fastest count for the error of the times
+
+
+class Product(ctypes.Structure):
+    _fields_ = [("rows", ctypes.c_int), ("columns", ctypes.c_int), ("k_tiles", ctypes.c_int), ("aligned", ctypes.c_bool),
+                ("bytes", ctypes.c_double), ("result_size", ctypes.c_double)]  # fmt: skip
+
+
+class Tiling(ctypes.Structure):
+    _fields_ = [("bm", ctypes.c_int), ("bn", ctypes.c_int), ("cluster_m", ctypes.c_int), ("cluster_n", ctypes.c_int),
+                ("clusters", ctypes.c_int), ("hides_epilogues", ctypes.c_bool), ("splits", ctypes.c_int)]  # fmt: skip
+
+
+class Card(ctypes.Structure):
+    _fields_ = [("sms", ctypes.c_int), ("clocks_per_us", ctypes.c_double), ("dram_bytes_per_us", ctypes.c_double)]
+
+
+H100 = Card(132, 0.86 * 1980, 2 * 2619 * 5120 / 8)
+RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters, by their blocks: what the driver says of an H100
+
+
+def library() -> ctypes.CDLL:
+    """predicted_us(), compiled."""
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "cost_model.so"
+        cuda = Path(subprocess.run(["which", "nvcc"], capture_output=True, text=True, check=True).stdout.strip())
+        subprocess.run(
+            ["g++", "-std=c++20", "-O2", "-shared", "-fPIC", f"-I{ROOT}", f"-I{cuda.resolve().parents[1] / 'include'}",
+             ROOT / "bench/cost_model.cpp", "-o", built], check=True,
+        )  # fmt: skip
+        return ctypes.CDLL(str(built))
+
+
+class Times:
+    """What was measured, a row per product and plan."""
+
+    def __init__(self, rows: pd.DataFrame, facts: dict[str, dict[str, float]], lib: ctypes.CDLL):
+        self.rows, self.lib = rows.reset_index(drop=True), lib
+        self.group = self.rows.groupby(["m", "n", "k"], sort=False).ngroup().to_numpy()
+        self.log = np.log(self.rows.microseconds.to_numpy())
+        self.best = pd.Series(self.log).groupby(self.group).transform("min").to_numpy()
+        self.products = (Product * len(rows))()
+        self.tilings = (Tiling * len(rows))()
+        for i, row in enumerate(self.rows.itertuples()):
+            tile = {name: int(value) for name, value in facts[row.plan].items()}
+            sides = (row.n, row.m) if tile["swapped"] else (row.m, row.n)
+            k_tiles, blocks = -(-row.k // 64), tile["cluster_m"] * tile["cluster_n"]
+            tiles = -(-sides[0] // (tile["cluster_m"] * tile["bm"])) * -(-sides[1] // (tile["cluster_n"] * tile["bn"]))
+            splits = min(H100.sms // tiles, k_tiles // tile["least_k_tiles"]) if tile["splits"] else 1
+            size = 2.0 * (row.m * row.k + row.n * row.k + row.m * row.n)
+            self.products[i] = Product(*sides, k_tiles, row.k % 64 == 0, size, 2)
+            self.tilings[i] = Tiling(tile["bm"], tile["bn"], tile["cluster_m"], tile["cluster_n"], RESIDENT[blocks],
+                                     bool(tile["ping_pong"]), splits)  # fmt: skip
+
+    def predict(self, constants: np.ndarray) -> np.ndarray:
+        out = np.zeros(len(self.rows))
+        cost = (ctypes.c_double * len(NAMES))(*constants)
+        pointer = out.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+        self.lib.predict(len(out), self.products, self.tilings, ctypes.byref(H100), cost, pointer)
+        return out
+
+    def losses(self, predicted: np.ndarray, without: str = "") -> np.ndarray:
+        """Per product: how much longer the chosen plan took than the fastest, as a logarithm."""
+        known = np.where(self.rows.plan == without, np.inf, predicted)
+        chosen = pd.Series(known).groupby(self.group).idxmin().to_numpy()
+        return (self.log - self.best)[chosen]
+
+    def badness(self, constants: np.ndarray) -> float:
+        if (constants <= 0).any():
+            return np.inf
+        predicted = self.predict(constants)
+        error = (np.log(predicted) - self.log)[self.log < self.best + np.log(NEAR)]
+        # A choice jumps from plan to plan; weights that fall quickly with the predicted time make its loss smooth.
+        least = pd.Series(predicted).groupby(self.group).transform("min").to_numpy()
+        weight = (predicted / least) ** -50
+        share = weight / np.bincount(self.group, weight)[self.group]
+        smooth = (share * (self.log - self.best)).sum() / (self.group.max() + 1)
+        return smooth + 0.3 * self.losses(predicted).mean() + 0.15 * np.sqrt((error**2).mean())
+
+
+def fit(times: Times, constants: np.ndarray) -> np.ndarray:
+    """Nelder-Mead, begun anew from what it found."""
+    for _ in range(4):
+        steps = np.where(np.arange(len(constants)) % 2, 1.15, 0.85)
+        simplex = np.vstack([constants, constants * (1 + (steps - 1)[:, None] * np.eye(len(constants)))])
+        options = {"maxiter": 1500, "adaptive": True, "initial_simplex": simplex}
+        constants = minimize(times.badness, constants, method="Nelder-Mead", options=options).x
+    return constants
+
+
+def percent(losses: np.ndarray) -> str:
+    return f"{100 * losses.mean():.2f} % (at most {100 * losses.max():.0f} %)"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plans", nargs="?", type=Path, default=ROOT / "bench/recorded/nvidia-h100/plans.csv")
+    options = parser.parse_args()
+    rows = pd.read_csv(options.plans).query("rung == '25h' and type == 'bf16' and out == 'same'")
+    constants = of_ladder(ROOT).find("25h").constants
+    lib = library()
+    begin = np.array([constants["cost"][name] for name in NAMES])
+    mapped = pd.read_csv(ROOT / "bench/shapes/map.txt", sep=r"[x\s]+", engine="python", comment="#", names=["m", "n", "k"])
+    in_map = rows.merge(mapped.drop_duplicates(), how="left", indicator=True)["_merge"].to_numpy() == "both"
+    everything = Times(rows, constants, lib)
+    halves = {"the map": Times(rows[in_map], constants, lib), "the others": Times(rows[~in_map], constants, lib)}
+    print(f"{everything.group.max() + 1} products; as the header has it the choice loses {percent(everything.losses(everything.predict(begin)))}")
+    found = fit(everything, begin)
+    for name, value in zip(NAMES, found, strict=True):
+        print(f"  {name:20} {value:.4g}")
+    print(f"with these {percent(everything.losses(everything.predict(found)))}")
+    for own, other in (("the map", "the others"), ("the others", "the map")):
+        fitted = fit(halves[own], found)
+        print(f"fitted to {own}, on {other}: {percent(halves[other].losses(halves[other].predict(fitted)))}")
+    predicted, all_losses = everything.predict(found), everything.losses(everything.predict(found))
+    print("without one plan: more lost on average, and at most")
+    for plan in sorted(rows.plan.unique()):
+        more = everything.losses(predicted, plan) - all_losses
+        print(f"  {plan:14} {100 * more.mean():5.2f} % {100 * more.max():5.1f} %")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
