@@ -157,23 +157,21 @@ void print_fragments(const char* type, int each) {
   }
 }
 
-/// What the lanes name to ldmatrix in 13, from the first row of the warp's tile and k step 0: as a function of its own this changes the
-/// kernel's machine code. No other rows bring mma its fragments, as tests/plots finds.
-void print_ldmatrix() {
-  for (int lane = 0; lane < 32; ++lane) std::printf("ldsm_a,13,%d,%d,%d,%d,,\n", lane, lane % 16, lane / 16, lane / 8);
-  for (int lane = 0; lane < 32; ++lane)
-    std::printf("ldsm_b,13,%d,%d,%d,%d,,\n", lane, lane % 8 + lane / 16 * 8, lane / 8 % 2, lane / 8);
+/// What the lanes name to ldmatrix in 13, from the first row of the warp's tile and k step 0. No other rows bring mma its fragments, as
+/// tests/plots finds.
+void print_ldmatrix(const char* map, Coord (*named)(int lane)) {
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto [row, chunk] = named(lane);
+    std::printf("%s,13,%d,%d,%d,%d,,\n", map, lane, row, chunk, lane / 8);
+  }
 }
 
-/// The accumulators of a warpgroup, as PTX has them: acc[j][r] is register 4 j + r.
+/// The accumulators of a warpgroup, as PTX has them: acc[j][i] is register 4 j + i.
 void print_wgmma() {
   for (int thread = 0; thread < 128; ++thread) {
-    const int warp = thread / 32, lane = thread % 32;
-    for (int j = 0; j < 2; ++j) {
-      for (int r = 0; r < 4; ++r) {
-        const int row = warp * 16 + mma_c(lane, r).row, col = mma_c(lane, r).col + j * 8;
-        std::printf("wgmma_c,22,%d,%d,%d,%d,,\n", thread, row, col, j * 4 + r);
-      }
+    for (int r = 0; r < 8; ++r) {
+      const auto [row, col] = wgmma_c(thread / 32, thread % 32, r);
+      std::printf("wgmma_c,22,%d,%d,%d,%d,,\n", thread, row, col, r);
     }
   }
 }
@@ -242,7 +240,8 @@ int main() {
   print_rows("12", [](int row, int chunk) { return swizzle_128b(row, chunk); });
   print_fragments("16bit", 2);
   print_fragments("tf32", 1);
-  print_ldmatrix();
+  print_ldmatrix("ldsm_a", ldsm_a);
+  print_ldmatrix("ldsm_b", ldsm_b);
   print_wgmma();
   print_descriptor();
   for (int size = 2; size <= 8; size *= 2) print_permuted(size);

@@ -200,6 +200,22 @@ constexpr LADDER_HOST_DEVICE Coord mma_b(int lane, int r) { return {lane / 4, la
 constexpr LADDER_HOST_DEVICE Coord mma_c(int lane, int r) { return {lane / 4 + r / 2 * 8, lane % 4 * 2 + r % 2}; }
 // [/fragments]
 
+/// Row and column of register `r` of an accumulator of wgmma (22), which a warpgroup holds: each of its warps (0 to 3) 16 rows, a lane four
+/// of every 8 columns, as mma_c() has them.
+constexpr LADDER_HOST_DEVICE Coord wgmma_c(int warp, int lane, int r) {
+  return {warp * 16 + mma_c(lane, r % 4).row, r / 4 * 8 + mma_c(lane, r % 4).col};
+}
+
+// [ldsm]
+/// The row of 16 bytes that a lane names to ldmatrix (13): row of A and chunk along k. Lanes 8 i to 8 i + 7 name matrix i, which goes to
+/// register i. Two matrices are below one another, then two along k.
+constexpr LADDER_HOST_DEVICE Coord ldsm_a(int lane) { return {lane % 16, lane / 16}; }
+
+/// The same of B: column of B and chunk along k. Two matrices are along k, then two across: the two words of mma_b() of the first 8
+/// columns, and those of the other 8.
+constexpr LADDER_HOST_DEVICE Coord ldsm_b(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2}; }
+// [/ldsm]
+
 /// Permuted columns of B (16): the column of B that lies in row `row` of its tile, so that the results of a lane in
 /// `size` / 2 neighbouring mma are `size` neighbouring columns of C. Of every 4 x size columns, lane t of a quad gets
 /// the t-th `size`: its pair of columns of the first mma, then of the second, and so on.

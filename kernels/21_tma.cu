@@ -128,12 +128,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS][NAMED];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
+    ldsm_a_addr[k_step] =
+        shared_address(smem) + swizzle_128b(warp_row + ldsm_a(lane).row, k_step * 2 + ldsm_a(lane).col);
     keep_in_register(ldsm_a_addr[k_step]);
 #pragma unroll
     for (int j = 0; j < NAMED; ++j) {
-      const int column = warp_col + named_column(j * 16 + lane / 16 * 8 + lane % 8, SIZE);
-      ldsm_b_addr[k_step][j] = shared_address(smem) + BM * BK_BYTES + swizzle_128b(column, k_step * 2 + lane / 8 % 2);
+      const int column = warp_col + named_column(j * 16 + ldsm_b(lane).row, SIZE);
+      ldsm_b_addr[k_step][j] =
+          shared_address(smem) + BM * BK_BYTES + swizzle_128b(column, k_step * 2 + ldsm_b(lane).col);
       keep_in_register(ldsm_b_addr[k_step][j]);
     }
   }

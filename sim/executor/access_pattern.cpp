@@ -22,6 +22,8 @@ void Pattern::learn(Mask lanes_now, const Addresses& address, uint32_t bytes_per
          : bits == 0             ? Form::uniform
          : from_consecutive == 0 ? Form::consecutive
                                  : Form::general;
+  regular = mask == all_lanes;
+  for (int l = 1; l < warp_size; ++l) regular = regular && relative[l] - relative[l - 1] == relative[1];
   low = low < -far || high > far ? -far : low;
   high = std::min(high, far);
   sectors.fill(0);

@@ -1,6 +1,8 @@
 // How the addresses of an access lie to one another.
 #pragma once
 
+#include <immintrin.h>
+
 #include <array>
 #include <cstdint>
 
@@ -13,9 +15,10 @@ namespace sim {
 struct Pattern {
   enum class Form : uint8_t { general, uniform, consecutive };  ///< of all 32 lanes: at one place, side by side
 
-  std::array<int64_t, warp_size> relative{};  ///< each lane's address, from that of the first active one
-  Mask mask = 0;                              ///< the active lanes; 0: no access yet
+  alignas(32) std::array<int64_t, warp_size> relative{};  ///< each lane's address, from that of the first active one
+  Mask mask = 0;                                          ///< the active lanes; 0: no access yet
   Form form = Form::general;
+  bool regular = false;       ///< of all 32 lanes, at equal distances
   int64_t low = 0, high = 0;  ///< the least and the greatest of `relative`
   uint64_t bits = 0;          ///< all of `relative` ORed
 
@@ -39,6 +42,8 @@ struct Pattern {
 
   /// Whether they lie as they did last time.
   bool is_of(Mask lanes_now, const Addresses& address) const;
+  /// The same of all 32 lanes, whose addresses are these, or all as far from these.
+  bool is_from(const uint64_t* address) const;
   void learn(Mask lanes_now, const Addresses& address, uint32_t bytes_per_lane);
 
   /// The distinct aligned 32 bytes of global memory that the lanes touch, the first of which is at `origin`.
@@ -62,6 +67,26 @@ inline bool Pattern::is_of(Mask lanes_now, const Addresses& address) const {
       differs |= uint64_t(relative[l]) ^ (lanes_now >> l & 1 ? address[l] - origin : 0);
   }
   return !differs;
+}
+
+inline bool Pattern::is_from(const uint64_t* address) const {
+  const auto four = [](const auto* values) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values)); };
+  const __m256i origin = _mm256_set1_epi64x(int64_t(address[0]));
+  __m256i differs = _mm256_setzero_si256();
+  if (regular) {
+    const __m256i step = _mm256_set1_epi64x(relative[4]);
+    __m256i expected = _mm256_add_epi64(origin, four(relative.data()));
+#pragma GCC unroll 8
+    for (int l = 0; l < warp_size; l += 4, expected = _mm256_add_epi64(expected, step))
+      differs = _mm256_or_si256(differs, _mm256_xor_si256(four(address + l), expected));
+  } else {
+#pragma GCC unroll 8
+    for (int l = 0; l < warp_size; l += 4) {
+      const __m256i distance = _mm256_sub_epi64(four(address + l), origin);
+      differs = _mm256_or_si256(differs, _mm256_xor_si256(distance, four(relative.data() + l)));
+    }
+  }
+  return _mm256_testz_si256(differs, differs);
 }
 
 }  // namespace sim

@@ -63,9 +63,9 @@ bool Cluster::has_patience(const Warp& warp) const {
   return warp.poll.progress != unit_.progress || warp.poll.times < patience;
 }
 
-uint64_t Cluster::instructions() const {
+uint64_t Cluster::instructions() {
   uint64_t sum = 0;
-  for (const OpCount& count : unit_.counts) sum += count.warps;
+  for (const OpCount& count : counts()) sum += count.warps;
   return sum;
 }
 

@@ -30,14 +30,17 @@ class Cluster {
   /// Runs unit `index` of the grid to its end.
   void run(uint64_t index);
 
-  const std::vector<OpCount>& counts() const { return unit_.counts; }
+  const std::vector<OpCount>& counts() {
+    unit_.add_runs();
+    return unit_.counts;
+  }
 
  private:
   void start(uint64_t index);
   Warp* next();
   void look_at(Warp& warp);
   bool has_patience(const Warp& warp) const;
-  uint64_t instructions() const;
+  uint64_t instructions();
   void check_limit(const Warp& warp);
   [[noreturn]] void deadlock();
   [[noreturn]] void livelock(const Warp& warp);

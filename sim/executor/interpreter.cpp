@@ -59,24 +59,7 @@ void Interpreter::run(Warp& warp) {
   warp.state = Warp::ready;
   if (!regroup(warp, turn)) throw Error("simulator: a ready warp without a lane that can run");
   for (;;) {
-    const Op& op = program_.ops[turn.pc];
-    Mask mask = turn.active;
-    if (op.guard) mask &= *at<Mask>(warp.registers, op.guard) ^ (op.guard_negated ? all_lanes : 0);
-    Then then = Then::next;
-    if (mask) {
-      if (op.uses_accumulator && warp.wgmma_under_way) [[unlikely]]
-        wgmma_.check_accumulators(warp, op, turn.pc, mask);
-      OpCount& count = counts_[turn.pc];
-      if (op.kind == Kind::lanes)
-        op.function(warp.registers, op.o, mask);
-      else if (op.kind == Kind::load && mask == all_lanes && load_as_before(warp, op, turn.pc))
-        turn.looked = turn.looked || op.strong;
-      else
-        then = execute(warp, op, turn, mask);
-      count.warps += mask != 0;
-      count.lanes += std::popcount(mask);
-    }
-    if (then == Then::next && ++turn.pc < turn.limit) continue;
+    const Then then = run_straight(warp, turn);
     if (then == Then::jump && turn.limit == no_limit) continue;
     if (then == Then::yield) return;
     if (then != Then::regroup) set_pc(warp, turn.active, turn.pc);
@@ -89,6 +72,40 @@ void Interpreter::run(Warp& warp) {
     if (warp.state == Warp::waiting) return;
     regroup(warp, turn);
   }
+}
+
+/// Executes one operation after another, as far as no branch is taken and no lane waits. `next`: at turn.limit.
+Interpreter::Then Interpreter::run_straight(Warp& warp, Turn& turn) {
+  const Mask active = turn.active;
+  const uint32_t begin = turn.pc;
+  uint32_t pc = begin;
+  Then then = Then::next;
+  for (const Op* op = &program_.ops[begin]; then == Then::next && pc < turn.limit; ++op, ++pc) {
+    Mask mask = active;
+    if (op->guard) mask &= *at<Mask>(warp.registers, op->guard) ^ (op->guard_negated ? all_lanes : 0);
+    if (mask) {
+      if (op->uses_accumulator && warp.wgmma_under_way) [[unlikely]]
+        wgmma_.check_accumulators(warp, *op, pc, mask);
+      if (op->kind == Kind::lanes) {
+        op->function(warp.registers, op->o, mask);
+      } else if (op->kind == Kind::load && mask == all_lanes && load_as_before(warp, *op, pc)) {
+        turn.looked = turn.looked || op->strong;
+      } else {
+        turn.pc = pc;
+        Mask executed = mask;  // whose address is passed on: `mask` stays in a register
+        then = execute(warp, *op, turn, executed);
+        mask = executed;
+      }
+    }
+    if (mask != active) {  // the run counts this operation as one of `active`
+      OpCount& count = counts_[pc];
+      count.warps -= mask == 0;
+      count.lanes += uint64_t(std::popcount(mask)) - uint64_t(std::popcount(active));
+    }
+  }
+  unit_.count_run(begin, pc, std::popcount(active));
+  if (then == Then::next) turn.pc = pc;
+  return then;
 }
 
 /// Executes one instruction in the lanes of `mask`, which becomes the lanes that have executed it: none, where it
@@ -338,10 +355,14 @@ void Interpreter::stack_operation(Warp& warp, const Op& op, Mask mask) {
 /// ret and exit. A ret outside of any call ends the thread.
 Interpreter::Then Interpreter::leave(Warp& warp, const Op& op, Turn& turn, Mask mask) {
   set_pc(warp, turn.active & ~mask, turn.pc + 1);
+  if (op.kind == Kind::exit || program_.callees.size() <= 1) {  // nothing is called
+    warp.live &= ~mask;
+    return Then::regroup;
+  }
   const Callee& callee = program_.callees[op.o.extra];
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    if (op.kind == Kind::exit || warp.calls[l].empty()) {
+    if (warp.calls[l].empty()) {
       warp.live &= ~(Mask{1} << l);
       continue;
     }

@@ -29,6 +29,7 @@ class Interpreter {
  private:
   struct Turn;
   enum class Then;
+  Then run_straight(Warp& warp, Turn& turn);
   Then execute(Warp& warp, const Op& op, Turn& turn, Mask& mask);
 
   Then branch(Warp& warp, const Op& op, Turn& turn, Mask mask);
@@ -63,6 +64,7 @@ class Interpreter {
   // interpreter_memory.cpp
   void memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   bool load_as_before(Warp& warp, const Op& op, uint32_t pc);
+  void move_data_as_before(Warp& warp, const Op& op, Pattern::Form form);
   void access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, Addresses& address, bool generic);
   void access_or_skip(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space space, Addresses& address, bool generic);
   void store_in_any_order(Warp& warp, const Op& op, Mask mask, const std::array<std::byte*, warp_size>& at);

@@ -11,29 +11,33 @@
 
 namespace sim {
 
-/// A load that the checker has let pass in the pattern of the last one.
+/// A load that the checker lets pass in the pattern of the last one.
 bool Interpreter::load_as_before(Warp& warp, const Op& op, uint32_t pc) {
-  const Pattern* const pattern = checker_.load_in_last_pattern(warp, op, pc);
-  if (!pattern) return false;
-  const uint64_t* const base = at<uint64_t>(warp.registers, op.o.a);
-  const auto address = [&](int l) { return reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement)); };
-  const Element& first = op.elements[0];
-  if (pattern->form != Pattern::Form::general && op.elements.size() == 1 && op.bytes == 4 && first.bytes == 4 &&
-      first.offset != discarded) {  // one word per lane, side by side or the same
-    uint32_t* const d = at<uint32_t>(warp.registers, first.offset);
-    if (pattern->form == Pattern::Form::uniform) {
-      uint32_t word;
-      std::memcpy(&word, address(0), sizeof word);
-      std::fill_n(d, warp_size, word);
-    } else {
-      std::memcpy(d, address(0), warp_size * sizeof *d);
-    }
+  const MemoryChecker::LastLoad* const load = checker_.load_in_last_pattern(warp, op, pc);
+  if (!load) return false;
+  if (load->word_register == discarded) {
+    move_data_as_before(warp, op, load->pattern->form);
     return true;
   }
-  alignas(32) std::array<std::byte*, warp_size> addresses;
-  for (int l = 0; l < warp_size; ++l) addresses[l] = address(l);
-  move_data(warp, op, all_lanes, addresses, pattern->form);
+  const auto* const from =
+      reinterpret_cast<const std::byte*>(*at<uint64_t>(warp.registers, op.o.a) + uint64_t(op.displacement));
+  uint32_t* const d = at<uint32_t>(warp.registers, load->word_register);
+  if (load->pattern->form == Pattern::Form::uniform) {
+    uint32_t word;
+    std::memcpy(&word, from, sizeof word);
+    for (int l = 0; l < warp_size; ++l) d[l] = word;
+  } else {
+    std::memcpy(d, from, warp_size * sizeof *d);
+  }
   return true;
+}
+
+/// Apart, so that the loads of one word need no stack.
+[[gnu::noinline]] void Interpreter::move_data_as_before(Warp& warp, const Op& op, Pattern::Form form) {
+  const uint64_t* const base = at<uint64_t>(warp.registers, op.o.a);
+  alignas(32) std::array<std::byte*, warp_size> addresses;
+  for (int l = 0; l < warp_size; ++l) addresses[l] = reinterpret_cast<std::byte*>(base[l] + uint64_t(op.displacement));
+  move_data(warp, op, all_lanes, addresses, form);
 }
 
 void Interpreter::memory_operation(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
@@ -121,6 +125,7 @@ void Interpreter::access(Warp& warp, const Op& op, uint32_t pc, Mask mask, Space
       break;
     default:
       checker_.check_global(warp, op, pc, mask, address, bytes, *pattern);
+      if (op.kind == Kind::load && op.space == Space::global) checker_.keep_for_next_load(op, pc, bytes, *pattern);
       for (int l = 0; l < warp_size; ++l) at[l] = reinterpret_cast<std::byte*>(address[l]);
   }
   if (op.kind == Kind::atomic)

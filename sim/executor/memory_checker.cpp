@@ -19,7 +19,8 @@ MemoryChecker::MemoryChecker(Unit& unit, Reports& reports, GlobalRaces* races)
       races_(races),
       patterns_(program_.ops.size()),
       ranges_(program_.ops.size()),
-      contents_(program_.ops.size()) {}
+      contents_(program_.ops.size()),
+      last_loads_(program_.ops.size()) {}
 
 Pattern& MemoryChecker::pattern(uint32_t pc, uint32_t part, Space space, Mask mask, const Addresses& address,
                                 uint32_t bytes) {
@@ -27,27 +28,32 @@ Pattern& MemoryChecker::pattern(uint32_t pc, uint32_t part, Space space, Mask ma
   const size_t index = 2 * part + (space == Space::shared);
   if (index >= known.size()) known.resize(index + 1);
   Pattern& pattern = known[index];
-  if (!pattern.is_of(mask, address)) pattern.learn(mask, address, bytes);
+  if (!pattern.is_of(mask, address)) {
+    pattern.learn(mask, address, bytes);
+    last_loads_[pc].pattern = nullptr;
+  }
   return pattern;
 }
 
-const Pattern* MemoryChecker::load_in_last_pattern(const Warp& warp, const Op& op, uint32_t pc) {
-  if (op.kind != Kind::load || op.space != Space::global || op.address_bytes != 8 || op.counted == Class::param ||
-      races_ || patterns_[pc].empty())
-    return nullptr;
-  Pattern& pattern = patterns_[pc][0];
-  const uint64_t* const base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
-  uint64_t differs = pattern.mask ^ all_lanes;
-#pragma GCC unroll 8
-  for (int l = 0; l < warp_size; ++l) differs |= uint64_t(pattern.relative[l]) ^ (base[l] - base[0]);
-  if (differs) return nullptr;
-
-  const uint64_t origin = base[0] + uint64_t(op.displacement);
-  const uint32_t bytes = op.bytes * uint32_t(op.elements.size());
-  if (((origin | pattern.bits) & (bytes - 1)) || !have_contents(op, contents_[pc], origin, bytes, pattern))
-    return nullptr;
-  count_global(pc, origin, uint64_t{bytes} * warp_size, pattern);
-  return &pattern;
+void MemoryChecker::keep_for_next_load(const Op& op, uint32_t pc, uint32_t bytes, Pattern& pattern) {
+  LastLoad& last = last_loads_[pc];
+  last.pattern = nullptr;
+  if (op.address_bytes != 8 || op.counted == Class::param || races_ || pattern.mask != all_lanes) return;
+  const KnownContents& known = contents_[pc];
+  const uint64_t extent = uint64_t(pattern.high - pattern.low) + bytes;
+  if (pattern.low <= -Pattern::far || pattern.high >= Pattern::far || extent > known.bytes ||
+      pattern.bits & (bytes - 1))
+    return;
+  last.pattern = &pattern;
+  last.origin = known.begin - uint64_t(pattern.low);
+  last.origins = known.bytes - extent + 1;
+  last.bytes = bytes;
+  const Element& first = op.elements[0];
+  const bool word =
+      pattern.form != Pattern::Form::general && op.elements.size() == 1 && op.bytes == 4 && first.bytes == 4;
+  last.word_register = word ? first.offset : discarded;
+  last.complete = !known.contents || known.contents->complete();
+  last.read_only = op.read_only ? known.contents : nullptr;
 }
 
 void MemoryChecker::reject(const Warp& warp, int lane, const Op& op, Check check,

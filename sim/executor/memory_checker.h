@@ -28,9 +28,22 @@ class MemoryChecker {
   /// The pattern of access number `part` of an operation, of `bytes` bytes per lane.
   Pattern& pattern(uint32_t pc, uint32_t part, Space space, Mask mask, const Addresses& address, uint32_t bytes);
 
+  /// The last load of an operation from global memory by all lanes. Another one in its pattern is in bounds where the first lane's
+  /// address lies in `origins` bytes from `origin` on. Pattern null: there was no such load.
+  struct LastLoad {
+    Pattern* pattern = nullptr;
+    uint64_t origin = 0, origins = 0;
+    uint32_t bytes = 0;                   ///< per lane
+    uint32_t word_register = discarded;   ///< of one word per lane, side by side or the same: where they go
+    bool complete = false;                ///< all of the allocation's bytes hold values ...
+    const Contents* read_only = nullptr;  ///< ... of which none may be stored to before the load
+  };
+
   /// Checks and counts a load from global memory by all lanes in the pattern of this operation's last one, where nothing speaks
   /// against it: most are such loads, and here they cost little. Null: it is not known to be one, and nothing has happened.
-  const Pattern* load_in_last_pattern(const Warp& warp, const Op& op, uint32_t pc);
+  const LastLoad* load_in_last_pattern(const Warp& warp, const Op& op, uint32_t pc);
+  /// The operation has made an access, by all lanes of `pattern`.
+  void keep_for_next_load(const Op& op, uint32_t pc, uint32_t bytes, Pattern& pattern);
 
   void check_aligned(const Warp& warp, const Op& op, const Addresses& address, uint32_t bytes, const Pattern& pattern);
 
@@ -96,6 +109,7 @@ class MemoryChecker {
   std::vector<std::vector<Pattern>> patterns_;
   std::vector<std::pair<uint64_t, uint64_t>> ranges_;  ///< the allocation it hit last, first byte and end
   std::vector<KnownContents> contents_;                ///< the same, for what has been written there
+  std::vector<LastLoad> last_loads_;
 };
 
 inline bool MemoryChecker::have_contents(const Op& op, const KnownContents& known, uint64_t origin, uint32_t bytes,
@@ -111,6 +125,18 @@ inline bool MemoryChecker::have_contents(const Op& op, const KnownContents& know
   if (reads && !contents.may_be_read(origin - known.begin, size, op.read_only, launch)) return false;
   if (writes) contents.kernel_wrote(origin - known.begin, size, launch);
   return true;
+}
+
+inline const MemoryChecker::LastLoad* MemoryChecker::load_in_last_pattern(const Warp& warp, const Op& op, uint32_t pc) {
+  const LastLoad& last = last_loads_[pc];
+  if (!last.pattern) return nullptr;
+  const uint64_t* const base = reinterpret_cast<const uint64_t*>(warp.registers + op.o.a);
+  const uint64_t origin = base[0] + uint64_t(op.displacement);
+  if (origin - last.origin >= last.origins || origin & (last.bytes - 1) || !last.pattern->is_from(base)) return nullptr;
+  const bool all_well = last.complete && !(last.read_only && last.read_only->has_stores_of(memory_.launch()));
+  if (!all_well && !have_contents(op, contents_[pc], origin, last.bytes, *last.pattern)) return nullptr;
+  count_global(pc, origin, uint64_t{last.bytes} * warp_size, *last.pattern);
+  return &last;
 }
 
 }  // namespace sim

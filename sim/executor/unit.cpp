@@ -170,6 +170,7 @@ Unit::Unit(const Program& program, const ptx::Module& module, const LaunchParams
       memory(memory),
       clocks(clocks_of(launch, races)),
       counts(program.ops.size()),
+      runs_(program.ops.size() + 1),
       param_bytes_(launch.params.size() + param_alignment) {
   const uint64_t begin = reinterpret_cast<uint64_t>(param_bytes_.data());
   param_ = param_bytes_.data() + (param_alignment - begin % param_alignment) % param_alignment;
@@ -180,6 +181,18 @@ Unit::Unit(const Program& program, const ptx::Module& module, const LaunchParams
   for (const auto& block : blocks)
     for (Warp& warp : block->warps)
       for (const Preset& p : program.presets) preset(*this, warp, p);
+}
+
+void Unit::add_runs() {
+  Executions now;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    now.warps += runs_[i].warps;
+    now.lanes += runs_[i].lanes;
+    runs_[i] = {};
+    counts[i].warps += now.warps;
+    counts[i].lanes += now.lanes;
+  }
+  runs_.back() = {};
 }
 
 void Unit::start(uint64_t new_index) {

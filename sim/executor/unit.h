@@ -20,6 +20,11 @@ namespace sim {
 constexpr int cluster_rank_shift = 24;
 constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cluster_rank_shift) - 1); }
 
+/// How often an operation has been executed, by warps and by lanes.
+struct Executions {
+  uint64_t warps = 0, lanes = 0;
+};
+
 /// Counts of one operation of the program.
 struct OpCount {
   uint64_t warps = 0, lanes = 0;
@@ -33,6 +38,16 @@ struct Unit {
 
   /// Makes it unit `index` of the grid.
   void start(uint64_t index);
+
+  /// All of a warp's `lanes` lanes execute the operations from `begin` to `end`, one after another. What this adds to the counts is
+  /// noted at both ends alone, until add_runs().
+  void count_run(uint32_t begin, uint32_t end, uint64_t lanes) {
+    ++runs_[begin].warps;
+    runs_[begin].lanes += lanes;
+    --runs_[end].warps;
+    runs_[end].lanes -= lanes;
+  }
+  void add_runs();
 
   std::byte* param() const { return param_; }
   uint32_t clusters() const { return uint32_t(blocks.size()) / launch.blocks_per_cluster(); }
@@ -51,6 +66,7 @@ struct Unit {
   std::vector<std::unique_ptr<Block>> blocks;
 
  private:
+  std::vector<Executions> runs_;  ///< by operation: more than of the one before it
   std::vector<std::byte> param_bytes_;
   std::byte* param_ = nullptr;  ///< aligned as a tensor map wants it
 };

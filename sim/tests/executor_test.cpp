@@ -242,6 +242,69 @@ TEST(Checks, Misaligned) {
                 {"test.cu:101", "misaligned", "lane 1"});
   expect_report({own_word, "st.shared.u32 [%d1+2], %t;"}, Fault::misaligned, {"test.cu:102", "misaligned"});
 }
+
+/// A loop of loads in one pattern: each is checked, though it is as the one before it. `load` reads at %d1 into %r3; a round later
+/// %d1 is `step` bytes further. Their sum is stored.
+std::vector<std::string> loads(const std::string& load, int step, int rounds, const std::string& between = "") {
+  return {"mov.u32 %r2, 0; mov.u32 %r4, 0;", "LOOP: " + load,
+          between + "add.s32 %r4, %r4, %r3; add.s64 %d1, %d1, " + std::to_string(step) + "; add.s32 %r2, %r2, 1;",
+          "setp.lt.s32 %p1, %r2, " + std::to_string(rounds) + "; @%p1 bra LOOP;", "st.global.u32 [%mine], %r4;"};
+}
+TEST(Checks, TheLastLoadOfALoopIsOutOfBounds) {
+  const std::string side_by_side = "ld.global.u32 %r3, [%d1];",
+                    of_four = "ld.global.v4.u32 {%r3, %r5, %r6, %r7}, [%d1];";
+  const auto from = [](std::string start, std::vector<std::string> body) {
+    body[0] += start;
+    return body;
+  };
+  const std::string mine = "mov.u64 %d1, %mine;", same = "mov.u64 %d1, %out;";
+  const std::string apart = "mul.wide.u32 %d1, %t, 48; add.s64 %d1, %d1, %out;";
+  Launched(from(mine, loads(side_by_side, 4, 4065)));
+  expect_report(from(mine, loads(side_by_side, 4, 4066)), Fault::illegal_address,
+                {"test.cu:102", "0 bytes past", "lane 31"});
+  Launched(from(same, loads(side_by_side, 4, 4096)));
+  expect_report(from(same, loads(side_by_side, 4, 4097)), Fault::illegal_address,
+                {"test.cu:102", "0 bytes past", "lane 0"});
+  Launched(from(apart, loads(of_four, 16, 931)));
+  expect_report(from(apart, loads(of_four, 16, 932)), Fault::illegal_address, {"test.cu:102", "lane 31"});
+  const std::string down = "add.s64 %d1, %mine, 64;";
+  Launched(from(down, loads(side_by_side, -4, 17)));
+  expect_report(from(down, loads(side_by_side, -4, 18)), Fault::illegal_address,
+                {"test.cu:102", "4 bytes before", "lane 0"});
+}
+TEST(Checks, ALoadOfALoopIsMisaligned) {
+  auto body = loads("ld.global.u32 %r3, [%d1];", 4, 9, "setp.eq.s32 %p2, %r2, 6; @%p2 add.s64 %d1, %d1, 2;");
+  body[0] += "mov.u64 %d1, %mine;";
+  expect_report(body, Fault::misaligned, {"test.cu:102", "misaligned", "lane 0"});
+}
+TEST(Checks, ALoadOfALoopFindsWhatTheLaunchHasStored) {
+  auto body =
+      loads("ld.global.nc.u32 %r3, [%d1];", 128, 9, "setp.eq.s32 %p2, %r2, 6; @%p2 st.global.u32 [%d1+128], 1;");
+  body[0] += "mov.u64 %d1, %mine;";
+  test::expect_report(body, {.checks = "read-only=error"},
+                      {"test.cu:102", "ld.global.nc", "memory that this launch has written"});
+}
+/// In the pattern of the loads before, the same lanes; in another; and again in the first.
+TEST(Checks, LoadsOfALoopInPatternsThatChange) {
+  auto body =
+      loads("ld.global.u32 %r3, [%d1];", 0, 12,
+            "and.b32 %r5, %r2, 3; setp.eq.s32 %p2, %r5, 1; selp.b32 %r6, 4, 8, %p2; mul.lo.u32 %r6, %r6, %t; "
+            "setp.eq.s32 %p2, %r5, 2; selp.b32 %r6, 40, %r6, %p2; cvt.u64.u32 %d1, %r6; add.s64 %d1, %d1, %out;");
+  body[0] +=
+      "mul.lo.u32 %r5, %t, 100; st.global.u32 [%mine], %r5; st.global.u32 [%mine+128], %r5; bar.warp.sync -1; "
+      "mov.u64 %d1, %mine;";
+  const Launched run(body);
+  for (uint32_t t = 0; t < 32; ++t) {
+    const auto word = [](uint32_t i) { return i % 32 * 100; };
+    uint32_t sum = word(t), at = t;  // of the first load; then where the next one looks
+    for (uint32_t round = 1; round < 12; ++round) {
+      const uint32_t last = (round - 1) % 4;
+      at = last == 1 ? t : last == 2 ? 10 : 2 * t;
+      sum += word(at);
+    }
+    EXPECT_EQ(run.out[t], sum) << t;
+  }
+}
 TEST(Checks, UninitialisedShared) {
   expect_report(
       {own_word, "setp.ne.s32 %p1, %t, 17; @%p1 st.shared.u32 [%d1], %t;", "bar.sync 0;", "ld.shared.u32 %r2, [%d1];"},
@@ -349,6 +412,26 @@ TEST(Counts, AnInstructionAtWhichLanesMeetCountsOnce) {
   for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(run.out[t], 3U);
   EXPECT_EQ(run.counters.total.instructions[size_t(Class::warp)], 1U);
   EXPECT_EQ(run.counters.total.lanes[size_t(Class::warp)], 32U);
+}
+
+/// In a loop, with operations that all lanes execute, some or none.
+TEST(Counts, PredicatedInstructionsOfALoop) {
+  const Launched run({"setp.lt.u32 %p1, %t, 5; setp.gt.u32 %p2, %t, 99; mov.u32 %r2, 0;",
+                      "LOOP: @%p1 add.s32 %r3, %t, 1;", "@%p2 add.s32 %r3, %t, 1;", "@!%p2 add.s32 %r3, %t, 1;",
+                      "add.s32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 7; @%p3 bra LOOP;", "@%p1 bra END;",
+                      "add.s32 %r3, %t, 2;", "END: add.s32 %r3, %t, 3;"});
+  const auto executed = [&](uint32_t line) {
+    constexpr auto integer = size_t(Class::integer);
+    const auto found = run.counters.lines.find({"test.cu", line});
+    if (found == run.counters.lines.end()) return std::pair<uint64_t, uint64_t>();
+    return std::pair(found->second.instructions[integer], found->second.lanes[integer]);
+  };
+  EXPECT_EQ(executed(102), std::pair(uint64_t{7}, uint64_t{7 * 5}));
+  EXPECT_EQ(executed(103), std::pair(uint64_t{0}, uint64_t{0}));
+  EXPECT_EQ(executed(104), std::pair(uint64_t{7}, uint64_t{7 * 32}));
+  EXPECT_EQ(executed(105), std::pair(uint64_t{7}, uint64_t{7 * 32}));
+  EXPECT_EQ(executed(107), std::pair(uint64_t{1}, uint64_t{27}));
+  EXPECT_EQ(executed(108), std::pair(uint64_t{1}, uint64_t{32}));
 }
 
 TEST(Counts, SectorsAndLines) {

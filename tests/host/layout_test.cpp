@@ -460,11 +460,9 @@ TEST(Swizzled, CopiesAreWrittenWithoutConflictsAndByWholeLines) {
 
 // 13: of A, matrices two down and two along k; of B, two along k and two across. Lane 8 i + g names row g of matrix i.
 TEST(Ldmatrix, HandsOutFragmentsWithoutConflicts) {
-  const auto row_of_a = [](int lane) { return Coord{lane % 16, lane / 16}; };  // row, chunk
-  const auto row_of_b = [](int lane) { return Coord{lane % 8 + lane / 16 * 8, lane / 8 % 2}; };
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < 4; ++i) {
-      const Coord a = row_of_a(8 * i + lane / 4), b = row_of_b(8 * i + lane / 4);  // whose word this lane receives
+      const Coord a = ldsm_a(8 * i + lane / 4), b = ldsm_b(8 * i + lane / 4);  // whose word this lane receives
       EXPECT_EQ(a.row, mma_a(lane, i).row);
       EXPECT_EQ(a.col * 4 + lane % 4, mma_a(lane, i).col);
       EXPECT_EQ(b.row, i / 2 * 8 + mma_b(lane, i % 2).row);
@@ -481,8 +479,8 @@ TEST(Ldmatrix, HandsOutFragmentsWithoutConflicts) {
                                       }))
             .count;
       };
-      EXPECT_EQ(load(row_of_a), 4);
-      EXPECT_EQ(load(row_of_b), 4);
+      EXPECT_EQ(load(ldsm_a), 4);
+      EXPECT_EQ(load(ldsm_b), 4);
     }
   }
 }

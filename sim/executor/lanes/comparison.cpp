@@ -1,18 +1,18 @@
 // Comparison and selection (PTX ISA 9.7.6).
 //
 // A comparison is a loop that gives a mask; what is done with the mask is written once, not inlined into each of them.
+#include <immintrin.h>
+
+#include <cstring>
+
 #include "executor/lanes/table.h"
 
 namespace sim {
 namespace {
 
+// Of two numbers; or of two vectors, of all elements at once.
 constexpr auto eq = [](auto a, auto b) { return a == b; };
-constexpr auto ne = []<class T>(T a, T b) -> bool {
-  if constexpr (std::is_integral_v<T>)
-    return a != b;
-  else
-    return (a < b) | (a > b);  // false for NaN; "neu" is true
-};
+constexpr auto ne = [](auto a, auto b) { return (a < b) | (a > b); };  // false for NaN; "neu" is true
 constexpr auto lt = [](auto a, auto b) { return a < b; };
 constexpr auto le = [](auto a, auto b) { return a <= b; };
 constexpr auto gt = [](auto a, auto b) { return a > b; };
@@ -23,11 +23,25 @@ constexpr auto unordered = [](auto a, auto b) { return f(a, b) | (a != a) | (b !
 constexpr auto num = [](auto a, auto b) { return (a == a) & (b == b); };
 constexpr auto nan = [](auto a, auto b) { return (a != a) | (b != b); };
 
-/// One bit per lane, of all lanes.
+/// One bit per lane, of all lanes. GCC does not vectorise the gathering of bits, so that is written out for the usual widths.
 template <auto f, class T>
 [[gnu::noinline]] Mask compare(const T* a, const T* b) {
+  using Vector [[gnu::vector_size(32)]] = T;
   Mask result = 0;
-  for (int l = 0; l < warp_size; ++l) result |= Mask{static_cast<bool>(f(a[l], b[l]))} << l;
+  if constexpr (sizeof(T) >= 4 && std::is_invocable_v<decltype(f), Vector, Vector>) {
+    constexpr int at_once = 32 / sizeof(T);
+    for (int l = 0; l < warp_size; l += at_once) {
+      Vector va, vb;
+      std::memcpy(&va, a + l, sizeof va);
+      std::memcpy(&vb, b + l, sizeof vb);
+      const auto yes = f(va, vb);
+      const int bits = sizeof(T) == 4 ? _mm256_movemask_ps(std::bit_cast<__m256>(yes))
+                                      : _mm256_movemask_pd(std::bit_cast<__m256d>(yes));
+      result |= Mask(bits) << l;
+    }
+  } else {
+    for (int l = 0; l < warp_size; ++l) result |= Mask{static_cast<bool>(f(a[l], b[l]))} << l;
+  }
   return result;
 }
 

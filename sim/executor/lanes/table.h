@@ -152,7 +152,7 @@ void merge(std::byte* d, const std::byte* values, size_t bytes, Mask mask);
 /// d = result(lane), for the lanes of `mask`. It is calculated for all lanes, so that the compiler vectorises it: `result`
 /// must be defined for any bits that a register can hold.
 template <class D, class F>
-void for_lanes(std::byte* r, uint32_t offset, Mask mask, const F& result) {
+[[gnu::always_inline]] inline void for_lanes(std::byte* r, uint32_t offset, Mask mask, const F& result) {
   alignas(32) D some[warp_size];
   D* const d = mask == all_lanes ? at<D>(r, offset) : some;
 #pragma GCC ivdep
