@@ -94,6 +94,8 @@ CLAIMS = {
             barriers=False,
         ),
     ),
+    # Tiles that split K over the grid multicast nothing, and store C themselves.
+    "25g": Claim(present=(*WARPGROUP, *PRODUCER, "FENCE"), absent=(*THREADS_LOAD, LANE_BY_LANE), barriers=False),
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
     "26": Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE)),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 26b's stands around it, once per tile.
