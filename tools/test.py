@@ -3,8 +3,9 @@
 --fast, in under three minutes on a built tree: the tests of the host and of the simulator, each rung at one shape, and what
 pages and facts say of one another.
 
-Without a GPU two suites run at a time: most of them leave one of two cores idle. The tests in Python are four suites, so that none
-runs on alone for long. With a GPU they run one by one, since some of them measure times. The last line is "N passed, N failed, N skipped"; exit status 1 where anything failed.
+Without a GPU two suites run at a time: most of them leave one of two cores idle. The tests in Python are four suites, so that
+none of them runs on alone for long. With a GPU all run one by one, since some of them measure times. The last line is
+"N passed, N failed, N skipped"; exit status 1 where anything failed.
 """
 
 import argparse
