@@ -121,9 +121,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM
   // The rows that this lane names to ldmatrix, for k step 0 and stage 0. Each ldmatrix loads four 8 x 16-byte matrices:
   // of A two down and two along k, of B two along k and two across. Another k step flips bits of the chunk's number, so
   // it is an XOR of the address, too.
-  const uint32_t ldsm_a_addr = shared_address(smem) + swizzle_128b(warp_row + lane % 16, lane / 16);
+  const uint32_t ldsm_a_addr = shared_address(smem) + swizzle_128b(warp_row + ldsm_a(lane).row, ldsm_a(lane).col);
   const uint32_t ldsm_b_addr =
-      shared_address(smem) + BM * BK_BYTES + swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+      shared_address(smem) + BM * BK_BYTES + swizzle_128b(warp_col + ldsm_b(lane).row, ldsm_b(lane).col);
   // [/addresses]
   int read_stage = 0;
 

@@ -140,9 +140,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   uint32_t ldsm_a_addr[K_STEPS], ldsm_b_addr[K_STEPS];
 #pragma unroll
   for (int k_step = 0; k_step < K_STEPS; ++k_step) {
-    ldsm_a_addr[k_step] = shared_address(smem) + swizzle_128b(warp_row + lane % 16, k_step * 2 + lane / 16);
-    ldsm_b_addr[k_step] = shared_address(smem) + BM * BK_BYTES +
-                          swizzle_128b(warp_col + lane % 8 + lane / 16 * 8, k_step * 2 + lane / 8 % 2);
+    ldsm_a_addr[k_step] =
+        shared_address(smem) + swizzle_128b(warp_row + ldsm_a(lane).row, k_step * 2 + ldsm_a(lane).col);
+    ldsm_b_addr[k_step] =
+        shared_address(smem) + BM * BK_BYTES + swizzle_128b(warp_col + ldsm_b(lane).row, k_step * 2 + ldsm_b(lane).col);
     keep_in_register(ldsm_a_addr[k_step]), keep_in_register(ldsm_b_addr[k_step]);
   }
   uint32_t rA[2][WM / 16][4];  // [k step % 2][16 rows][words of this lane: mma_a]

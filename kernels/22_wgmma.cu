@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/main-loop]
 
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
-    float acc[BN / 8][4] = {};  // [8 columns][results of this lane: mma_c]
+    float acc[BN / 8][4] = {};  // [8 columns][results of this lane: wgmma_c]
 #pragma unroll 1
     for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
       if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1)) prefetch_c(c_tile);
@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [epilogue]
     // 4. epilogue: a lane holds two neighbouring results in each of two rows and of every 8 columns
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-    const int first_row = tile_row * BM + warp * 16 + mma_c(lane, 0).row;
-    const int first_col = tile_col * BN + mma_c(lane, 0).col;
+    const int first_row = tile_row * BM + wgmma_c(warp, lane, 0).row;
+    const int first_col = tile_col * BN + wgmma_c(warp, lane, 0).col;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int m = first_row + half * 8;

@@ -3,8 +3,9 @@
 --fast, in under three minutes on a built tree: the tests of the host and of the simulator, each rung at one shape, and what
 pages and facts say of one another.
 
-Without a GPU two suites run at a time: most of them leave one of two cores idle. With one they run one by one, since some of
-them measure times. The last line is "N passed, N failed, N skipped"; exit status 1 where anything failed.
+Without a GPU two suites run at a time: most of them leave one of two cores idle. The tests in Python are four suites, so that
+none of them runs on alone for long. With a GPU all run one by one, since some of them measure times. The last line is
+"N passed, N failed, N skipped"; exit status 1 where anything failed.
 """
 
 import argparse
@@ -98,7 +99,16 @@ FACTS = [
 ]
 
 
-def python_tests(log: Log, paths: list[str]) -> Count:
+PYTHON = ("tests/entry", "tests/kernels", "tests/plots")
+
+
+def other_folders() -> list[str]:
+    """Those with tests in Python that are no suite of their own."""
+    folders = {path.parent.as_posix() for path in Path("tests").rglob("test_*.py")}
+    return sorted(folder for folder in folders if not folder.startswith(PYTHON))
+
+
+def python_tests(log: Log, paths: list[str], name: str = "pytest") -> Count:
     """Those of modules whose packages are here (tests/conftest.py); what is missing is named."""
     asked = [sys.executable, "tools/missing.py", "requirements/test.txt"]
     missing = subprocess.run(asked, capture_output=True, text=True).stdout.split()
@@ -106,7 +116,8 @@ def python_tests(log: Log, paths: list[str]) -> Count:
         log.say(f"left out: tests that need {', '.join(missing)}, which could not be set up")
     if not shutil.which("pytest"):
         return Count(skipped=1)
-    return with_results(["pytest", *paths, "-q", "-rs", f"--junitxml={BUILD}/pytest.xml"], BUILD / "pytest.xml", log)
+    file = BUILD / f"{name}.xml"
+    return with_results(["pytest", *paths, "-q", "-rs", f"--junitxml={file}"], file, log)
 
 
 def each_rung(log: Log) -> Count:
@@ -152,14 +163,18 @@ def tracked(*patterns: str) -> list[str]:
     return sorted(map(str, found))
 
 
+# In the order in which they begin, the longest first; what measures times on a GPU before all.
 SUITES: dict[str, Callable[[Log], Count]] = {
     "host_tests": lambda log: google_tests(log, "host_tests"),
     "gpu_tests": lambda log: google_tests(log, "gpu_tests"),
     "compute-sanitizer": sanitizers,
-    "pytest": lambda log: python_tests(log, ["tests"]),  # the two longest begin first
+    "tests/entry": lambda log: python_tests(log, ["tests/entry"], "pytest_entry"),
     "sim_gpu_tests": lambda log: google_tests(log, "sim_gpu_tests"),
+    "tests/kernels": lambda log: python_tests(log, ["tests/kernels"], "pytest_kernels"),
+    "tests/plots": lambda log: python_tests(log, ["tests/plots"], "pytest_plots"),
     "sim_tests": lambda log: google_tests(log, "sim_tests"),
     "sim_rung_tests": lambda log: google_tests(log, "sim_rung_tests"),
+    "other tests in Python": lambda log: python_tests(log, other_folders(), "pytest_others"),
     "clang-format": lambda log: check(log, ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")]),
     "ruff": lambda log: check(log, ["ruff", "check", "--quiet"]),
     "shellcheck": lambda log: check(log, ["shellcheck", "-x", "run_all.sh", ".ci/run", *tracked("*.sh")]),
