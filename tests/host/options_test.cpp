@@ -116,6 +116,7 @@ TEST(Options, ExcludeContradictions) {
   EXPECT_THAT(error_of({"--resume"}), HasSubstr("--resume needs --csv"));
   EXPECT_THAT(error_of({"--json"}), HasSubstr("--json belongs to --list"));
   EXPECT_EQ(error_of({"--tune"}), "--tune needs --plans, the file to keep what it finds");
+  EXPECT_EQ(error_of({"--tune", "--plans", "plans.csv", "--check-only"}), "--check-only and --tune exclude each other");
 }
 
 TEST(Options, TellSpelledOutSizesFromFamilies) {
