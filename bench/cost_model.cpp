@@ -8,3 +8,9 @@ extern "C" void predict(int count, const TiledProduct* products, const Tiling* t
                         const CostConstants* cost, double* microseconds) {
   for (int i = 0; i < count; ++i) microseconds[i] = predicted_us(products[i], tilings[i], *card, *cost);
 }
+
+/// What the header has: the constants, and bytes of TiledProduct, Tiling, Card and CostConstants.
+extern "C" void stated(CostConstants* cost, size_t sizes[4]) {
+  *cost = CostConstants();
+  sizes[0] = sizeof(TiledProduct), sizes[1] = sizeof(Tiling), sizes[2] = sizeof(Card), sizes[3] = sizeof(CostConstants);
+}

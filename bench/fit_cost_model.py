@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The constants of common/hopper/cost_model.h, fitted to the times of 25h's plans.
 
-usage: python3 bench/fit_cost_model.py [PLANS]     (bench/recorded/nvidia-h100/plans.csv without; needs a g++ and SciPy)
+usage: python3 bench/fit_cost_model.py [PLANS]     (bench/recorded/nvidia-h100/plans.csv without)
+
+It needs g++, the packages of requirements/fit.txt and the built ladder, and takes 40 seconds.
 
 PLANS is what `run 25h --shapes ... --tune --plans PLANS` wrote. A choice loses where its plan took longer than the fastest of its
 product: the fit makes the mean of these losses small, and then the error of the predicted times. Printed are the constants, what
@@ -11,6 +13,8 @@ choice would lose without it.
 
 import argparse
 import ctypes
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,17 +22,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # as a script it finds only its neighbours
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a script it finds only its neighbours
 
 from plots.data.rungs import of_ladder
 
+ROOT = Path(__file__).resolve().parents[1]
 NAMES = [
     "launch_us", "latency_clocks", "received_per_clock", "asked_unaligned", "clustered",
     "epilogue_clocks", "exchange_clocks", "exchange_per_result", "last_wave", "dram_sms",
 ]  # fmt: skip
+RECORDED = ROOT / "bench/recorded/nvidia-h100/plans.csv"
 NEAR = 1.4  # plans up to so many times the fastest count for the error of the times
 
 
@@ -54,7 +58,7 @@ def library() -> ctypes.CDLL:
     """predicted_us(), compiled."""
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "cost_model.so"
-        cuda = Path(subprocess.run(["which", "nvcc"], capture_output=True, text=True, check=True).stdout.strip())
+        cuda = Path(shutil.which(os.environ.get("CUDACXX", "nvcc")))
         subprocess.run(
             ["g++", "-std=c++20", "-O2", "-shared", "-fPIC", f"-I{ROOT}", f"-I{cuda.resolve().parents[1] / 'include'}",
              ROOT / "bench/cost_model.cpp", "-o", built], check=True,
@@ -111,6 +115,8 @@ class Times:
 
 def fit(times: Times, constants: np.ndarray) -> np.ndarray:
     """Nelder-Mead, begun anew from what it found."""
+    from scipy.optimize import minimize  # all else here does without SciPy
+
     for _ in range(4):
         steps = np.where(np.arange(len(constants)) % 2, 1.15, 0.85)
         simplex = np.vstack([constants, constants * (1 + (steps - 1)[:, None] * np.eye(len(constants)))])
@@ -123,19 +129,26 @@ def percent(losses: np.ndarray) -> str:
     return f"{100 * losses.mean():.2f} % (at most {100 * losses.max():.0f} %)"
 
 
+def recorded(facts: dict[str, dict[str, float]], path: Path = RECORDED) -> pd.DataFrame:
+    """What the constants are fitted to: of the times in a file those of plans that 25h still has."""
+    rows = pd.read_csv(path).query("rung == '25h' and type == 'bf16' and out == 'same'")
+    return rows[rows.plan.isin(list(facts))]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("plans", nargs="?", type=Path, default=ROOT / "bench/recorded/nvidia-h100/plans.csv")
+    parser.add_argument("plans", nargs="?", type=Path, default=RECORDED)
     options = parser.parse_args()
-    rows = pd.read_csv(options.plans).query("rung == '25h' and type == 'bf16' and out == 'same'")
     constants = of_ladder(ROOT).find("25h").constants
+    rows = recorded(constants, options.plans)
     lib = library()
     begin = np.array([constants["cost"][name] for name in NAMES])
     mapped = pd.read_csv(ROOT / "bench/shapes/map.txt", sep=r"[x\s]+", engine="python", comment="#", names=["m", "n", "k"])
     in_map = rows.merge(mapped.drop_duplicates(), how="left", indicator=True)["_merge"].to_numpy() == "both"
     everything = Times(rows, constants, lib)
     halves = {"the map": Times(rows[in_map], constants, lib), "the others": Times(rows[~in_map], constants, lib)}
-    print(f"{everything.group.max() + 1} products; as the header has it the choice loses {percent(everything.losses(everything.predict(begin)))}")
+    as_stated = percent(everything.losses(everything.predict(begin)))
+    print(f"{everything.group.max() + 1} products; as the header has it the choice loses {as_stated}")
     found = fit(everything, begin)
     for name, value in zip(NAMES, found, strict=True):
         print(f"  {name:20} {value:.4g}")

@@ -4,7 +4,8 @@
 #   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv environment.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
-#   map        rungs 26 and 27 over many shapes, beside the libraries               map.csv
+#   map        rungs 25h, 26 and 27 over many shapes, beside the libraries          map.csv
+#   plans      all plans of 25h over many shapes, for bench/fit_cost_model.py       plans.csv tuned.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
@@ -33,12 +34,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | map | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | map | plans | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady map waves conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady map plans waves conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -93,9 +94,18 @@ steady() {
 map() {
   local how
   begin "$to/map.csv"
-  for how in "26 --type bf16 --out same" "26 --type f16 --out same" "26 --type tf32" "26 --type bf16" "27 --type f32"; do
+  for how in "25h --type bf16 --out same" "26 --type bf16 --out same" "26 --type f16 --out same" "26 --type tf32" "26 --type bf16" "27 --type f32"; do
     # shellcheck disable=SC2086  # several words
     ladder --kernels $how --shapes bench/shapes/map.txt --check sample --sittings 3 --csv "$to/map.csv"
+  done
+}
+
+plans() {
+  local shapes
+  begin "$to"/{plans,tuned}.csv
+  for shapes in map fit_26; do
+    ladder --kernels 25h --type bf16 --out same --shapes "bench/shapes/$shapes.txt" --check sample --tune --plans "$to/plans.csv" \
+      --csv "$to/tuned.csv"
   done
 }
 

@@ -40,9 +40,8 @@ void prefer_fastest(const std::string& path, const std::vector<std::vector<std::
   std::map<std::vector<std::string>, const std::vector<std::string>*> fastest;  // by all columns before the plan's
   for (const std::vector<std::string>& row : rows) {
     const std::vector<std::string>*& best = fastest[{row.begin(), row.begin() + plan}];
-    if (!best || (*best)[utc] != row[utc] ||
-        number<double>(path, row[microseconds]) < number<double>(path, (*best)[microseconds]))
-      best = &row;
+    const double time = number<double>(path, row[microseconds]);
+    if (!best || (*best)[utc] != row[utc] || time < number<double>(path, (*best)[microseconds])) best = &row;
   }
   for (const auto& [key, row] : fastest) {
     Problem p;

@@ -22,6 +22,7 @@ def complaint(*arguments: str, program: Path = LADDER) -> str:
         (["--shapes", "/nowhere/shapes.txt"], "/nowhere/shapes.txt"),
         (["--roundz", "5"], "nearest is --rounds"),
         (["--resume"], "--csv"),
+        (["--tune"], "--tune needs --plans"),
         (["--device", "-1"], "--device"),
         (["--sim-seed", "x"], "--sim-seed takes a whole number"),
         (["--sim-checks", "rcae=warn"], "--sim-checks: there is no check 'rcae'; there are all, bounds, misaligned,"),

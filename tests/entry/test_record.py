@@ -87,6 +87,13 @@ def test_the_sweep_over_waves_goes_into_the_record(checkout):
     assert all("--csv here/waves.csv" in call and "--ceilings here/ceilings.csv" in call for call in calls)
 
 
+def test_plans_are_timed_over_the_shapes_of_the_map_and_those_of_the_fit(checkout):
+    done, calls = run(checkout, "bench/record.sh", "--to", "here", "plans")
+    assert done.returncode == 0, done.stderr
+    assert [call.partition("--shapes ")[2].split()[0] for call in calls] == ["bench/shapes/map.txt", "bench/shapes/fit_26.txt"]
+    assert all("--tune --plans here/plans.csv" in call and "--csv here/tuned.csv" in call for call in calls)
+
+
 def test_the_timeline_is_recorded_where_its_program_was_built(checkout):
     done, calls = run(checkout, "bench/record.sh", "--to", "here", "timeline")
     assert (done.returncode, calls) == (0, []) and "cmake --build build --target timeline" in done.stderr

@@ -118,11 +118,13 @@ def test_a_loader_that_takes_another_runtime_ends_it(tmp_path):
 
 def test_options_that_are_about_time_are_named_once_and_have_no_effect(tmp_path):
     arguments = ("--rounds", "5", "--protocol", "steady", "--samples-csv", tmp_path / "samples.csv")
+    arguments += ("--tune", "--plans", tmp_path / "plans.csv")
     done = run("--sim", "8", "8", "8", "--kernels", "01", *arguments)
     assert done.returncode == 0
-    expected = "the simulator times nothing: without effect are --protocol, --rounds, --samples-csv"
+    expected = "the simulator times nothing: without effect are --protocol, --rounds, --samples-csv, --tune"
     assert done.stderr.splitlines() == [expected]
     assert not (tmp_path / "samples.csv").exists()
+    assert len((tmp_path / "plans.csv").read_text().splitlines()) == 1, "a header"
 
 
 def test_on_the_simulator_there_are_no_ceilings():

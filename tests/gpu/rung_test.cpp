@@ -1,8 +1,10 @@
 // Every rung, every shape of tests/shapes/odd.txt, with different paddings, factors and data. On the simulator: of small.txt,
-// and at each shape a quarter of the cases, another one at the next.
+// and at each shape a quarter of the cases, another one at the next. Where a rung has several plans: each of them over a few shapes.
 #include "common/rung.h"
 
+#include <algorithm>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "common/harness/blas.h"
@@ -126,6 +128,64 @@ TEST_P(EveryRung, StatesWhatItTakes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ladder, EveryRung, testing::Range<size_t>(0, rungs().size()),
+                         [](const auto& info) { return rungs()[info.param].stem(); });
+
+/// Places of the rungs that have several plans.
+std::vector<size_t> with_plans() {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < rungs().size(); ++i)
+    if (rungs()[i].plans) found.push_back(i);
+  return found;
+}
+
+class EveryPlan : public GpuTest, public testing::WithParamInterface<size_t> {};
+
+// The tests above launch one plan per problem. The others are for --tune and --plans, which check what they chose, and for other cards.
+TEST_P(EveryPlan, IsRightOverAFewShapes) {
+  const Rung& rung = rungs()[GetParam()];
+  if (const std::string reason = why_not_on(rung.arch, device_->sm); !reason.empty()) GTEST_SKIP() << reason;
+  struct Few {
+    Type type;
+    Out out;
+    float alpha, beta;
+    std::vector<Shape> shapes;
+  };
+  // Less than a tile, a few tiles, several clusters, a K for splits, and for the smaller tiles several of them per block.
+  std::vector<Few> all = {{Type::bf16,
+                           Out::same,
+                           1.0F,
+                           0.0F,
+                           {{1, 1, 1}, {100, 136, 200}, {300, 520, 264}, {72, 200, 1032}, {1000, 1016, 72}}},
+                          {Type::tf32, Out::f32, -1.5F, 0.5F, {{100, 136, 200}, {136, 72, 520}}},
+                          {Type::f16, Out::f32, 0.75F, -1.0F, {{300, 200, 136}}}};
+  if (!device_->simulated)  // likewise for the larger ones
+    for (Few& few : all) few.shapes.insert(few.shapes.end(), {{2000, 3000, 200}, {3001, 1999, 72}, {900, 1016, 712}});
+  std::set<std::string> names, launched;
+  uint64_t seed = 500;
+  for (const auto& [type, out, alpha, beta, shapes] : all) {
+    if (std::find(rung.types.begin(), rung.types.end(), type) == rung.types.end()) continue;
+    for (const Shape& shape : shapes) {
+      const OperandSpec spec{shape, type, out, rung.layout_b, ld_align, Init::normal, ++seed};
+      Operands operands(spec, 1);
+      Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
+      const std::vector<Plan> plans = rung.plans(spec.problem(alpha, beta));
+      EXPECT_TRUE(std::is_sorted(plans.begin(), plans.end(),
+                                 [](const Plan& a, const Plan& b) { return a.microseconds < b.microseconds; }));
+      for (const Plan& plan : plans) {
+        const CheckResult result = checker.check(plan.launch, Workspace(plan.resources), rung.sum(type));
+        EXPECT_TRUE(result.passed) << formatted("{} {} {} {} alpha {} beta {}, plan {}: {}", rung.stem(), name(type),
+                                                name(out), shape.str(), alpha, beta, plan.name, result.message);
+        launched.insert(plan.name);
+      }
+    }
+  }
+  // What the rung states of each plan, a group of constants: no plan may have been left out for all shapes.
+  for (const Constants& group : rung.constants)
+    if (group.of != "cost") names.insert(group.of);
+  EXPECT_EQ(launched, names);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ladder, EveryPlan, testing::ValuesIn(with_plans()),
                          [](const auto& info) { return rungs()[info.param].stem(); });
 
 }  // namespace

@@ -32,7 +32,7 @@ sanitize() {
   log=$(mktemp)
   compute-sanitizer --tool "$1" --error-exitcode 99 "$ladder" --check-only --check sample --shapes "$shapes" \
     --ld-pad align "${@:2}" >"$log" 2>&1 || verdict="FAILED (exit $?)"
-  echo "$1, ${*:2}: $verdict; $(grep -E 'SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//'); $(grep -c ' ok$' "$log") results right"
+  echo "$1, ${*:2}: $verdict; $(grep -E 'SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//'); $(grep -cE '  ok(, |$)' "$log") results right"
   [[ $verdict == clean ]] || tail -n 40 "$log"
   rm -f "$log"
   [[ $verdict == clean ]]

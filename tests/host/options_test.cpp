@@ -70,6 +70,9 @@ TEST(Options, TakeValues) {
   EXPECT_EQ(parse({"--sittings", "2/5"}).sittings, 5);
   EXPECT_EQ(parse({"--sittings", "2/5"}).until_sitting, 2);
   EXPECT_EQ(parse({"--sim-gpu", "a100"}).sim_gpu, "a100");
+  EXPECT_FALSE(parse({"--plans", "plans.csv"}).tune);
+  EXPECT_TRUE(parse({"--tune", "--plans", "plans.csv"}).tune);
+  EXPECT_EQ(parse({"--tune", "--plans", "plans.csv"}).plans, "plans.csv");
 }
 
 TEST(Options, NameWhatTheyTake) {
@@ -112,6 +115,8 @@ TEST(Options, ExcludeContradictions) {
   EXPECT_THAT(error_of({"--check-only", "--check", "off"}), HasSubstr("exclude each other"));
   EXPECT_THAT(error_of({"--resume"}), HasSubstr("--resume needs --csv"));
   EXPECT_THAT(error_of({"--json"}), HasSubstr("--json belongs to --list"));
+  EXPECT_EQ(error_of({"--tune"}), "--tune needs --plans, the file to keep what it finds");
+  EXPECT_EQ(error_of({"--tune", "--plans", "plans.csv", "--check-only"}), "--check-only and --tune exclude each other");
 }
 
 TEST(Options, TellSpelledOutSizesFromFamilies) {

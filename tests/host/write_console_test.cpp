@@ -59,6 +59,14 @@ TEST_F(Table, HasADashForWhatIsNotKnown) {
   EXPECT_THAT(lines[2], EndsWith(" -/-  waived: needs sm_80, this is sm_75"));
 }
 
+TEST_F(Table, NamesThePlanOfARungThatHasSome) {
+  Result result{{&rungs()[0], Type::f32, {8, 8, 8}}};
+  result.footprint = Footprint{{128, 128, 16}, 16384, 128, 2, 1.5};
+  EXPECT_THAT(printed({result})[1], EndsWith("  ok"));
+  result.footprint->plan = "p64x128, tuned";
+  EXPECT_THAT(printed({result})[1], EndsWith("  ok, p64x128, tuned"));
+}
+
 TEST_F(Table, CountsOnTheSimulator) {
   device_.simulated = true;
   Result counted{{&rungs()[0], Type::f32, {32, 32, 32}}};

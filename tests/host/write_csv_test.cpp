@@ -63,7 +63,7 @@ TEST_F(Rows, LeaveOutWhatIsNotKnown) {
   EXPECT_EQ(row["sitting"], "1");
   for (const char* column :
        {"max_error", "median_ms", "cublas_ms", "cublaslt_ms", "cutlass_ms", "cutlass_kernel", "ratio_clk", "tile",
-        "registers", "waves", "power_w", "throttle", "ceiling", "sim_barriers"})
+        "registers", "waves", "plan", "power_w", "throttle", "ceiling", "sim_barriers"})
     EXPECT_EQ(row[column], "") << column;
 }
 
@@ -128,6 +128,16 @@ TEST_F(Rows, HoldEveryNumber) {
                                                        {"sm", "90"},
                                                        {"sim_flops", ""}};
   for (const auto& [column, value] : expected) EXPECT_EQ(row[column], value) << column;
+}
+
+TEST_F(Rows, NameThePlanOfARungThatHasSome) {
+  Result r = result(cell("05", 4096), Status::ok);
+  r.footprint = Footprint{{128, 128, 16}, 16384, 128, 2, 3.8787878};
+  write({r});
+  EXPECT_EQ(last()["plan"], "");
+  r.footprint->plan = "c128x128, predicted";
+  write({r});
+  EXPECT_EQ(last()["plan"], "c128x128, predicted");
 }
 
 TEST_F(Rows, AreKnownOnlyWhereTheyWereRightOrWaived) {

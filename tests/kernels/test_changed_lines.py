@@ -17,6 +17,7 @@ LARGER = {  # why a rung is no small step from its predecessor
     "25e": "the launch by attributes, a producer for each cluster, and the choice among them",
     "25f": "the exchange, 60 lines, which moves to common/hopper with the next rung",
     "25g": "39 lines of 25f move to common/hopper, beside the exchange over the grid",
+    "25h": "one text for all configurations, and the cost model's call",
     "26": "one text for all configurations, and the cost model",
     "26b": "TMA in place of 08's loads, 70 lines of which go; the transposition, and loops over longer tiles",
     "27": "the tile becomes a parameter, sliced-K and its reduction, and the choice among six",

@@ -97,7 +97,7 @@ CLAIMS = {
     # Tiles that split K over the grid multicast nothing, and store C themselves.
     "25g": Claim(present=(*WARPGROUP, *PRODUCER, "FENCE"), absent=(*THREADS_LOAD, LANE_BY_LANE), barriers=False),
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
-    "26": Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE)),
+    **dict.fromkeys(("25h", "26"), Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE))),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 26b's stands around it, once per tile.
     **dict.fromkeys(("26b", "26c", "26d"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 27 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.

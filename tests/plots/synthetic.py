@@ -13,8 +13,8 @@ HEADER = [  # of the harness's CSV; the order is free
     *("median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms", "cublaslt_gflops"),
     *("cutlass_gflops", "ratio_cutlass"),
     *("ratio_cublas", "ratio_best", "ratio_clk", "ceiling_fraction", "ceiling", "unit", "flop_clk_sm", "max_error", "bound"),
-    *("status", "reason", "registers", "smem_bytes", "blocks_per_sm", "tile", "waves", "clock_mhz", "cublas_clock_mhz"),
-    *("power_w", "temperature_c", "throttle", "gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"),
+    *("status", "reason", "registers", "smem_bytes", "blocks_per_sm", "tile", "waves", "plan", "clock_mhz"),
+    *("cublas_clock_mhz", "power_w", "temperature_c", "throttle", "gpu", "sm", "driver", "cuda", "cublas", "commit", "utc"),
     *("sim_warp_instructions", "sim_flops", "sim_global_load_sectors", "sim_global_load_bytes", "sim_global_store_sectors"),
     *("sim_global_store_bytes", "sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
 ]

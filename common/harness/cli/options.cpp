@@ -235,6 +235,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (options.json && !options.list) throw UsageError("--json belongs to --list");
   if (options.check_only && options.check == CheckMode::off)
     throw UsageError("--check-only and --check off exclude each other");
+  if (options.check_only && options.tune) throw UsageError("--check-only and --tune exclude each other");
   if (options.tune && options.plans.empty()) throw UsageError("--tune needs --plans, the file to keep what it finds");
   if (options.resume && options.csv.empty()) throw UsageError("--resume needs --csv, the file to resume from");
 

@@ -1,0 +1,128 @@
+#include "common/hopper/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace ladder {
+namespace {
+
+// Round numbers, so that a reader can follow them.
+constexpr CostConstants constants{.launch_us = 5,
+                                  .latency_clocks = 100,
+                                  .received_per_clock = 64,
+                                  .asked_unaligned = 16,
+                                  .clustered = 1.25,
+                                  .epilogue_clocks = 0.125,
+                                  .exchange_clocks = 3000,
+                                  .exchange_per_result = 0.5,
+                                  .last_wave = 0.5,
+                                  .dram_sms = 4};
+constexpr Card card{.sms = 16, .clocks_per_us = 1000, .dram_bytes_per_us = 0};
+
+/// 256 x 256 results of 16 bits, 10 k tiles.
+TiledProduct product() {
+  return {.rows = 256, .columns = 256, .k_tiles = 10, .aligned = true, .bytes = 1e6, .result_size = 2};
+}
+
+/// 128 x 128 results: four tiles of product(), and room for as many blocks.
+Tiling tiling() {
+  return {.bm = 128, .bn = 128, .cluster_m = 1, .cluster_n = 1, .clusters = 4, .hides_epilogues = false, .splits = 1};
+}
+
+constexpr double results = 128 * 128;
+constexpr double epilogue = 0.125 * results;
+/// Clocks of a k tile. To multiply takes 128 x 128 / 32 of them, to receive 256 rows of 128 bytes at 64 bytes per clock as many.
+const double k_tile = 100 + 512 * std::pow(2, 0.25);
+
+double clocks(const TiledProduct& product, const Tiling& tiling) {
+  return (predicted_us(product, tiling, card, constants) - 5) * 1000;
+}
+
+TEST(CostModel, AddsUpWhatABlockDoes) {
+  EXPECT_NEAR(predicted_us(product(), tiling(), card, constants), 5 + (10 * k_tile + epilogue) / 1000, 1e-9);
+}
+
+TEST(CostModel, ResultsOfTwiceTheSizeTakeTwiceTheEpilogue) {
+  TiledProduct wide = product();
+  wide.result_size = 4;
+  EXPECT_NEAR(clocks(wide, tiling()) - clocks(product(), tiling()), epilogue, 1e-6);
+}
+
+TEST(CostModel, AWaveMoreCostsAsMuchAsTheFirst) {
+  TiledProduct twice = product();
+  twice.rows = 512;
+  EXPECT_NEAR(clocks(twice, tiling()), 2 * clocks(product(), tiling()), 1e-6);
+  double before = 0;
+  for (int rows = 128; rows <= 2048; rows += 128) {
+    twice.rows = rows;
+    EXPECT_GT(clocks(twice, tiling()), before) << rows << " rows";
+    before = clocks(twice, tiling());
+  }
+}
+
+TEST(CostModel, FewBlocksReceiveFaster) {
+  Tiling roomy = tiling();
+  roomy.clusters = 8;  // half of them work
+  EXPECT_NEAR(clocks(product(), roomy), 10 * (100 + 512 * std::pow(1 + 1 / 16.0, 0.25)) + epilogue, 1e-6);
+  // Four blocks in a wave after others: last_wave of the contention is there whatever they are, half of the other half theirs.
+  TiledProduct second_wave = product();
+  second_wave.rows = 768;
+  const double last = 100 + 512 * std::pow(1 + std::pow(0.75, 4), 0.25);
+  EXPECT_NEAR(clocks(second_wave, roomy), 10 * (k_tile + last) + 2 * epilogue, 1e-6);
+}
+
+TEST(CostModel, RowsThatAreNotThereAreNotReceived) {
+  TiledProduct low = product();
+  low.rows = 64, low.columns = 512;  // one row of four tiles, each with half of its rows
+  EXPECT_NEAR(clocks(low, tiling()), 10 * (100 + 512 * std::pow(1 + std::pow(0.75, 4), 0.25)) + epilogue, 1e-6);
+}
+
+TEST(CostModel, UnalignedRowsCostMore) {
+  TiledProduct unaligned = product();
+  unaligned.aligned = false;  // 256 rows of 128 bytes at 16 bytes per clock
+  const double asked = 2048;
+  EXPECT_NEAR(clocks(unaligned, tiling()),
+              10 * (100 + std::pow(std::pow(512, 4) + std::pow(asked, 4), 0.25)) + epilogue, 1e-6);
+  Tiling cluster = tiling();
+  cluster.cluster_m = cluster.cluster_n = 2, cluster.clusters = 1;
+  EXPECT_LT(clocks(unaligned, cluster), clocks(unaligned, tiling())) << "a block of four asks for half as much";
+}
+
+TEST(CostModel, ClustersTakeLongerPerKTile) {
+  Tiling cluster = tiling();
+  cluster.cluster_n = 2, cluster.clusters = 2;
+  EXPECT_NEAR(clocks(product(), cluster) - clocks(product(), tiling()), 10 * 0.25 * (k_tile - 100), 1e-6);
+}
+
+TEST(CostModel, SplitsAddTheExchange) {
+  TiledProduct twice = product();
+  twice.k_tiles = 20;
+  Tiling split = tiling();
+  split.splits = 2, split.clusters = 8;  // both halves at once
+  EXPECT_NEAR(clocks(twice, split) - clocks(product(), tiling()), 3000 + 0.5 * results, 1e-6);
+}
+
+TEST(CostModel, PingPongHidesAllEpiloguesButTheLast) {
+  Tiling ping_pong = tiling();
+  ping_pong.hides_epilogues = true;
+  EXPECT_EQ(clocks(product(), ping_pong), clocks(product(), tiling()));
+  TiledProduct waves = product();
+  waves.rows = 768;
+  EXPECT_NEAR(clocks(waves, tiling()) - clocks(waves, ping_pong), 2 * epilogue, 1e-6);
+}
+
+TEST(CostModel, DramTakesAllSmsOrALargePartOfThem) {
+  const double busy = (10 * k_tile + epilogue) / 1000;
+  Card stated = card;
+  stated.dram_bytes_per_us = 1e5;  // 10 us; four blocks are a quarter of 16 SMs, and get all of it
+  const auto both = [&](double dram) { return 5 + std::pow(std::pow(busy, 2.5) + std::pow(dram, 2.5), 0.4); };
+  EXPECT_NEAR(predicted_us(product(), tiling(), stated, constants), both(10), 1e-9);
+  stated.sms = 160;
+  EXPECT_NEAR(predicted_us(product(), tiling(), stated, constants), both(100), 1e-9);
+  stated.dram_bytes_per_us = 0;  // not stated
+  EXPECT_NEAR(predicted_us(product(), tiling(), stated, constants), both(0), 1e-9);
+}
+
+}  // namespace
+}  // namespace ladder
