@@ -15,6 +15,7 @@ from typing import Any
 
 from plots.data import profiles
 from plots.data.results import Results, load
+from plots.data.rungs import number
 from plots.data.selection import Table, tables
 from plots.data.units import Shape
 from plots.documents.derivations import functions
@@ -254,8 +255,8 @@ class Numbers:
 
     def rows(self, file: str, **where: Any) -> list[dict[str, str]]:
         """The rows of a recorded CSV in which the named columns have these values; one at least."""
-        wanted = {name: self._stem(value) if name == "kernel" else str(value) for name, value in where.items()}
         known = self.recording.rows(file)
+        wanted = {name: self._kernel(value, known) if name == "kernel" else str(value) for name, value in where.items()}
         for name in wanted:
             if known and name not in known[0]:
                 raise InputError(f"{file} has no column '{name}'{hint(name, known[0])}")
@@ -297,6 +298,15 @@ class Numbers:
     def _stem(self, rung: str) -> str:
         """Of a number; other names, such as those of variants, stay."""
         return self.recording.results.facts.find(rung).stem if re.fullmatch(r"\d\d[a-z]?", rung) else rung
+
+    def _kernel(self, word: str, rows: list[dict[str, str]]) -> str:
+        """The stem of a number; of one that the series lacks, that in these rows, which may be of another card."""
+        if re.fullmatch(r"\d\d[a-z]?", word):
+            series = {number(stem) for stem in self.recording.results.facts.rungs}
+            own = {number(row["kernel"]): row["kernel"] for row in rows if "kernel" in row}
+            if word not in series and word in own:
+                return own[word]
+        return self._stem(word)
 
     def _known(self, value: float, rung: str, column: str) -> float:
         if value != value:
