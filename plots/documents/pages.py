@@ -43,8 +43,9 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return chapters.lost(root, facts)
         case ["machine-code", kinds, *words] if words:
             return chapters.compiled(root, facts, kinds.split(","), words)
-    expected = "steps TYPE, where-it-loses, ladder-table TYPE, measured NN [FOLDER], ceilings, compared, code FILE TAG, accuracy WHICH, "
-    expected += "sweep NN, profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, or machine-code TYPE,... NN..."
+    expected = "steps TYPE, where-it-loses, ladder-table TYPE, measured NN [FOLDER], ceilings, compared, code FILE TAG, "
+    expected += "accuracy WHICH, sweep NN, profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, "
+    expected += "or machine-code TYPE,... NN..."
     raise InputError(f"unknown block '{name}': expected {expected}")
 
 
