@@ -477,7 +477,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "25g",
     .name = "split_k_grid",
-    .idea = "all resident blocks split K where tiles are very few; single blocks launch without clusters",
+    .idea = "all resident blocks split K where tiles are very few; single blocks need no cluster",
     .predecessor = "25f",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",

@@ -219,7 +219,9 @@ Footprint Runner::footprint(const Cell& cell) const {
   }
   if (attributes.numRegs == 0)
     return found;  // the simulator knows only what ptxas said of machine code for its own GPU
-  int blocks = 0;
+  int blocks = 0;  // of a kernel that may use as much shared memory: its launch asks for it, but may be still to come
+  cuda_check(cudaFuncSetAttribute(resources.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  resources.dynamic_smem_bytes));
   cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, resources.kernel, resources.threads,
                                                            resources.dynamic_smem_bytes));
   found.registers = attributes.numRegs;
