@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The constants of common/hopper/cost_model.h, fitted to the times of 25h's plans.
+"""The constants of common/hopper/cost_model.h, fitted to the times of 33's plans.
 
 usage: python3 bench/fit_cost_model.py [PLANS]     (bench/recorded/nvidia-h100/plans.csv without)
 
 It needs g++, the packages of requirements/fit.txt and the built ladder, and takes 40 seconds.
 
-PLANS is what `run 25h --shapes ... --tune --plans PLANS` wrote. A choice loses where its plan took longer than the fastest of its
+PLANS is what `run 33 --shapes ... --tune --plans PLANS` wrote. A choice loses where its plan took longer than the fastest of its
 product: the fit makes the mean of these losses small, and then the error of the predicted times. Printed are the constants, what
 the choice loses with them, what it loses on one half of the products where it was fitted to the other, and for each plan what the
 choice would lose without it.
@@ -130,8 +130,8 @@ def percent(losses: np.ndarray) -> str:
 
 
 def recorded(facts: dict[str, dict[str, float]], path: Path = RECORDED) -> pd.DataFrame:
-    """What the constants are fitted to: of the times in a file those of plans that 25h still has."""
-    rows = pd.read_csv(path).query("rung == '25h' and type == 'bf16' and out == 'same'")
+    """What the constants are fitted to: of the times in a file those of plans that 33 still has."""
+    rows = pd.read_csv(path).query("rung == '33' and type == 'bf16' and out == 'same'")
     return rows[rows.plan.isin(list(facts))]
 
 
@@ -139,7 +139,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plans", nargs="?", type=Path, default=RECORDED)
     options = parser.parse_args()
-    constants = of_ladder(ROOT).find("25h").constants
+    constants = of_ladder(ROOT).find("33").constants
     rows = recorded(constants, options.plans)
     lib = library()
     begin = np.array([constants["cost"][name] for name in NAMES])

@@ -4,8 +4,8 @@
 #   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv environment.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
-#   map        rungs 25h, 26 and 27 over many shapes, beside the libraries          map.csv
-#   plans      all plans of 25h over many shapes, for bench/fit_cost_model.py       plans.csv tuned.csv
+#   map        rungs 33, 26 and 37 over many shapes, beside the libraries          map.csv
+#   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py       plans.csv tuned.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
@@ -94,7 +94,7 @@ steady() {
 map() {
   local how
   begin "$to/map.csv"
-  for how in "25h --type bf16 --out same" "26 --type bf16 --out same" "26 --type f16 --out same" "26 --type tf32" "26 --type bf16" "27 --type f32"; do
+  for how in "33 --type bf16 --out same" "26 --type bf16 --out same" "26 --type f16 --out same" "26 --type tf32" "26 --type bf16" "37 --type f32"; do
     # shellcheck disable=SC2086  # several words
     ladder --kernels $how --shapes bench/shapes/map.txt --check sample --sittings 3 --csv "$to/map.csv"
   done
@@ -104,7 +104,7 @@ plans() {
   local shapes
   begin "$to"/{plans,tuned}.csv
   for shapes in map fit_26; do
-    ladder --kernels 25h --type bf16 --out same --shapes "bench/shapes/$shapes.txt" --check sample --tune --plans "$to/plans.csv" \
+    ladder --kernels 33 --type bf16 --out same --shapes "bench/shapes/$shapes.txt" --check sample --tune --plans "$to/plans.csv" \
       --csv "$to/tuned.csv"
   done
 }
@@ -196,7 +196,7 @@ counters() {
 sweep() {
   local rung
   local -a script
-  for rung in 08 16 17 25 25c 26 27; do
+  for rung in 08 16 17 25 27 26 37; do
     script=(bench/sweep.py "$rung")
     [[ $rung != 17 ]] || script=(bench/sweep_17.py)
     if [[ -f build/sweep_$rung/built.json ]]; then python3 "${script[@]}" --built; else python3 "${script[@]}"; fi

@@ -61,7 +61,7 @@ class Sweep:
 
     @property
     def configurations(self) -> dict[str, dict[str, float]]:
-        """The numbers of each configuration of 26 or 27."""
+        """The numbers of each configuration of 26 or 37."""
         return {name: numbers for name, numbers in self.facts.constants.items() if name != "cost"}
 
     @cached_property
@@ -220,11 +220,11 @@ SWEEPS = {
         Sweep("08", "4096x4096x4096,8192x8192x8192"),
         Sweep("16", "4096x4096x4096", "steady", {"SMALL_BM": "Large::BM", "SMALL_WN": "Large::WN"}),  # one tile alone
         Sweep("25", "4096x4096x4096,8192x8192x8192"),
-        Sweep("25c", "bench/shapes/map.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
-        Sweep("25e", "1024x1024x1024,1x4096x4096,2048x2048x2048", options=("--out", "same")),
-        Sweep("25f", "256x256x65536,512x512x16384,128x4096x14336", options=("--out", "same")),
+        Sweep("27", "bench/shapes/map.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
+        Sweep("29", "1024x1024x1024,1x4096x4096,2048x2048x2048", options=("--out", "same")),
+        Sweep("30", "256x256x65536,512x512x16384,128x4096x14336", options=("--out", "same")),
         Sweep("26", "bench/shapes/fit_26.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
-        Sweep("27", "4096x4096x4096,2048x2048x2048", constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)"}),
+        Sweep("37", "4096x4096x4096,2048x2048x2048", constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)"}),
     )
 }
 

@@ -179,7 +179,7 @@ constexpr LADDER_HOST_DEVICE int pitch_linear(int row, int byte, int pitch) { re
 constexpr LADDER_HOST_DEVICE int swizzle_128b(int row, int chunk) { return row * 128 + (chunk ^ row % 8) * 16; }
 // [/swizzle]
 
-/// The same of rows of `pitch` bytes, 128, 64 or 32, as TMA has it (27): fewer chunks in a row, each in as many rows.
+/// The same of rows of `pitch` bytes, 128, 64 or 32, as TMA has it (37): fewer chunks in a row, each in as many rows.
 constexpr LADDER_HOST_DEVICE int swizzle(int row, int chunk, int pitch) {
   return row * pitch + (chunk ^ row * pitch / 128 % (pitch / 16)) * 16;
 }

@@ -1,4 +1,4 @@
-// What the rungs with split-K and stream-K have in common (17 and its neighbours, 27): the model by which the host chooses the number of
+// What the rungs with split-K and stream-K have in common (17 and its neighbours, 37): the model by which the host chooses the number of
 // splits, and the kernel that reduces their partial sums.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Who computes what in 18, 18f and 27. Data-parallel work tiles, as in 17, come first: whole tiles of C, or splits of them. The k tiles
+// Who computes what in 18, 18f and 37. Data-parallel work tiles, as in 17, come first: whole tiles of C, or splits of them. The k tiles
 // of the remaining tiles of C are stream-K: every block gets an equal number of them. Plain C++, for host and device, with or without nvcc.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How long a product takes with a tile, predicted from counts: what 25h chooses by. For the host; bench/fit_cost_model.py fits the
+// How long a product takes with a tile, predicted from counts: what 33 chooses by. For the host; bench/fit_cost_model.py fits the
 // constants.
 #pragma once
 

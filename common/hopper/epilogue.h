@@ -1,5 +1,5 @@
 // How a warpgroup's results get from registers into C: through a buffer in shared memory, by TMA. 25 writes it out for one tile; this is
-// for tiles of any width, with operands in order or swapped (25d).
+// for tiles of any width, with operands in order or swapped (28).
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// How blocks that split K over the grid sum a tile. For tiles of any width, with operands in order or swapped; 25g explains it. 25f has the
+// How blocks that split K over the grid sum a tile. For tiles of any width, with operands in order or swapped; 31 explains it. 30 has the
 // other way, in a cluster.
 #pragma once
 

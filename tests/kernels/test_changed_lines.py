@@ -12,15 +12,15 @@ LARGER = {  # why a rung is no small step from its predecessor
     "20": "16 in the words of CuTe",
     "21": "tensor map, mbarriers and pipeline state are written out, and cp.async goes",
     "22": "the fragments, their epilogue and the tensor map go",
-    "25c": "every constant of the tile becomes a parameter, and the choice among ten",
-    "25d": "65 lines of epilogue move to common/hopper",
-    "25e": "the launch by attributes, a producer for each cluster, and the choice among them",
-    "25f": "the exchange, 60 lines, which moves to common/hopper with the next rung",
-    "25g": "39 lines of 25f move to common/hopper, beside the exchange over the grid",
-    "25h": "one text for all configurations, and the cost model's call",
+    "27": "every constant of the tile becomes a parameter, and the choice among ten",
+    "28": "65 lines of epilogue move to common/hopper",
+    "29": "the launch by attributes, a producer for each cluster, and the choice among them",
+    "30": "the exchange, 60 lines, which moves to common/hopper with the next rung",
+    "31": "39 lines of 30 move to common/hopper, beside the exchange over the grid",
+    "33": "one text for all configurations, and the cost model's call",
     "26": "one text for all configurations, and the cost model",
-    "26b": "TMA in place of 08's loads, 70 lines of which go; the transposition, and loops over longer tiles",
-    "27": "the tile becomes a parameter, sliced-K and its reduction, and the choice among six",
+    "34": "TMA in place of 08's loads, 70 lines of which go; the transposition, and loops over longer tiles",
+    "37": "the tile becomes a parameter, sliced-K and its reduction, and the choice among six",
 }
 STEPS = steps()
 

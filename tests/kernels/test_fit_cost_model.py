@@ -1,4 +1,4 @@
-"""The cost model of rung 25h: its constants, and what the choice loses with them over the recorded times."""
+"""The cost model of rung 33: its constants, and what the choice loses with them over the recorded times."""
 
 import ctypes
 import re
@@ -13,7 +13,7 @@ from plots.data.rungs import of_ladder
 ROOT = Path(__file__).parents[2]
 HEADER = (ROOT / "common/hopper/cost_model.h").read_text(encoding="utf-8")
 MOST = 0.015  # that the choice loses on average; the fit prints how much it is
-FACTS = of_ladder(ROOT).find("25h").constants
+FACTS = of_ladder(ROOT).find("33").constants
 
 
 @pytest.fixture(scope="module")

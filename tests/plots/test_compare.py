@@ -154,7 +154,7 @@ OTHERS = other_recordings(RECORDED.parents[1])
 
 @pytest.mark.skipif(not OTHERS, reason=f"{RECORDED} holds no recording of another machine yet")
 def test_every_published_cell_was_recorded_on_each_machine():
-    """Of the rungs up to 20; on the first of these machines, of 26 and 27. 21 to 25 have one recording, the book's."""
+    """Of the rungs up to 20; on the first of these machines, of 26 and 37. 21 to 25 have one recording, the book's."""
     first = tables(load(RECORDED / GPU))
     for other in OTHERS:
         known, fifth = load(other).facts.rungs, other.name.endswith("-fifth")
