@@ -1,4 +1,4 @@
-// 37_tile_widths · one kernel for tiles of many sizes, and the host picks one for each product
+// 27_tile_widths · one kernel for tiles of many sizes, and the host picks one for each product
 //
 // Idea              A tile of 128x192 leaves most SMs idle in the last wave of many products, and small products have less than a
 //                   wave of them. wgmma multiplies any number of columns up to 256: one text becomes a kernel for each tile, and
@@ -9,7 +9,7 @@
 // New instructions  wgmma of other widths
 // Limits            as 21
 // Run               ./run_all.sh run 27 2048 2048 2048 --type bf16
-// Read              docs/37_tile_widths.md
+// Read              docs/27_tile_widths.md
 #include <algorithm>
 #include <array>
 #include <tuple>
