@@ -4,8 +4,8 @@
 #   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv environment.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
-#   map        rungs 33, 26 and 37 over many shapes, beside the libraries          map.csv
-#   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py       plans.csv tuned.csv
+#   map        30 to 33 and 37 over many shapes, beside the libraries              map.csv
+#   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py        plans.csv tuned.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
@@ -14,7 +14,7 @@
 #   profile    every rung and type under Nsight Compute, 4096 cubed                 profile_TYPE.csv
 #   profiles   other sizes and variants of sweeps, as chapters show them            profile_TYPE_SIZE.csv profile_sweep_NN.csv
 #   counters   FP32 rungs at 512 cubed, beside the simulator's                      counters_512.csv
-#   sweep      variants of some rungs; how 26 would go about its shapes             sweep_NN.csv plans_26.txt
+#   sweep      variants of some rungs                                               sweep_NN.csv
 #   timeline   who waits for whom inside rungs 22 to 25, 4096 cubed (needs sm_90a)  timeline{,_runs}.csv
 #   second     `published` alone, into <folder>-second: run it on another machine of the same model
 #
@@ -58,8 +58,8 @@ begin() { [[ $resume ]] || rm -f "$@"; }
 # Rows whose status is 77 do not apply; they say why.
 ladder() { build/bin/ladder --resume --ceilings "$to/ceilings.csv" "$@" || (($? == 77)); }
 
-# What documents show after the words given, a line per block: asked_for 'profiled bf16'.
-asked_for() { sed -n "s/^<!-- generated: $1 \(.*\) -->\$/\1/p" docs/*.md; }
+# What documents show after the words given, a line per block, without the folder of a card: asked_for 'profiled bf16'.
+asked_for() { sed -n "s/^<!-- generated: $1 \(.*\) -->\$/\1/p" docs/*.md | sed 's/ nvidia-[^ ]*$//'; }
 
 published() {
   local type sitting
@@ -94,7 +94,7 @@ steady() {
 map() {
   local how
   begin "$to/map.csv"
-  for how in "33 --type bf16 --out same" "26 --type bf16 --out same" "26 --type f16 --out same" "26 --type tf32" "26 --type bf16" "37 --type f32"; do
+  for how in "30,31,32,33 --type bf16 --out same" "33 --type f16 --out same" "33 --type tf32" "33 --type bf16" "37 --type f32"; do
     # shellcheck disable=SC2086  # several words
     ladder --kernels $how --shapes bench/shapes/map.txt --check sample --sittings 3 --csv "$to/map.csv"
   done
@@ -103,7 +103,7 @@ map() {
 plans() {
   local shapes
   begin "$to"/{plans,tuned}.csv
-  for shapes in map fit_26; do
+  for shapes in map fit_cost_model; do
     ladder --kernels 33 --type bf16 --out same --shapes "bench/shapes/$shapes.txt" --check sample --tune --plans "$to/plans.csv" \
       --csv "$to/tuned.csv"
   done
@@ -196,13 +196,12 @@ counters() {
 sweep() {
   local rung
   local -a script
-  for rung in 08 16 17 25 27 26 37; do
+  for rung in 08 16 17 25 27 37; do
     script=(bench/sweep.py "$rung")
     [[ $rung != 17 ]] || script=(bench/sweep_17.py)
     if [[ -f build/sweep_$rung/built.json ]]; then python3 "${script[@]}" --built; else python3 "${script[@]}"; fi
     cp "build/sweep_$rung/ladder.csv" "$to/sweep_$rung.csv"
   done
-  build/bin/26_fast --explain --type bf16 --out same --shapes bench/shapes/fit_26.txt >"$to/plans_26.txt"
 }
 
 # Of one block the first tile of C, its epilogue and some of the next tile: 22 has 7 records per k tile, and a tile 64 k tiles.

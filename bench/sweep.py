@@ -5,8 +5,8 @@ usage: python3 bench/sweep.py RUNG [--type bf16] [--shapes SHAPES] [--build-only
 (after ./run_all.sh list, which builds)
 
 bench/variants/RUNG.csv lists them: what a variant changes, the constants that it sets (TUNABLE in the rung), and its changes of
-code, diffs in bench/variants/RUNG/. Those of 26 are its configurations. All become rungs of one program, which checks and
-times them in this order. A variant that spills is timed, too, and says so. `again` is what `as_written` gets a second time.
+code, diffs in bench/variants/RUNG/. All become rungs of one program, which checks and times them in this order. A variant that
+spills is timed, too, and says so. `again` is what `as_written` gets a second time.
 Equal-looking variants differ by some per cent because the compiler orders and colours each of them anew: compare the machine
 code, too, before a difference is given a reason.
 """
@@ -61,13 +61,11 @@ class Sweep:
 
     @property
     def configurations(self) -> dict[str, dict[str, float]]:
-        """The numbers of each configuration of 26 or 37."""
-        return {name: numbers for name, numbers in self.facts.constants.items() if name != "cost"}
+        """The numbers of each configuration of 37."""
+        return self.facts.constants
 
     @cached_property
     def variants(self) -> dict[str, Variant]:
-        if self.rung == "26":
-            return {name: Variant(name, {"ONLY": str(index)}) for index, name in enumerate(self.configurations)}
         if not (VARIANTS / f"{self.rung}.csv").exists():
             return {"forced": Variant("its plan")}
         return variants(self.rung)
@@ -223,7 +221,6 @@ SWEEPS = {
         Sweep("27", "bench/shapes/map.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
         Sweep("29", "1024x1024x1024,1x4096x4096,2048x2048x2048", options=("--out", "same")),
         Sweep("30", "256x256x65536,512x512x16384,128x4096x14336", options=("--out", "same")),
-        Sweep("26", "bench/shapes/fit_26.txt", options=("--out", "same", "--rounds", "9", "--check", "sample")),
         Sweep("37", "4096x4096x4096,2048x2048x2048", constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)"}),
     )
 }

@@ -1,5 +1,5 @@
 // wgmma of any width: sm_90a, PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions". N, the columns of the result, may be
-// any multiple of 8 to 256; here are those that tiles of 26 use. wgmma.h has the fences and groups, and says what holds between.
+// any multiple of 8 to 256; here are those that 27 to 33 use. wgmma.h has the fences and groups, and says what holds between.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,8 @@ def checkout(tmp_path):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "kernels/88_eighth.cu").touch()
     (tmp_path / "docs/88_eighth.md").write_text(
-        "<!-- generated: conditions 01 88 -->\n<!-- generated: profiled f8@512 88 -->\n<!-- generated: profiled f8 01 88 -->\n"
+        "<!-- generated: conditions 01 88 -->\n<!-- generated: profiled f8@512 88 nvidia-h100 -->\n"
+        "<!-- generated: profiled f8 01 88 -->\n"
     )
     (tmp_path / "facts.json").write_text(json.dumps(FACTS))
     states = '[ "$*" = "--list --json" ] && exec cat facts.json\n'
@@ -90,7 +91,10 @@ def test_the_sweep_over_waves_goes_into_the_record(checkout):
 def test_plans_are_timed_over_the_shapes_of_the_map_and_those_of_the_fit(checkout):
     done, calls = run(checkout, "bench/record.sh", "--to", "here", "plans")
     assert done.returncode == 0, done.stderr
-    assert [call.partition("--shapes ")[2].split()[0] for call in calls] == ["bench/shapes/map.txt", "bench/shapes/fit_26.txt"]
+    assert [call.partition("--shapes ")[2].split()[0] for call in calls] == [
+        "bench/shapes/map.txt",
+        "bench/shapes/fit_cost_model.txt",
+    ]
     assert all("--tune --plans here/plans.csv" in call and "--csv here/tuned.csv" in call for call in calls)
 
 

@@ -18,7 +18,6 @@ LARGER = {  # why a rung is no small step from its predecessor
     "30": "the exchange, 60 lines, which moves to common/hopper with the next rung",
     "31": "39 lines of 30 move to common/hopper, beside the exchange over the grid",
     "33": "one text for all configurations, and the cost model's call",
-    "26": "one text for all configurations, and the cost model",
     "34": "TMA in place of 08's loads, 70 lines of which go; the transposition, and loops over longer tiles",
     "37": "the tile becomes a parameter, sliced-K and its reduction, and the choice among six",
 }

@@ -97,7 +97,7 @@ CLAIMS = {
     # Tiles that split K over the grid multicast nothing, and store C themselves.
     "31": Claim(present=(*WARPGROUP, *PRODUCER, "FENCE"), absent=(*THREADS_LOAD, LANE_BY_LANE), barriers=False),
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
-    **dict.fromkeys(("33", "26"), Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE))),
+    "33": Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE)),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 37 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.
