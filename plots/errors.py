@@ -11,7 +11,7 @@ class InputError(Exception):
 
 
 class Unavailable(Exception):
-    """What a generated block is made of is not on this machine; the message says what is missing. The block stays."""
+    """What a generated block or a document's numbers are made of is not here; the message says what is missing. They stay."""
 
 
 def hint(word: str, candidates: Iterable[str]) -> str:

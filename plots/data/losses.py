@@ -14,35 +14,34 @@ from plots.data.results import Results
 from plots.data.selection import PER_CLK
 from plots.data.units import Shape
 
-TIMELINE, TIMED = "timeline.csv", "25_persistent"  # the rung whose start it tells
+COUNTED = "../nvidia-h200"  # where a profile counts the instructions of a rung, which no card executes more or fewer of
 CALLED = {"f32": "FP32", "bf16": "BF16"}
 PEAKS = {"f32": (67_000, 256), "bf16": (989_000, 4096)}  # NVIDIA's data sheet, dense: GFLOP/s; FLOP per clock and SM
-EPILOGUE, ITS_RESULTS = 5800, 64 * 256  # chapter 25, FP32 results: clocks in which a warpgroup stores so many
 LANES = 32
 
 PEAK, CLOCK, CEILING, WAVES = "peak by the data sheet", "at the clock held", "the pipe's measured ceiling", "waves"
-INSTRUCTIONS, ENDS, REST = "other instructions", "start and epilogues", "left over"
-CAUSES = [CLOCK, CEILING, WAVES, INSTRUCTIONS, ENDS, REST]  # in the order in which they are taken off
+INSTRUCTIONS, REST = "other instructions", "left over"
+CAUSES = [CLOCK, CEILING, WAVES, INSTRUCTIONS, REST]  # in the order in which they are taken off
 TILES, SHARES = "tiles", "shares"  # what the SMs get of a last wave that is not full
-EVERY, LAST = "every", "last"  # the waves whose epilogue nothing hides: two warpgroups share a tile, or they take turns
 
 
 @dataclass(frozen=True)
 class Case:
-    """A rung at M = N = K = size, what its last wave is cut into, and in which waves nothing hides the epilogue."""
+    """A rung at M = N = K = size, and what its last wave is cut into."""
 
     rung: str
     type: str
     size: int
     last_wave: str = TILES
-    epilogues: str = ""  # they were not measured
 
 
 CASES = (
     Case("08", "f32", 4096),
     Case("37", "f32", 4096, SHARES),
-    Case("26", "bf16", 4096, epilogues=EVERY),  # the tile of 25
-    Case("26", "bf16", 8192, epilogues=LAST),  # p128x176: the warpgroups take turns
+    Case("25", "bf16", 4096),
+    Case("33", "bf16", 4096),
+    Case("25", "bf16", 8192),
+    Case("33", "bf16", 8192),
 )
 
 
@@ -83,13 +82,13 @@ def wave_efficiency(shape: Shape, tile: tuple[int, ...], sms: int, last_wave: st
 
 
 def _profile_files(results: Results) -> dict[str, str]:
-    """By type."""
-    return {case.type: file_name(case.type, results.facts) for case in CASES}
+    """By type, from the results' folder."""
+    return {case.type: f"{COUNTED}/{file_name(case.type, results.facts)}" for case in CASES}
 
 
 def files(results: Results) -> list[str]:
     """The recorded files that the losses are computed from."""
-    return ["steady.csv", "ceilings.csv", "environment.json", TIMELINE, *_profile_files(results).values()]
+    return ["steady.csv", "ceilings.csv", "environment.json", *_profile_files(results).values()]
 
 
 def read(results: Results) -> list[Losses]:
@@ -118,11 +117,6 @@ def _losses(results: Results, profiles: dict[tuple[str, Shape], Profile], case: 
     metrics = profiles.get((case.type, shape), {}).get(rung.stem)
     if rung.instruction == "FFMA" and metrics:
         left[INSTRUCTIONS] = left[WAVES] * metrics["issue", "FFMA"] / LANES / metrics["issue", "instructions"]
-    start = first_wgmma(results)
-    if case.epilogues and start > 0:
-        clocks = shape.flop / (left[WAVES] / per_clock * sms)
-        ends = start + epilogues(case.epilogues, waves_needed(shape, tile, sms, case.last_wave), tile)
-        left[ENDS] = left[WAVES] * clocks / (clocks + ends)
     left[REST] = row["gflops"]
     left = {cause: float(rate) for cause, rate in left.items()}
     return Losses(rung.stem, case.type, shape, float(row["clock_mhz"]), float(row["power_w"]), peak, left)
@@ -132,18 +126,3 @@ def _row(rows: pd.DataFrame, stem: str, case: Case) -> pd.Series | None:
     found = rows[(rows["kernel"] == stem) & (rows["type"] == case.type) & (rows["out"] == "f32") & (rows["status"] == "ok")]
     found = found[found["shape"] == Shape(case.size, case.size, case.size)]
     return found.iloc[-1] if len(found) else None
-
-
-def epilogues(which: str, waves: float, tile: tuple[int, ...]) -> float:
-    """Clocks of the epilogues that nothing hides. A warpgroup stores 64 x 32 results after the other, of half a tile or all."""
-    of_tile = EPILOGUE * tile[0] * tile[1] / ITS_RESULTS
-    return waves * of_tile / 2 if which == EVERY else of_tile
-
-
-def first_wgmma(results: Results) -> float:
-    """Clocks from the beginning of a block of 25 to its first wgmma, by its own timeline; NaN where there is none."""
-    path = results.folder / TIMELINE
-    if not path.is_file():
-        return math.nan
-    records = pd.read_csv(path, usecols=["kernel", "kind", "begin"])
-    return float(records[(records["kernel"] == TIMED) & (records["kind"] == "wgmma_commit_group")]["begin"].min())

@@ -78,6 +78,11 @@ def hundredths(value: float) -> str:
     return f"{value:.2f}" if math.isfinite(value) else MISSING
 
 
+def thousandths(value: float) -> str:
+    """A ratio with three decimals."""
+    return f"{value:.3f}" if math.isfinite(value) else MISSING
+
+
 def ranged(values: list[float]) -> str:
     """The median of a ratio's sittings and, in brackets, their range; of one sitting, the ratio."""
     if len(values) < 2:

@@ -10,9 +10,9 @@ from plots.data import losses as losses_data
 from plots.data import profiles
 from plots.data.results import Results, load, read_rows
 from plots.data.rungs import Facts, is_variant, number, order
-from plots.data.selection import Table, tables
-from plots.data.units import Shape, digits, kib, ranged, type_name, whole
-from plots.documents.numbers import GPU
+from plots.data.selection import HEADLINE, Table, tables
+from plots.data.units import Shape, digits, kib, ranged, thousandths, type_name, whole
+from plots.documents.numbers import FRONT, GPU
 from plots.errors import InputError
 from plots.tables import compare, conditions, losses, machine_code, profiled, sweep, wins
 from plots.tables.grid import Grid, escape
@@ -62,17 +62,38 @@ def sittings(table: Table, kernels: Iterable[str], shapes: Iterable[Shape]) -> l
     return [row for cell in found for row in cell.sittings]
 
 
-def ladder_table(root: Path, facts: Facts, up: str, kind: str) -> str:
-    """All that was recorded of a type at the published sizes: every rung, with its variants."""
-    results = recorded(root, facts)
+def ladder_table(root: Path, facts: Facts, up: str, kind: str, gpu: str = GPU) -> str:
+    """All that was recorded of a type at the published sizes: every rung, with its variants; pictures, if of GPU."""
+    results = recorded(root, facts, gpu)
     table = next((table for table in tables(results) if table.type == kind), None) if results else None
     if table is None:
         return NOT_YET
     first, *others = sorted(table.front, key=lambda shape: shape != table.headline)
     parts = [_ladder_part(table, root, up, first), *(_ladder_part(table, root, up, shape) for shape in others)]
-    pictures = [f"![{type_name(kind)}: {alt}]({images(up)}/{name}_{kind}.svg)" for name, alt in PICTURES.items()]
-    said, source = how(table), source_line(sittings(table, table.kernels, table.front))
+    shown = PICTURES if gpu == GPU else {}
+    pictures = [f"![{type_name(kind)}: {alt}]({images(up)}/{name}_{kind}.svg)" for name, alt in shown.items()]
+    said, source = how(table), source_line(sittings(table, table.kernels, table.front), gpu=gpu)
     return "\n\n".join([f"{said[0]}{said[1].upper()}{said[2:]}.", *parts, source, *pictures])
+
+
+def climb(root: Path, facts: Facts, up: str, kind: str, words: list[str], gpu: str = GPU) -> str:
+    """The map's table of some rungs: each idea, and how the rung stands to cuBLAS at two sizes."""
+    results = recorded(root, facts, gpu)
+    table = next((table for table in tables(results) if table.type == kind), None) if results else None
+    if table is None:
+        return NOT_YET
+    large = Shape(2 * HEADLINE.m, 2 * HEADLINE.n, 2 * HEADLINE.k)
+    columns = [(HEADLINE, "ratio_cublas"), (HEADLINE, "ratio_clk"), (large, "ratio_cublas")]
+    rungs = [facts.find(word) for word in words]
+    rows = []
+    for rung in rungs:
+        name = f"{rung.number} {rung.name.replace('_', ' ')}"
+        link = chapter_link(root, facts, rung.stem, up, name)
+        rows.append([link or name, escape(rung.idea), *(thousandths(table.value(rung.stem, *place)) for place in columns)])
+    head = ["rung", "idea", str(HEADLINE), f"{HEADLINE}, {OF_CUBLAS['ratio_clk']}", str(large)]
+    shown = sittings(table, [rung.stem for rung in rungs], [HEADLINE, large])
+    source = [f"*{measured_on(shown)}; recorded in `bench/recorded/{gpu}/`.*"] if shown else []
+    return "\n\n".join([Grid(head, rows, left=2).markdown(), *source])
 
 
 def images(up: str) -> str:
@@ -125,11 +146,11 @@ def measured(root: Path, facts: Facts, rung: str, gpu: str = GPU) -> str:
     return "\n\n".join([*(_measured_part(table, stem) for table in found), f"{CELLS} {source_line(shown, gpu=gpu)}"])
 
 
-def ceilings(root: Path, facts: Facts) -> str:
+def ceilings(root: Path, facts: Facts, gpu: str = GPU) -> str:
     """What the recorded GPU was measured to do."""
-    results = recorded(root, facts)
+    results = recorded(root, facts, gpu)
     grid = ceiling_grid(results) if results else None
-    return f"{grid.markdown()}\n\n*{results.gpu}; recorded in `bench/recorded/{GPU}/ceilings.csv`.*" if grid else NOT_YET
+    return f"{grid.markdown()}\n\n*{results.gpu}; recorded in `bench/recorded/{gpu}/ceilings.csv`.*" if grid else NOT_YET
 
 
 def swept(root: Path, rung: str) -> str:
@@ -138,49 +159,49 @@ def swept(root: Path, rung: str) -> str:
     return sweep.table(path, rung) if path.is_file() else NOT_YET
 
 
-def counted(root: Path, facts: Facts, what: str, words: list[str]) -> str:
+def counted(root: Path, facts: Facts, what: str, words: list[str], gpu: str = GPU) -> str:
     """A chapter's table of what Nsight Compute counted in some rungs; `what` is a type, or such as bf16@8192."""
-    path = root / "bench" / "recorded" / GPU / profiles.file_name(what, facts)
-    results = recorded(root, facts)
+    path = root / "bench" / "recorded" / gpu / profiles.file_name(what, facts)
+    results = recorded(root, facts, gpu)
     if results is None or not path.is_file():
         return NOT_YET
     profile, shape = profiles.read(path)
     grid = profiled.grid(profile, words, f"{what.partition('@')[0]} at {shape}")
-    source = f"*Nsight Compute on {results.gpu}, one launch of each; recorded in `bench/recorded/{GPU}/{path.name}`.*"
+    source = f"*Nsight Compute on {results.gpu}, one launch of each; recorded in `bench/recorded/{gpu}/{path.name}`.*"
     return f"{grid.markdown()}\n\n{source}" if grid else NOT_YET
 
 
-def under_conditions(root: Path, facts: Facts, words: list[str]) -> str:
+def under_conditions(root: Path, facts: Facts, words: list[str], gpu: str = GPU) -> str:
     """A chapter's tables of some rungs beyond 4096 cubed, FP32 results and beta = 0."""
-    file = root / "bench" / "recorded" / GPU / conditions.FILE
+    file = root / "bench" / "recorded" / gpu / conditions.FILE
     if not file.is_file():
         return NOT_YET
     rows = read_rows(file, [])
     rows = rows[rows["kernel"].isin([facts.find(word).stem for word in words])]
     grids = conditions.grids(rows, [facts.find(word).stem for word in words])
-    source = source_line(rows.itertuples(), conditions.FILE) if grids else ""
+    source = source_line(rows.itertuples(), conditions.FILE, gpu) if grids else ""
     return "\n\n".join([*(grid.markdown() for grid in grids), source]) if grids else NOT_YET
 
 
-def won(root: Path, facts: Facts, up: str) -> str:
-    """The map of wins: rungs against the best library over many shapes, a picture and what it comes to."""
-    file = root / "bench" / "recorded" / GPU / wins.FILE
+def won(root: Path, facts: Facts, up: str, gpu: str = GPU) -> str:
+    """The map of wins: rungs against the best library over many shapes, and what it comes to; a picture, if of FRONT."""
+    file = root / "bench" / "recorded" / gpu / wins.FILE
     if not file.is_file():
         return NOT_YET
     picture = f"![Time of the best library over time of the rung, for every shape and type]({images(up)}/wins.svg)"
-    source = source_line(read_rows(file, []).itertuples(), wins.FILE)
-    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), picture, source])
+    source = source_line(read_rows(file, []).itertuples(), wins.FILE, gpu)
+    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), *[picture] * (gpu == FRONT), source])
 
 
-def lost(root: Path, facts: Facts) -> str:
-    """From the data sheet's peak to what was measured, cause by cause: a table and a picture."""
-    results = recorded(root, facts)
+def lost(root: Path, facts: Facts, gpu: str = GPU) -> str:
+    """From the data sheet's peak to what was measured, cause by cause: a table; a picture, if of FRONT."""
+    results = recorded(root, facts, gpu)
     found = losses_data.read(results) if results else []
     if not found:
         return NOT_YET
     picture = f"![What each cause takes of the data sheet's peak]({IMAGES.removeprefix('docs/')}/losses.svg)"
-    source = f"*Steady protocol, FP32 results, on {results.gpu}; recorded in `bench/recorded/{GPU}/steady.csv`.*"
-    return "\n\n".join([losses.grid(found).markdown(), picture, source])
+    source = f"*Steady protocol, FP32 results, on {results.gpu}; recorded in `bench/recorded/{gpu}/steady.csv`.*"
+    return "\n\n".join([losses.grid(found).markdown(), *[picture] * (gpu == FRONT), source])
 
 
 def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> str:

@@ -17,6 +17,7 @@ from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.documents import front
 from plots.documents.chapters import IMAGES, measured_on, recorded, sittings
+from plots.documents.numbers import FRONT
 from plots.errors import InputError
 from plots.figures import losses, predicted, stairs, stalls, style, timeline, waves, wins
 from plots.figures.kinds import drawable, of_profile
@@ -42,16 +43,19 @@ from plots.tables import wins as wins_table
 
 
 def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """The figures of the recorded results; the stale ones.
+    """The figures of the recorded results, those of the first pages of their own card; the stale ones.
 
     Their bytes may differ from one matplotlib to the next, so they are fresh where they name what they were drawn from.
     """
-    results = recorded(root, facts or rungs.of_ladder(root))
-    if results is None:
-        return []
+    facts = facts or rungs.of_ladder(root)
+    results, front_results = recorded(root, facts), recorded(root, facts, FRONT)
+    drawn: Drawn = {}
+    if results:
+        drawn |= _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
+        drawn |= _of_timelines(results)
+    if front_results:
+        drawn |= _of_map(front_results) | _of_losses(front_results) | _of_first_page(front_results)
     stale = []
-    drawn = _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
-    drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results) | _of_first_page(results)
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
         if source not in _text(root / file):
@@ -142,7 +146,7 @@ def _of_map(results: Results) -> Drawn:
 def _of_losses(results: Results) -> Drawn:
     """What each cause takes of the data sheet's peak."""
     found = losses_data.read(results)
-    source = _fingerprint(results, losses_data.files(results), repr((losses_data.CASES, losses_data.PEAKS, losses_data.EPILOGUE)))
+    source = _fingerprint(results, losses_data.files(results), repr((losses_data.CASES, losses_data.PEAKS)))
     return {"losses": (source, partial(losses.draw, found))} if found else {}
 
 

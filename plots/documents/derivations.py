@@ -1,6 +1,5 @@
 """What chapters derive from the recorded results by more than an expression: named functions of their markers."""
 
-import csv
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +10,6 @@ from plots.data.stream_k import plan_of_18f
 from plots.data.units import Shape
 from plots.errors import InputError
 from plots.figures import timeline, waves
-
-K_TILE = 64  # of BF16: 128 bytes
-CLUSTERS = {1: 132, 2: 66, 4: 30}  # of so many blocks, that an H200 runs at once
-FLOP_PER_CLOCK = 4096  # of wgmma, per SM
 
 
 def functions(results: Results) -> dict[str, Callable[..., Any]]:
@@ -56,12 +51,9 @@ def functions(results: Results) -> dict[str, Callable[..., Any]]:
         return losses.wave_efficiency(Shape(m, m, m), _edges(tile), int(results.environment["sm_count"]), last_wave)
 
     def first_wgmma() -> float:
-        """Clocks from the beginning of a block of 25 to its first wgmma."""
-        return losses.first_wgmma(results)
-
-    def hidden_by_nothing(which: str, count: float, tile: str) -> float:
-        """Clocks of the epilogues of so many waves that nothing hides: of 'every' wave, or of the 'last'."""
-        return losses.epilogues(which, count, _edges(tile))
+        """Clocks from the beginning of a block of 25 to its first wgmma, by its timeline."""
+        records = (record for lane in _timeline(results, "25").lanes for record in lane.records)
+        return min(record.begin for record in records if record.kind == "wgmma_commit_group")
 
     def constant(rung: str, name: str, of: str = "") -> float:
         """A number that a rung states, of the tile or the model `of`, or of the first that has it: constant('17', 'k_tile')."""
@@ -79,10 +71,6 @@ def functions(results: Results) -> dict[str, Callable[..., Any]]:
     def best_variants(rung: str) -> list[float]:
         """In sweep_NN.csv, shape by shape: the most that a variant reaches of the best library."""
         return [max(own.values()) for own in _by_shape(results, rung, "ratio_best")]
-
-    def split_rows() -> list[float]:
-        """Bytes per clock that a block of 26 received in sweep_26.csv where rows lie across lines, by tile that copies limit."""
-        return _split_rows(results)
 
     return {name: function for name, function in locals().items() if callable(function) and name != "results"}
 
@@ -106,29 +94,3 @@ def _timeline(results: Results, rung: str) -> timeline.Timeline:
 
 def _edges(tile: str) -> tuple[int, ...]:
     return tuple(map(int, tile.split("x")))
-
-
-def _csv(results: Results, file: str) -> list[dict[str, str]]:
-    with (results.folder / file).open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
-
-
-def _split_rows(results: Results) -> list[float]:
-    m, n, k = 5128, 5112, 2056
-    rows = {row["kernel"]: row for row in _csv(results, "sweep_26.csv") if (row["m"], row["n"]) == (str(m), str(n))}
-    found = []
-    configurations = results.facts.find("26").constants
-    launch = configurations["cost"]["LAUNCH_US"]
-    for name, numbers in configurations.items():
-        row = rows.get(f"26_{name}")
-        if row is None or name.startswith(("k", "g")):  # split-K has no waves of its own
-            continue
-        bm, bn, down, across, own = (numbers[of] for of in ("bm", "bn", "cluster_m", "cluster_n", "fixed"))
-        rows_of_c, columns_of_c = (n, m) if name.endswith(("t", "ts")) else (m, n)
-        tiles = math.ceil(rows_of_c / (bm * down)) * math.ceil(columns_of_c / (bn * across))
-        needed = math.ceil(tiles / CLUSTERS[int(down * across)])
-        clocks = (float(row["median_ms"]) * 1e3 - launch) * float(row["clock_mhz"]) - own
-        per_k_tile = clocks / needed / math.ceil(k / K_TILE)
-        if per_k_tile > 1.25 * bm * bn * K_TILE * 2 / FLOP_PER_CLOCK and needed > 4:
-            found.append((bm / across + bn / down) * 128 / per_k_tile)
-    return found

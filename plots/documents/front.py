@@ -23,9 +23,9 @@ PRODUCTS = {  # the groups of the map, of products
 }
 
 
-def steps(root: Path, facts: Facts, up: str, kind: str) -> str:
+def steps(root: Path, facts: Facts, up: str, kind: str, gpu: str = GPU) -> str:
     """The numbered rungs of a type at the headline size, under the GPUs that run them."""
-    results = recorded(root, facts)
+    results = recorded(root, facts, gpu)
     table = next((table for table in tables(results) if table.type == kind), None) if results else None
     shown = list(stairs.steps(table)) if table else []
     if not shown:
@@ -44,9 +44,9 @@ def _step(table: Table, root: Path, up: str, rung: Rung) -> list[str]:
     return [link or rung.stem, escape(rung.idea), beside(table, rung.stem, table.headline), hundredths(ratio)]
 
 
-def where_it_loses(root: Path, facts: Facts) -> str:
+def where_it_loses(root: Path, facts: Facts, gpu: str = GPU) -> str:
     """The map of wins in one sentence and a short table: how often and where a library is clearly faster."""
-    file = root / "bench" / "recorded" / GPU / wins.FILE
+    file = root / "bench" / "recorded" / gpu / wins.FILE
     if not file.is_file():
         return NOT_YET
     found = wins.read(file, facts)

@@ -3,6 +3,8 @@
     falls from 2.32<!--= stalls('05', 'short scoreboard') --> clocks     the number before it is what the expression yields
     11 does more per clock.<!--? gain('11', '10') > 1 -->                the sentence is true while the relation holds
     <!--: type=bf16 size=4096 -->                                        what functions take where a call does not say it
+    <!--: gpu=nvidia-h100 -->                                            the folder of bench/recorded that markers below it read
+    <!--: needs=power.csv -->                                            the document waits, as it is, for this file of the folder
     <!--: clk(rung) = metric(rung, 'clocks') * sms / pairs -->           a name for the markers below it
 
 A filled number keeps its form: as many decimals, commas, a sign. Markers in fences and in generated blocks are text.
@@ -10,17 +12,18 @@ A filled number keeps its form: as many decimals, commas, a sign. Markers in fen
 
 import math
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plots.documents.expressions import define, untrue
 from plots.documents.numbers import Numbers, Recording
-from plots.errors import InputError
+from plots.errors import InputError, Unavailable
 
 MARKER = re.compile(r"<!--([=?:])(.*?)-->")
 NUMBER = re.compile(r"(?<![\w.])([−+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)([*`]*)$")
-SETTINGS = re.compile(r"\s*(?:(?:type|size)=\w+\s*)+")
+SETTINGS = re.compile(r"\s*(?:(?:type|size|gpu|needs)=[\w.-]+\s*)+")
 
 
 class Untrue(str):
@@ -108,7 +111,7 @@ def defining(path: Path, recording: Recording) -> Numbers:
     numbers = Numbers(recording, text)
     try:
         fill(text, numbers)
-    except InputError as error:
+    except (InputError, Unavailable) as error:
         raise InputError(f"{path}:{error}") from error
     return numbers
 
@@ -122,6 +125,9 @@ def update(path: Path, recording: Recording, check: bool) -> list[str]:
         found = fill(text, Numbers(recording, text))
     except InputError as error:
         raise InputError(f"{path}:{error}") from error
+    except Unavailable as missing:
+        print(f"left as it is: {path}: {missing}", file=sys.stderr)
+        return []
     if found.text != text and not check:
         path.write_text(found.text, encoding="utf-8")
     return found.stale

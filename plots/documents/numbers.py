@@ -20,21 +20,33 @@ from plots.data.selection import Table, tables
 from plots.data.units import Shape
 from plots.documents.derivations import functions
 from plots.documents.expressions import BASIC, evaluate
-from plots.errors import InputError, hint
+from plots.errors import InputError, Unavailable, hint
 from plots.tables import profiled
 
-GPU = "nvidia-h200"  # whose recorded results README and the chapters show
+GPU = "nvidia-h200"  # whose recorded results the chapters show, unless they name another folder of bench/recorded
+FRONT = "nvidia-h100"  # whose series has every rung: the first pages, and the figures stairs, wins and losses, show it
 Size = int | tuple[int, int, int]
 
 
 class Recording:
     """The recorded results of a checkout, each file read once, when it is asked for."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, gpu: str = GPU):
         self.root = root
-        self.folder = root / "bench" / "recorded" / GPU
+        self.folder = root / "bench" / "recorded" / gpu
+        self._cards = {gpu: self}
         self._rows: dict[str, list[dict[str, str]]] = {}
         self._profiles: dict[str, profiles.Profile] = {}
+
+    def of(self, gpu: str) -> "Recording":
+        """That of another card, by its folder in bench/recorded."""
+        if gpu not in self._cards:
+            known = sorted(path.name for path in self.folder.parent.iterdir() if path.is_dir())
+            if gpu not in known:
+                raise InputError(f"there is no folder '{gpu}' in {self.folder.parent}{hint(gpu, known)}")
+            self._cards[gpu] = Recording(self.root, gpu)
+            self._cards[gpu]._cards = self._cards
+        return self._cards[gpu]
 
     @cached_property
     def results(self) -> Results:
@@ -90,11 +102,17 @@ class Numbers:
         self.recording, self.document, self.type, self.size = recording, document, type, size
         own = (getattr(self, name) for name in dir(Numbers) if hasattr(getattr(Numbers, name), "asked"))
         self.names: dict[str, Any] = {function.__name__: function for function in own}
-        self.names |= recording.derivations
+        self.names |= {name: self._derived(name) for name in recording.derivations}
         self.names["sms"] = recording.results.environment.get("sm_count")
 
-    def set(self, type: str = "", size: str = "") -> None:
-        """What functions take where a call does not say it."""
+    def set(self, type: str = "", size: str = "", gpu: str = "", needs: str = "") -> None:
+        """What functions take where a call does not say it, and the card whose results they read; Unavailable while the file
+        `needs` is not recorded of it."""
+        if gpu:
+            self.recording = self.recording.of(gpu)
+            self.names["sms"] = self.recording.results.environment.get("sm_count")
+        if needs and not (self.recording.folder / needs).is_file():
+            raise Unavailable(f"there is no {needs} in {self.recording.folder} yet")
         if type:
             self.type = self.recording.table(type).type
         if size and not size.isdecimal():
@@ -264,6 +282,10 @@ class Numbers:
         if not found:
             raise InputError(f"{file} has no row with {', '.join(f'{name}={value}' for name, value in wanted.items())}")
         return found
+
+    def _derived(self, name: str) -> Callable[..., Any]:
+        """A function of the card that the document reads at the time."""
+        return lambda *of, **by: self.recording.derivations[name](*of, **by)
 
     def _number(self, row: dict[str, str], file: str, column: str) -> float:
         if column not in row:

@@ -13,18 +13,23 @@ from plots.tables import accuracy
 
 
 def render(root: Path, facts: Facts, up: str, name: str) -> str:
-    """The text of the block `name` in a document from whose folder `up` leads to the root."""
-    match name.split():
+    """The text of the block `name` in a document from whose folder `up` leads to the root. A last word that is a folder of
+    bench/recorded names the card."""
+    words = name.split()
+    card = words[-1:] if words[1:] and (root / "bench" / "recorded" / words[-1]).is_dir() else []
+    match words[: len(words) - len(card)]:
         case ["steps", kind]:
-            return front.steps(root, facts, up, kind)
+            return front.steps(root, facts, up, kind, *card)
         case ["where-it-loses"]:
-            return front.where_it_loses(root, facts)
+            return front.where_it_loses(root, facts, *card)
         case ["ladder-table", kind]:
-            return chapters.ladder_table(root, facts, up, kind)
-        case ["measured", rung, *gpu] if len(gpu) < 2:
-            return chapters.measured(root, facts, rung, *gpu)
+            return chapters.ladder_table(root, facts, up, kind, *card)
+        case ["climb", kind, *words] if words:
+            return chapters.climb(root, facts, up, kind, words, *card)
+        case ["measured", rung]:
+            return chapters.measured(root, facts, rung, *card)
         case ["ceilings"]:
-            return chapters.ceilings(root, facts)
+            return chapters.ceilings(root, facts, *card)
         case ["compared"]:
             return chapters.compared(root, facts)
         case ["code", file, tag]:
@@ -34,18 +39,18 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
         case ["sweep", rung]:
             return chapters.swept(root, rung)
         case ["profiled", what, *words] if words:
-            return chapters.counted(root, facts, what, words)
+            return chapters.counted(root, facts, what, words, *card)
         case ["conditions", *words] if words:
-            return chapters.under_conditions(root, facts, words)
+            return chapters.under_conditions(root, facts, words, *card)
         case ["wins"]:
-            return chapters.won(root, facts, up)
+            return chapters.won(root, facts, up, *card)
         case ["losses"]:
-            return chapters.lost(root, facts)
+            return chapters.lost(root, facts, *card)
         case ["machine-code", kinds, *words] if words:
             return chapters.compiled(root, facts, kinds.split(","), words)
-    expected = "steps TYPE, where-it-loses, ladder-table TYPE, measured NN [FOLDER], ceilings, compared, code FILE TAG, "
+    expected = "steps TYPE, where-it-loses, ladder-table TYPE, climb TYPE NN..., measured NN, ceilings, compared, code FILE TAG, "
     expected += "accuracy WHICH, sweep NN, profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, "
-    expected += "or machine-code TYPE,... NN..."
+    expected += "or machine-code TYPE,... NN...; after most of them, a folder of bench/recorded"
     raise InputError(f"unknown block '{name}': expected {expected}")
 
 

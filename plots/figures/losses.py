@@ -7,22 +7,25 @@ from plots.data.losses import CAUSES, PEAK, Losses
 from plots.data.units import tflops
 from plots.figures import style
 
-COLOURS = dict(zip(CAUSES, ["#D55E00", "#CC79A7", "#0072B2", "#6f6f6f", "#E8A33D", "#222222"], strict=True))
+COLOURS = dict(zip(CAUSES, ["#D55E00", "#CC79A7", "#0072B2", "#6f6f6f", "#222222"], strict=True))
 LEFT = "#009E73"
 MEASURED = "measured"
+ACROSS, PANEL = 3, 2.9  # panels in a row; inches of its height
 
 
 def draw(found: list[Losses]) -> Figure:
     """A panel per case: what each cause takes, then what is left."""
-    fig = style.figure(3.6)
-    labels = [PEAK, *CAUSES, MEASURED]
-    wide = 0.78 / len(found)
+    causes = [cause for cause in CAUSES if any(cause in case.left for case in found)]
+    labels = [PEAK, *causes, MEASURED]
+    rows, wide = -(-len(found) // ACROSS), 0.78 / min(len(found), ACROSS)
+    fig = style.figure(PANEL * rows)
     for place, case in enumerate(found):
-        ax = fig.add_axes((0.215 + wide * place, 0.16, wide - 0.025, 0.66))
-        _waterfall(ax, case)
+        down, across = divmod(place, ACROSS)
+        ax = fig.add_axes((0.215 + wide * across, (rows - down - 1 + 0.19) / rows, wide - 0.025, 0.6 / rows))
+        _waterfall(ax, case, causes)
         ax.set_xlim(0, 100)
         ax.set_ylim(len(labels) - 0.4, -0.6)
-        ax.set_yticks(range(len(labels)), labels if place == 0 else [""] * len(labels))
+        ax.set_yticks(range(len(labels)), labels if across == 0 else [""] * len(labels))
         ax.tick_params(axis="y", length=0)
         ax.set_title(f"{case.name}\n{case.clock:.0f} MHz, {case.power:.0f} W", fontsize=10)
         ax.set_xlabel("% of the peak")
@@ -30,17 +33,17 @@ def draw(found: list[Losses]) -> Figure:
     return fig
 
 
-def _waterfall(ax: Axes, case: Losses) -> None:
+def _waterfall(ax: Axes, case: Losses, causes: list[str]) -> None:
     rest = list(case.left.values())[-1]
     _whole(ax, 0, 100, tflops(case.peak))
-    for place, cause in enumerate(CAUSES, 1):
+    for place, cause in enumerate(causes, 1):
         if cause not in case.left:
             ax.text(2, place, "–", va="center")
             continue
         before, left = (100 * rate / case.peak for rate in (case.before(cause), case.left[cause]))
         ax.barh(place, left - before, left=before, height=0.74, color=COLOURS[cause])
         ax.text(min(left, before) - 1.5, place, f"{left - before:+.1f}".replace("-", "−"), ha="right", va="center")
-    _whole(ax, len(CAUSES) + 1, 100 * rest / case.peak, tflops(rest))
+    _whole(ax, len(causes) + 1, 100 * rest / case.peak, tflops(rest))
 
 
 def _whole(ax: Axes, place: int, percent: float, rate: str) -> None:

@@ -8,7 +8,8 @@ from plots.tables.grid import Grid
 def grid(found: list[Losses]) -> Grid:
     """A line per cause: TFLOP/s that are left, and in brackets the part that the cause leaves."""
     lines = [[PEAK, *(tflops(case.peak) for case in found)]]
-    lines += [[_called(cause), *(_cell(case, cause) for case in found)] for cause in CAUSES]
+    causes = [cause for cause in CAUSES if any(cause in case.left for case in found)]
+    lines += [[_called(cause), *(_cell(case, cause) for case in found)] for cause in causes]
     head = [f"{case.name}: {case.clock:.0f} MHz, {case.power:.0f} W" for case in found]
     return Grid(["TFLOP/s (of the line before)", *head], lines)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from plots.data.results import read_rows
-from plots.data.rungs import Facts
+from plots.data.rungs import Facts, order
 from plots.data.units import Shape, ratio, type_name
 from plots.tables.grid import Grid
 
@@ -15,11 +15,15 @@ LEAST = 0.95  # below it a library clearly wins
 
 
 def read(path: Path, facts: Facts) -> pd.DataFrame:
-    """A row per type, in the facts' order, results and shape: the medians over sittings of the ratios to the libraries."""
+    """A row per type, in the facts' order, results and shape: the medians over sittings of the ratios to the libraries.
+
+    Of several rungs with the same types the last."""
     place = {kind: number for number, kind in enumerate(facts.types)}
     rows = read_rows(path, [])
     rows = rows[rows["status"] == "ok"].sort_values("type", key=lambda kinds: kinds.map(place), kind="stable")
     rows = rows.assign(results=rows["out"].where(rows["out"] != "same", rows["type"]))
+    last = rows.groupby(["type", "results"])["kernel"].transform(lambda kernels: max(kernels, key=order, default=""))
+    rows = rows[rows["kernel"] == last]
     keys = ["kernel", "type", "results", "m", "n", "k"]
     return rows.groupby(keys, sort=False)[["ratio_best", "ratio_cublas"]].median().reset_index()
 

@@ -6,7 +6,7 @@ from synthetic import tensor_row, write_rows
 
 from plots.__main__ import main
 from plots.data.units import Shape
-from plots.documents.chapters import GPU
+from plots.documents.numbers import FRONT, GPU
 
 RUNGS = {"16_epilogue": 0.78, "14_multistage": 0.72, "15_block_raster": 0.75}
 LARGE, HEADLINE = Shape(16384, 16384, 4096), Shape(4096, 4096, 4096)
@@ -31,8 +31,8 @@ def root(tmp_path):
     return tmp_path
 
 
-def record(root, *made):
-    write_rows(root / "bench/recorded" / GPU / "conditions.csv", [row for rows in made for row in rows])
+def record(root, *made, gpu=GPU):
+    write_rows(root / "bench/recorded" / gpu / "conditions.csv", [row for rows in made for row in rows])
 
 
 def rendered(root):
@@ -61,6 +61,15 @@ def test_a_table_per_protocol_and_a_row_per_condition(root):
     assert lines[3][3:] == ["0.318 (0.60), 1980", "0.305 (0.62), 1980", "0.294 (0.65), 1980", "1653", "1722", "1791"]
     assert lines[8][3:6] == ["0.353 (0.54), 1980", "0.339 (0.56), 1980", "0.326 (0.59), 1980"]
     assert f"Measured on {synthetic.GPU}, 2001-02-03" in text and f"`bench/recorded/{GPU}/conditions.csv`" in text
+
+
+def test_the_folder_of_another_card(root):
+    chapter = root / "docs/16_epilogue.md"
+    record(root, rows("rounds"), gpu=FRONT)
+    assert "*No recorded results yet.*" in rendered(root)[0]
+    chapter.write_text(chapter.read_text().replace("14 15 16", f"14 15 16 {FRONT}"))
+    text, lines = rendered(root)
+    assert lines[0][0] == "bf16, rounds" and len(lines) == 5 and f"`bench/recorded/{FRONT}/conditions.csv`" in text
 
 
 def test_what_was_not_timed_says_why(root):

@@ -1,19 +1,21 @@
 """Numbers and claims beside their sentence: filled, found stale, found untrue; and those of this checkout hold."""
 
 import csv
+import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 import synthetic
-from synthetic import write_folder
+from synthetic import all_rows, write_folder, write_rows
 
 from plots.__main__ import main
+from plots.data.units import Shape
 from plots.documents import markers
 from plots.documents.expressions import define, evaluate, untrue
 from plots.documents.markers import Untrue, fill, written
-from plots.documents.numbers import GPU, Numbers, Recording
+from plots.documents.numbers import FRONT, GPU, Numbers, Recording
 from plots.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +104,7 @@ def test_a_claim_that_does_not_hold_says_what_was_compared(numbers):
         ("<!--: ratio = 1 -->", "'ratio' is defined already"),
         ("<!--: type=f31 -->", "there is no type 'f31'"),
         ("<!--: size=big -->", "size=big"),
+        ("<!--: gpu=nvidia-h201 -->", "there is no folder 'nvidia-h201' in"),
     ],
 )
 def test_a_marker_that_cannot_be_read_is_one_line_with_its_place(numbers, text, said):
@@ -113,6 +116,45 @@ def test_a_marker_that_cannot_be_read_is_one_line_with_its_place(numbers, text, 
 def test_a_call_without_a_type_says_where_to_write_it(recording):
     with pytest.raises(InputError, match="of which type"):
         Numbers(recording).evaluate("ratio('04')")
+
+
+@pytest.fixture
+def other(recording):
+    """A second card: twice as fast as the first, with fewer SMs, a ceiling of its own and a file that the first does not have."""
+    doubled = [one | {"gflops": 2 * one["gflops"], "median_ms": one["median_ms"] / 2, "ratio_cublas": 0.5} for one in all_rows()]
+    folder = write_folder(recording.root / "bench/recorded" / FRONT, doubled)
+    environment = json.loads((folder / "environment.json").read_text())
+    (folder / "environment.json").write_text(json.dumps(environment | {"sm_count": 114}))
+    (folder / "ceilings.csv").write_text("name,value,unit\nfp32_fma,51000,GFLOP/s\n")
+    write_rows(folder / "more.csv", [synthetic.row("04_thread_tile_2d", Shape(64, 64, 64), clock_mhz=1234)])
+    return folder
+
+
+def test_a_document_chooses_its_card(recording, other):
+    """For all that a marker can ask, and for what is defined above the line, too; until another line says otherwise."""
+    asked = "<!--= tflops('04') --> 0.00<!--= ratio('04') --> 0<!--= ceiling('fp32_fma') --> 0<!--= environment('sm_count') --> "
+    asked += "0<!--= sms --> 0.0<!--= twice('04') --> 0.000<!--= whole(4096) -->"
+    text = "<!--: type=f32 -->\n<!--: twice(rung) = 2 * tflops(rung) -->\n<!--: whole(m) = efficiency(m, '128x256x8') -->\n"
+    text += f"0.0{asked}\n<!--: gpu={FRONT} -->\n0.0{asked} 0<!--= recorded('more.csv', 'clock_mhz', kernel='04') -->\n"
+    text += "a.<!--? words('more.csv', 'type') == ['f32'] and every('more.csv', 'm') == [64] -->\n"
+    text += "b.<!--? steady('04', 'clock_mhz') == 1900 -->\n"
+    text += f"<!--: gpu={GPU} -->\n0.0{asked}\n"
+    found = fill(text, Numbers(recording)).text
+    shown = [re.sub(r"<!--.*?-->", "", line).split() for line in found.splitlines() if line[0].isdecimal()]
+    own = ["26.0", "0.52", "65000", "132", "132", "51.9", "0.970"]
+    assert shown[0] == shown[2] == own
+    assert shown[1] == ["51.9", "0.50", "51000", "114", "114", "103.8", "0.898", "1234"]
+    assert fill(found, Numbers(recording)).stale == []
+
+
+def test_a_document_waits_for_a_file_of_its_card(recording, other, tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"<!--: gpu={FRONT} type=f32 needs=power.csv -->\n9.99<!--= ratio('04') -->\n")
+    assert markers.update(page, recording, check=False) == []
+    assert "left as it is" in capsys.readouterr().err and "9.99<" in page.read_text()
+    shutil.copy(other / "more.csv", other / "power.csv")
+    assert markers.update(page, recording, check=False) == ["2: 9.99 is now 0.50: ratio('04')"]
+    assert "\n0.50<" in page.read_text()
 
 
 def test_definitions_and_relations():

@@ -7,7 +7,7 @@ import synthetic
 from synthetic import write_folder
 
 from plots.__main__ import main
-from plots.documents.chapters import GPU
+from plots.documents.numbers import FRONT, GPU
 
 HEAD = ["kernel", "m", "n", "k", "group", "metric", "value", "unit", "ncu"]
 VALUES = {
@@ -36,8 +36,8 @@ def root(tmp_path):
     return tmp_path
 
 
-def write(root, name, size, kernels=("14_multistage", "13_ldmatrix"), **changed):
-    with (root / "bench/recorded" / GPU / name).open("w", newline="") as file:
+def write(root, name, size, kernels=("14_multistage", "13_ldmatrix"), gpu=GPU, **changed):
+    with (root / "bench/recorded" / gpu / name).open("w", newline="") as file:
         writer = csv.DictWriter(file, HEAD, lineterminator="\n")
         writer.writeheader()
         for kernel in kernels:
@@ -79,6 +79,14 @@ def test_another_size_has_a_file_of_its_own(root):
     assert "| bf16 at 8192³ | 14_multistage |" in text and "profile_8192_bf16.csv" in text
     write(root, "profile_f32.csv", 4096, ["08_warp_tiling"])
     assert "| f32 at 4096³ | 08_warp_tiling |" in rendered(root, "profiled f32 08")
+
+
+def test_the_folder_of_another_card(root):
+    write_folder(root / "bench/recorded" / FRONT)
+    assert "*No recorded results yet.*" in rendered(root, f"profiled bf16 13 14 {FRONT}")
+    write(root, "profile_bf16.csv", 4096, gpu=FRONT)
+    text = rendered(root, f"profiled bf16 13 14 {FRONT}")
+    assert "| bf16 at 4096³ | 13_ldmatrix | 14_multistage |" in text and f"`bench/recorded/{FRONT}/profile_bf16.csv`" in text
 
 
 @pytest.mark.parametrize("block", ["profiled tf32 14", "profiled bf16@8192 14", "profiled bf16 15 16"])

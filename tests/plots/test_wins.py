@@ -1,5 +1,6 @@
 """The map of wins: its table and its picture, of made-up times."""
 
+import csv
 import json
 import math
 
@@ -9,8 +10,9 @@ from synthetic import stated, tensor_row, write_rows
 
 from plots.data.rungs import parse
 from plots.data.units import Shape
-from plots.documents import front
-from plots.documents.chapters import GPU, NOT_YET
+from plots.documents import chapters, front
+from plots.documents.chapters import NOT_YET
+from plots.documents.numbers import FRONT, GPU
 from plots.errors import InputError
 from plots.figures import style
 from plots.figures import wins as figure
@@ -31,7 +33,7 @@ def write(path, **changed):
                     "ratio_best": best * factor,
                     "ratio_cublas": 2 * best * factor,
                 }
-                made.append(tensor_row("26_fast", 0.8, Shape(size, size, size)) | of | changed)
+                made.append(tensor_row("33_cost_model", 0.8, Shape(size, size, size)) | of | changed)
     return write_rows(path, made)
 
 
@@ -50,9 +52,25 @@ def test_the_first_page_says_how_often_it_loses_and_where(tmp_path):
     said, head, _, tf32, bf16, source = front.where_it_loses(tmp_path, FACTS).replace("\n\n", "\n").splitlines()
     assert said == "2 of 6 products reach less than 0.95 of the best library: 2 of 6 that are square."
     assert head.endswith("| least, at | under 0.95 |")
-    assert (tf32, bf16) == tuple(f"| 26: {what} | 1.00 | 0.50, 512³ | 1 of 3 |" for what in ("TF32, FP32 results", "BF16"))
+    assert (tf32, bf16) == tuple(f"| 33: {what} | 1.00 | 0.50, 512³ | 1 of 3 |" for what in ("TF32, FP32 results", "BF16"))
     assert source == "*Synthetic GPU 9000, 2001-02-03.*"
     assert front.where_it_loses(tmp_path / "nowhere", FACTS) == NOT_YET
+
+
+def test_of_several_rungs_the_last_is_shown(tmp_path):
+    path = write(tmp_path / "map.csv")
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    earlier = [row | {"kernel": "31_split_k_grid", "ratio_best": "0.1"} for row in rows]
+    both = wins.read(write_rows(path, [*earlier, *rows]), FACTS)
+    assert set(both["kernel"]) == {"33_cost_model"} and len(both) == 6 and both["ratio_best"].min() == 0.5
+
+
+def test_the_folder_of_another_card(tmp_path):
+    write(tmp_path / "bench/recorded" / FRONT / "map.csv")
+    assert chapters.won(tmp_path, FACTS, "../") == front.where_it_loses(tmp_path, FACTS) == NOT_YET
+    text = chapters.won(tmp_path, FACTS, "../", FRONT)
+    assert "| 33 | bf16 |" in text and "wins.svg" in text and f"bench/recorded/{FRONT}/map.csv" in text
+    assert "| 33: BF16 |" in front.where_it_loses(tmp_path, FACTS, FRONT)
 
 
 def test_rows_that_were_not_timed_count_for_nothing(tmp_path):
