@@ -10,6 +10,7 @@ from plots.figures import style
 
 HEIGHT = 5.0  # inches
 LEFT, RIGHT, GAP, FOOT, TOP = 0.055, 0.995, 0.055, 0.31, 0.775  # parts of the width, and of the height
+DIGITS, EM = 8.5, 2.35  # font size of the ratios, in points, where steps are wide enough; the width of one, with a gap, in ems
 INSIDE = 0.2  # the least ratio that is written inside its step
 HUES = ["#3b6fa0", "#d0731f", "#5a8f4e"]  # by generation, the oldest first
 
@@ -27,11 +28,12 @@ def draw(tables: list[Table], measured: str) -> Figure:
     stairs = [steps(table) for table in tables]
     fig = style.figure(HEIGHT)
     step = (RIGHT - LEFT - GAP * (len(tables) - 1)) / sum(len(stair) for stair in stairs)
+    size = min(DIGITS, 72 * step * fig.get_figwidth() / EM)
     highest = max(value for stair in stairs for value in stair.values())
     left = LEFT
     for place, (table, stair) in enumerate(zip(tables, stairs, strict=True)):
         ax = fig.add_axes((left, FOOT, step * len(stair), TOP - FOOT))
-        _panel(ax, table, stair, is_first=place == 0)
+        _panel(ax, table, stair, size, is_first=place == 0)
         ax.set_ylim(0, 1.08 * highest)
         left += step * len(stair) + GAP
     sizes = dict.fromkeys(str(table.headline) for table in tables)
@@ -41,7 +43,7 @@ def draw(tables: list[Table], measured: str) -> Figure:
     return fig
 
 
-def _panel(ax: Axes, table: Table, stair: dict[str, float], is_first: bool) -> None:
+def _panel(ax: Axes, table: Table, stair: dict[str, float], size: float, is_first: bool) -> None:
     rungs = [table.facts.rungs[kernel] for kernel in stair]
     places = {rung.stem: place for place, rung in enumerate(rungs)}
     for row, (generation, own) in enumerate(by_generation(rungs).items()):
@@ -53,7 +55,7 @@ def _panel(ax: Axes, table: Table, stair: dict[str, float], is_first: bool) -> N
         inside = INSIDE < stair[kernel] < 1  # clear of the line
         form = {"va": "top", "color": "white"} if inside else {"va": "bottom"}
         height = stair[kernel] + (-0.02 if inside else 0.01)
-        ax.text(place + 0.5, height, hundredths(stair[kernel]), ha="center", fontsize=8.5, **form)
+        ax.text(place + 0.5, height, hundredths(stair[kernel]), ha="center", fontsize=size, **form)
     ax.axhline(1, color=style.INK, linewidth=1.6)
     ax.text(0.02, 1.008, "cuBLAS", transform=ax.get_yaxis_transform(), va="bottom", fontweight="bold")
     ax.set_xlim(0, len(stair))
