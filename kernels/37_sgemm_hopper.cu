@@ -1,7 +1,7 @@
 // 37_sgemm_hopper · six tiles: the warps that multiply always number eight
 //
 // Idea              36's tile of 128 x 256 suits large products. Small ones have too few such tiles for all SMs. Six tiles, down to
-//                   16 x 64, are compiled; the host takes the one with the fewest predicted clocks (26). A tile that is too small for
+//                   16 x 64, are compiled; the host takes the one with the fewest predicted clocks (27). A tile that is too small for
 //                   eight warps is computed by all of them, each with a slice of every k tile (sliced-K).
 // Changed from 36  the tile becomes a parameter, with the slices of a k tile; slices are reduced through shared memory; clocks per
 //                   configuration, and the choice; whole tiles are stored without tests
