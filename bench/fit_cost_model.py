@@ -29,8 +29,8 @@ from plots.data.rungs import of_ladder
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = [
-    "launch_us", "latency_clocks", "received_per_clock", "asked_unaligned", "clustered",
-    "epilogue_clocks", "exchange_clocks", "exchange_per_result", "last_wave", "dram_sms",
+    "launch_us", "cluster_clocks", "latency_clocks", "turn_clocks", "received_per_clock", "asked_unaligned", "cooperative",
+    "epilogue_clocks", "exchange_clocks", "exchange_per_result", "dram_sms",
 ]  # fmt: skip
 RECORDED = ROOT / "bench/recorded/nvidia-h100/plans.csv"
 NEAR = 1.4  # plans up to so many times the fastest count for the error of the times
@@ -43,7 +43,7 @@ class Product(ctypes.Structure):
 
 class Tiling(ctypes.Structure):
     _fields_ = [("bm", ctypes.c_int), ("bn", ctypes.c_int), ("cluster_m", ctypes.c_int), ("cluster_n", ctypes.c_int),
-                ("clusters", ctypes.c_int), ("hides_epilogues", ctypes.c_bool), ("splits", ctypes.c_int)]  # fmt: skip
+                ("clusters", ctypes.c_int), ("ping_pong", ctypes.c_bool), ("splits", ctypes.c_int)]  # fmt: skip
 
 
 class Card(ctypes.Structure):
@@ -51,7 +51,7 @@ class Card(ctypes.Structure):
 
 
 H100 = Card(132, 0.86 * 1980, 2 * 2619 * 5120 / 8)
-RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters, by their blocks: what the driver says of an H100
+RESIDENT = {1: 132, 2: 66, 4: 30, 8: 15}  # clusters, by their blocks: what the driver says of an H100
 
 
 def library() -> ctypes.CDLL:
@@ -110,7 +110,16 @@ class Times:
         weight = (predicted / least) ** -50
         share = weight / np.bincount(self.group, weight)[self.group]
         smooth = (share * (self.log - self.best)).sum() / (self.group.max() + 1)
-        return smooth + 0.3 * self.losses(predicted).mean() + 0.15 * np.sqrt((error**2).mean())
+        # An error that all plans of a product share changes no choice.
+        product = self.group[self.log < self.best + np.log(NEAR)]
+        shared = np.bincount(product, error) / np.maximum(np.bincount(product), 1)
+        error_of_choice, error_of_time = error - shared[product], error
+        return (
+            smooth
+            + 0.3 * self.losses(predicted).mean()
+            + 0.1 * np.sqrt((error_of_choice**2).mean())
+            + 0.05 * np.sqrt((error_of_time**2).mean())
+        )
 
 
 def fit(times: Times, constants: np.ndarray) -> np.ndarray:
@@ -131,7 +140,7 @@ def percent(losses: np.ndarray) -> str:
 
 def recorded(facts: dict[str, dict[str, float]], path: Path = RECORDED) -> pd.DataFrame:
     """What the constants are fitted to: of the times in a file those of plans that 33 still has."""
-    rows = pd.read_csv(path).query("rung == '33' and type == 'bf16' and out == 'same'")
+    rows = pd.read_csv(path, dtype={"rung": str}).query("rung == '33' and type == 'bf16' and out == 'same'")
     return rows[rows.plan.isin(list(facts))]
 
 

@@ -1,8 +1,8 @@
-// 33_cost_model · the pieces of 26 to 31 compiled for many tiles, and a model that picks one for each product
+// 33_cost_model · the pieces of 26 to 32 compiled for many tiles, and a model that picks one for each product
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 31   a table of 25 configurations, whose fields are constants of the kernel; clusters of four; rows that are not there
+// Changed from 32   a table of 28 configurations, whose fields are constants of the kernel; rows that are not there
 //                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1536 x 1536 x 1536: 132 tiles of 128 x 144 for 132 SMs, 1.06 times 31
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -77,31 +77,34 @@ struct Configuration {
 // Names: c cooperative, p ping-pong, rows x columns of a tile, t operands swapped; rows x columns of a cluster, or g split-K over the grid.
 constexpr Configuration CONFIGURATIONS[] = {
     // name, schedule, warpgroups, rows per warpgroup, columns, stages, buffers, cluster, splits, operands
-    {"c256x192 1x2", COOPERATIVE, 2, 128, 192, 3, 3, {1, 2}},
-    {"c256x160t 1x2", COOPERATIVE, 2, 128, 160, 3, 2, {1, 2}, NO_SPLITS, SWAPPED},
     {"c256x128", COOPERATIVE, 2, 128, 128, 4, 1},
     {"c192x192", COOPERATIVE, 3, 64, 192, 4, 1},
-    {"c192x192 1x2", COOPERATIVE, 3, 64, 192, 4, 1, {1, 2}},
     {"c192x160", COOPERATIVE, 3, 64, 160, 4, 1},
-    {"c192x128", COOPERATIVE, 3, 64, 128, 5, 1},
-    {"c192x128 1x4", COOPERATIVE, 3, 64, 128, 5, 1, {1, 4}},
     {"c192x96", COOPERATIVE, 3, 64, 96, 5, 1},
-    {"c192x96 1x4", COOPERATIVE, 3, 64, 96, 5, 1, {1, 4}},
-    {"c192x96 g", COOPERATIVE, 3, 64, 96, 5, 1, {1, 1}, SPLITS_OVER_GRID},
     {"c128x176", COOPERATIVE, 2, 64, 176, 5, 2},
     {"c128x144", COOPERATIVE, 2, 64, 144, 5, 2},
     {"c128x128", COOPERATIVE, 2, 64, 128, 6, 2},
-    {"c128x96 4x1", COOPERATIVE, 2, 64, 96, 6, 2, {4, 1}},
-    {"c128x64 g", COOPERATIVE, 2, 64, 64, 8, 2, {1, 1}, SPLITS_OVER_GRID},
+    {"c128x112", COOPERATIVE, 2, 64, 112, 6, 2},
+    {"c128x96", COOPERATIVE, 2, 64, 96, 6, 2},
     {"p128x192", PING_PONG, 2, 128, 192, 4, 4},
     {"p128x160", PING_PONG, 2, 128, 160, 5, 2},
-    {"p128x96t", PING_PONG, 2, 128, 96, 6, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"p64x128", PING_PONG, 2, 64, 128, 8, 2},
     {"p64x112", PING_PONG, 2, 64, 112, 8, 2},
     {"p64x64", PING_PONG, 2, 64, 64, 12, 2},
-    {"p64x64 g", PING_PONG, 2, 64, 64, 12, 2, {1, 1}, SPLITS_OVER_GRID},
-    {"p64x48", PING_PONG, 2, 64, 48, 13, 2},
     {"p64x48t", PING_PONG, 2, 64, 48, 13, 2, {1, 1}, NO_SPLITS, SWAPPED},
+    {"c256x192 1x2", COOPERATIVE, 2, 128, 192, 3, 3, {1, 2}},
+    {"c256x160t 1x2", COOPERATIVE, 2, 128, 160, 3, 2, {1, 2}, NO_SPLITS, SWAPPED},
+    {"c192x128 2x4", COOPERATIVE, 3, 64, 128, 5, 1, {2, 4}},
+    {"p128x192t 2x1", PING_PONG, 2, 128, 192, 4, 4, {2, 1}, NO_SPLITS, SWAPPED},
+    {"p128x176 2x1", PING_PONG, 2, 128, 176, 5, 2, {2, 1}},
+    {"p128x176t 4x2", PING_PONG, 2, 128, 176, 5, 2, {4, 2}, NO_SPLITS, SWAPPED},
+    {"p128x160 4x2", PING_PONG, 2, 128, 160, 5, 2, {4, 2}},
+    {"p128x160t 4x2", PING_PONG, 2, 128, 160, 5, 2, {4, 2}, NO_SPLITS, SWAPPED},
+    {"p128x144 2x2", PING_PONG, 2, 128, 144, 5, 2, {2, 2}},
+    {"p128x80 4x2", PING_PONG, 2, 128, 80, 7, 2, {4, 2}},
+    {"c192x96 g", COOPERATIVE, 3, 64, 96, 5, 1, {1, 1}, SPLITS_OVER_GRID},
+    {"c128x64 g", COOPERATIVE, 2, 64, 64, 8, 2, {1, 1}, SPLITS_OVER_GRID},
+    {"p64x64 g", PING_PONG, 2, 64, 64, 12, 2, {1, 1}, SPLITS_OVER_GRID},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -133,7 +136,7 @@ struct Tile {
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
   static constexpr int BOX_M = BM / CLUSTER_N, BOX_N = BN / CLUSTER_M;  // rows of A and B that a block copies
   static_assert(BOX_M <= 256 && BOX_N <= 256, "a box has at most 256 rows");
-  static_assert(BOX_M % 8 == 0 && BOX_N % 8 == 0, "TMA swizzles 8 rows of 128 bytes by bits of the address");
+  static_assert(BM % CLUSTER_N == 0 && BN % CLUSTER_M == 0, "the parts of a tile are alike");
   static_assert(SMEM_BYTES <= 227 * 1024);
   static_assert(!SPLITS || CLUSTER == 1);
 };
@@ -214,7 +217,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if constexpr (ALONE)
     __syncthreads();
   else
-    cluster_arrive(), cluster_wait();
+    cluster_arrive_relaxed(), cluster_wait();
 
   PipelineState<STAGES> state;  // of the next k tile
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
@@ -228,9 +231,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         int k = (first_k_tile + (step > 0 ? k_tile : k_tiles - 1)) * BK;
         for (; k_tile < k_tiles; ++k_tile, ++state, k += step) copy_k_tile(state, first, k);
       }
+      // A block that has exited has no mbarriers to arrive at: wait until all have released its stages.
+      for (int stage = 0; !ALONE && stage < STAGES; ++stage, ++state)
+        mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
     }
-    __syncwarp();
-    if constexpr (!ALONE) cluster_arrive(), cluster_wait();
     return;
   }
   // [/producer]
@@ -313,7 +317,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp % 4 == 0 && elect_sync())
     cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
-  if constexpr (!ALONE) cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
 template <class Tile>
@@ -400,12 +403,12 @@ std::array<Choice, CONFIGURATION_COUNT> choices(const Problem& p) {
 /// The one to launch: what was measured to be the fastest, else what is predicted to be. Each problem is weighed once.
 template <Type type, class TC>
 Choice choice(const Problem& p) {
-  static thread_local std::map<std::array<int, 8>, Choice> known;
+  static thread_local std::map<std::array<int, 7>, Choice> known;
   int device = 0;
   cuda_check(cudaGetDevice(&device));
   const std::string name = preferred("33", p);
   if (name.empty()) {
-    const auto [place, is_new] = known.try_emplace({device, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, 0});
+    const auto [place, is_new] = known.try_emplace({device, p.m, p.n, p.k, p.lda, p.ldb, p.ldc});
     if (is_new) place->second = choices<type, TC>(p)[0];
     return place->second;
   }
@@ -499,14 +502,15 @@ std::vector<Constants> constants() {
   const CostConstants cost;
   std::vector<Constants> groups = {{"cost",
                                     {{"launch_us", cost.launch_us},
+                                     {"cluster_clocks", cost.cluster_clocks},
                                      {"latency_clocks", cost.latency_clocks},
+                                     {"turn_clocks", cost.turn_clocks},
                                      {"received_per_clock", cost.received_per_clock},
                                      {"asked_unaligned", cost.asked_unaligned},
-                                     {"clustered", cost.clustered},
+                                     {"cooperative", cost.cooperative},
                                      {"epilogue_clocks", cost.epilogue_clocks},
                                      {"exchange_clocks", cost.exchange_clocks},
                                      {"exchange_per_result", cost.exchange_per_result},
-                                     {"last_wave", cost.last_wave},
                                      {"dram_sms", cost.dram_sms}}}};
   for (const Configuration& c : CONFIGURATIONS)
     groups.push_back({c.name,
@@ -524,8 +528,8 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 25 tiles, and a cost model that picks one for each product",
-    .predecessor = "31",
+    .idea = "the pieces so far compiled for 28 tiles, and a cost model that picks one for each product",
+    .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
     .instruction = MathInstruction::wgmma,

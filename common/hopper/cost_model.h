@@ -23,7 +23,7 @@ struct Tiling {
   int bm, bn;                ///< rows and columns of a block's tile
   int cluster_m, cluster_n;  ///< blocks of a cluster: one above the other they share B's tile, side by side A's
   int clusters;              ///< that can be resident at once
-  bool hides_epilogues;      ///< all but the last: ping-pong
+  bool ping_pong;            ///< one warpgroup multiplies while the other stores: all epilogues but the last are hidden
   int splits;                ///< of K over the grid, by different blocks; 1: none
 };
 
@@ -37,16 +37,17 @@ struct Card {
 // [cost]
 /// Fitted to times on an H100 by bench/fit_cost_model.py. All else are counts, and what the driver says of the card.
 struct CostConstants {
-  double launch_us = 5.5;             ///< from event to event, of a product of nearly nothing
-  double latency_clocks = 56;         ///< of each k tile
-  double received_per_clock = 67;     ///< bytes that an SM gets into shared memory while all SMs do
-  double asked_unaligned = 34;        ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-  double clustered = 1.05;            ///< times the clocks of a k tile, in a launch with clusters
-  double epilogue_clocks = 0.106;     ///< per result of 16 bits
-  double exchange_clocks = 2950;      ///< of partial sums over the grid
-  double exchange_per_result = 0.88;  ///< likewise, for each result of a tile
-  double last_wave = 0.6;             ///< of the contention for L2 in a wave after others, however few its blocks are
-  double dram_sms = 4.6;              ///< 1 / dram_sms of the SMs take all that DRAM gives
+  double launch_us = 5.24;            ///< from event to event, of a product of nearly nothing
+  double cluster_clocks = 2630;       ///< until the blocks of a cluster can begin
+  double latency_clocks = 37.5;       ///< of each k tile
+  double turn_clocks = 13;            ///< likewise, where one warpgroup multiplies
+  double received_per_clock = 73.5;   ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 31;        ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double cooperative = 1.06;          ///< times the clocks of a k tile, where warpgroups share it
+  double epilogue_clocks = 0.0793;    ///< per result of 16 bits
+  double exchange_clocks = 3710;      ///< of partial sums over the grid
+  double exchange_per_result = 0.74;  ///< likewise, for each result of a tile
+  double dram_sms = 4.79;             ///< 1 / dram_sms of the SMs take all that DRAM gives
 };
 
 /// Microseconds of the product with this tiling.
@@ -69,12 +70,12 @@ inline double predicted_us(const TiledProduct& product, const Tiling& tiling, co
   const auto k_tile =
       [&](double busy) {  // clocks, with this part of the SMs at work: about those of what takes longest
         const double longest = std::sqrt(std::sqrt(fourth(multiply) + fourth(std::max(receive * busy, ask))));
-        return cost.latency_clocks + (tiling.cluster_m * tiling.cluster_n > 1 ? cost.clustered : 1) * longest;
+        return cost.latency_clocks + (tiling.ping_pong ? cost.turn_clocks + longest : cost.cooperative * longest);
       };
-  const double contention = full_waves > 0 ? cost.last_wave : 0;
   const double epilogue = cost.epilogue_clocks * product.result_size / 2 * results;
-  const double clocks = full_waves * (k_tiles * k_tile(1) + (tiling.hides_epilogues ? 0 : epilogue)) +
-                        k_tiles * k_tile(contention + (1 - contention) * filled) + epilogue +
+  const double clocks = full_waves * (k_tiles * k_tile(1) + (tiling.ping_pong ? 0 : epilogue)) +
+                        k_tiles * k_tile(full_waves > 0 ? 1 : filled) + epilogue +
+                        (tiling.cluster_m * tiling.cluster_n > 1 ? cost.cluster_clocks : 0) +
                         (tiling.splits > 1 ? cost.exchange_clocks + cost.exchange_per_result * results : 0);
 
   const double busy = clocks / card.clocks_per_us;

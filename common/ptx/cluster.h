@@ -30,6 +30,11 @@ __device__ __forceinline__ uint32_t cluster_count() {
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
+/// barrier.cluster.arrive.relaxed.aligned; orders no memory: mbarriers that a thread has initialised are seen behind cluster_wait() where
+/// fence_mbarrier_init() stands before the arrival.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 /// mapa.shared::cluster.u32 address, smem, rank;
