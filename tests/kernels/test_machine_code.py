@@ -95,7 +95,9 @@ CLAIMS = {
         ),
     ),
     # Tiles that split K over the grid multicast nothing, and store C themselves.
-    "31": Claim(present=(*WARPGROUP, *PRODUCER, "FENCE"), absent=(*THREADS_LOAD, LANE_BY_LANE), barriers=False),
+    **dict.fromkeys(
+        ("31", "32"), Claim(present=(*WARPGROUP, *PRODUCER, "FENCE"), absent=(*THREADS_LOAD, LANE_BY_LANE), barriers=False)
+    ),
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
     "33": Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE)),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
@@ -198,6 +200,18 @@ def test_instructions_are_what_the_chapter_claims(number, machine_code):
             assert (barriers > 0) == claim.barriers, kernel.symbol
     for kind in [] if in_fp32 else FACTS[number].types:
         assert any(MANGLED[kind] in kernel.symbol for kernel in multiplying(machine_code(number))), kind
+
+
+@pytest.mark.parametrize(("number", "waits"), [("31", True), ("32", False), ("33", False)])
+def test_arrivals_at_a_clusters_barrier_wait_for_memory_up_to_31(number, waits, machine_code):
+    """Chapter 32: .release makes a MEMBAR of the GPU, whose last instruction stands before the arrival; .relaxed none."""
+    before = [
+        "CGAERRBAR" in kernel.instructions[place - 3 : place]
+        for kernel in multiplying(machine_code(number))
+        for place, instruction in enumerate(kernel.instructions)
+        if instruction == "UCGABAR_ARV"
+    ]
+    assert before and set(before) == {waits}
 
 
 @pytest.mark.parametrize(("number", "before"), [("07", "06"), ("09c", "09b"), ("11", "10")])
