@@ -4,7 +4,8 @@
 #   published  every rung and type at 2048, 4096 and 8192 cubed, in five sittings   ladder.csv ceilings.csv environment.json
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
-#   map        30 to 33 and 37 over many shapes, beside the libraries              map.csv
+#   power      BF16 at 8192 cubed, back to back: rungs 22 to 25 and plans of 33     power.csv
+#   map        30 to 33 and 37 over many shapes, beside the libraries               map.csv
 #   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py        plans.csv tuned.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
@@ -34,12 +35,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | map | plans | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | power | map | plans | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady map plans waves conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady power map plans waves conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -91,6 +92,22 @@ steady() {
   done
 }
 
+power() {
+  local out plan plans
+  begin "$to/power.csv"
+  ladder --protocol steady --type bf16 --shapes 8192x8192x8192 --kernels 22-25 --csv "$to/power.csv"
+  plans=$(mktemp)
+  for plan in p128x192 c256x128 "c256x192 1x2" "p128x176 2x1"; do
+    for out in f32 same; do  # a file by which this plan is the fastest
+      printf '%s\n' gpu,rung,type,out,m,n,k,lda,ldb,ldc,plan,microseconds,predicted,utc \
+        "$name,33,bf16,$out,8192,8192,8192,8192,8192,8192,$plan,1,1,2000-01-01T00:00:00Z" >"$plans"
+      build/bin/ladder --protocol steady --type bf16 --out $out --shapes 8192x8192x8192 --kernels 33 --plans "$plans" \
+        --ceilings "$to/ceilings.csv" --csv "$to/power.csv"  # no --resume: the rows differ in their plan alone
+    done
+  done
+  rm -f "$plans"
+}
+
 map() {
   local how
   begin "$to/map.csv"
@@ -124,6 +141,9 @@ conditions() {
     of_protocol --shapes 4096x4096x4096,8192x8192x1024 --out same
     of_protocol --shapes 4096x4096x4096 --out same --beta 0.5
   done
+  # rows that cross lines of 128 bytes
+  ladder --type bf16 --out same --kernels 31-33 --check sample --sittings 3 --csv "$to/conditions.csv" \
+    --shapes 1544x1528x3080,904x2008x1032,2200x2120x2072,2168x4056x2104,1112x4904x2968
 }
 
 checks() {
@@ -196,7 +216,7 @@ counters() {
 sweep() {
   local rung
   local -a script
-  for rung in 08 16 17 25 27 37; do
+  for rung in 08 16 17 25 27 32 37; do
     script=(bench/sweep.py "$rung")
     [[ $rung != 17 ]] || script=(bench/sweep_17.py)
     if [[ -f build/sweep_$rung/built.json ]]; then python3 "${script[@]}" --built; else python3 "${script[@]}"; fi

@@ -127,7 +127,7 @@ struct Grid {
   int group_size_m;      // clusters per group of rows
 
   int resident;   // clusters at once
-  bool possible;  // each split has k tiles, and in place of C's buffers room for the others' partial sums
+  bool possible;  // a cluster fits; each split has k tiles, and in place of C's buffers room for the others' partial sums
 
   template <class Tile>
   static Grid of(const Problem& p, Cluster cluster, int k_tiles, int resident) {
@@ -140,7 +140,7 @@ struct Grid {
               ceil_div(columns, cluster.n * Tile::BN),
               Tile::GROUP_ROWS / (cluster.m * Tile::BM),
               resident,
-              splits == 1 || (splits <= k_tiles && room)};
+              resident > 0 && (splits == 1 || (splits <= k_tiles && room))};
     if (Tile::SPLITS_OVER_GRID) {
       grid.cluster.splits = min(resident / (grid.tiles_m * grid.tiles_n), k_tiles / LEAST_K_TILES);
       grid.possible = grid.blocks == 1 && grid.cluster.splits > 1;

@@ -373,6 +373,7 @@ Choice weigh(const Problem& p, int index) {
             1, min(Tile::BOX_M, product.rows), min(Tile::BOX_N, product.columns)};
   const DeviceLimits card = device_limits();
   const int tiles = grid.tiles_m * grid.tiles_n, resident = resident_clusters<Tile, type, TC>();
+  if (resident == 0) return {index, grid, 0, INFINITY};  // no such cluster fits: a part of a GPU, by MIG
   if (Tile::SPLITS) grid.splits = min(resident / tiles, product.k_tiles / LEAST_K_TILES);
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
   const Tiling tiling{Tile::BM, Tile::BN, Tile::CLUSTER_M, Tile::CLUSTER_N, resident, Tile::TURNS > 1, grid.splits};

@@ -73,7 +73,7 @@ def test_every_type_is_recorded_in_sittings(checkout):
 def test_what_chapters_show_is_recorded(checkout):
     done, calls = run(checkout, "bench/record.sh", "--to", "here", "conditions", "profile", "profiles")
     assert done.returncode == 0, done.stderr
-    assert {call.partition("--kernels ")[2].split()[0] for call in calls if call.startswith("ladder")} == {"01,88"}
+    assert {call.partition("--kernels ")[2].split()[0] for call in calls if call.startswith("ladder")} == {"01,88", "31-33"}
     assert [call.split("regex:")[1].split()[0] for call in calls if call.startswith("ncu")] == [
         *(rf"^_ZN.*_\d+_{stem}_cu_" for stem in ("01_naive", "88_eighth", "88_eighth")),
     ]
@@ -96,6 +96,15 @@ def test_plans_are_timed_over_the_shapes_of_the_map_and_those_of_the_fit(checkou
         "bench/shapes/fit_cost_model.txt",
     ]
     assert all("--tune --plans here/plans.csv" in call and "--csv here/tuned.csv" in call for call in calls)
+
+
+def test_power_is_recorded_of_rungs_and_of_plans(checkout):
+    done, calls = run(checkout, "bench/record.sh", "--to", "here", "power")
+    assert done.returncode == 0, done.stderr
+    rungs, *plans = calls
+    assert "--kernels 22-25" in rungs and all("--csv here/power.csv" in call and "--protocol steady" in call for call in calls)
+    assert [call.partition("--out ")[2].split()[0] for call in plans] == ["f32", "same"] * 4
+    assert all("--plans" in call and "--resume" not in call for call in plans)
 
 
 def test_the_timeline_is_recorded_where_its_program_was_built(checkout):
