@@ -126,8 +126,9 @@ struct Grid {
   int tiles_m, tiles_n;  // of D, in tiles of clusters
   int group_size_m;      // clusters per group of rows
 
-  int resident;   // clusters at once
-  bool possible;  // a cluster fits; each split has k tiles, and in place of C's buffers room for the others' partial sums
+  int resident;  // clusters at once
+  bool
+      possible;  // a cluster fits; each split has k tiles, and in place of C's buffers room for the others' partial sums
 
   template <class Tile>
   static Grid of(const Problem& p, Cluster cluster, int k_tiles, int resident) {
