@@ -9,14 +9,15 @@ namespace {
 
 // Round numbers, so that a reader can follow them.
 constexpr CostConstants constants{.launch_us = 5,
+                                  .cluster_clocks = 2000,
                                   .latency_clocks = 100,
+                                  .turn_clocks = 20,
                                   .received_per_clock = 64,
                                   .asked_unaligned = 16,
-                                  .clustered = 1.25,
+                                  .cooperative = 1.25,
                                   .epilogue_clocks = 0.125,
                                   .exchange_clocks = 3000,
                                   .exchange_per_result = 0.5,
-                                  .last_wave = 0.5,
                                   .dram_sms = 4};
 constexpr Card card{.sms = 16, .clocks_per_us = 1000, .dram_bytes_per_us = 0};
 
@@ -27,13 +28,13 @@ TiledProduct product() {
 
 /// 128 x 128 results: four tiles of product(), and room for as many blocks.
 Tiling tiling() {
-  return {.bm = 128, .bn = 128, .cluster_m = 1, .cluster_n = 1, .clusters = 4, .hides_epilogues = false, .splits = 1};
+  return {.bm = 128, .bn = 128, .cluster_m = 1, .cluster_n = 1, .clusters = 4, .ping_pong = false, .splits = 1};
 }
 
 constexpr double results = 128 * 128;
 constexpr double epilogue = 0.125 * results;
 /// Clocks of a k tile. To multiply takes 128 x 128 / 32 of them, to receive 256 rows of 128 bytes at 64 bytes per clock as many.
-const double k_tile = 100 + 512 * std::pow(2, 0.25);
+const double longest = 512 * std::pow(2, 0.25), k_tile = 100 + 1.25 * longest;
 
 double clocks(const TiledProduct& product, const Tiling& tiling) {
   return (predicted_us(product, tiling, card, constants) - 5) * 1000;
@@ -56,7 +57,7 @@ TEST(CostModel, AWaveMoreCostsAsMuchAsTheFirst) {
   double before = 0;
   for (int rows = 128; rows <= 2048; rows += 128) {
     twice.rows = rows;
-    EXPECT_GT(clocks(twice, tiling()), before) << rows << " rows";
+    EXPECT_GE(clocks(twice, tiling()), before) << rows << " rows";
     before = clocks(twice, tiling());
   }
 }
@@ -64,18 +65,16 @@ TEST(CostModel, AWaveMoreCostsAsMuchAsTheFirst) {
 TEST(CostModel, FewBlocksReceiveFaster) {
   Tiling roomy = tiling();
   roomy.clusters = 8;  // half of them work
-  EXPECT_NEAR(clocks(product(), roomy), 10 * (100 + 512 * std::pow(1 + 1 / 16.0, 0.25)) + epilogue, 1e-6);
-  // Four blocks in a wave after others: last_wave of the contention is there whatever they are, half of the other half theirs.
+  EXPECT_NEAR(clocks(product(), roomy), 10 * (100 + 1.25 * 512 * std::pow(1 + 1 / 16.0, 0.25)) + epilogue, 1e-6);
   TiledProduct second_wave = product();
-  second_wave.rows = 768;
-  const double last = 100 + 512 * std::pow(1 + std::pow(0.75, 4), 0.25);
-  EXPECT_NEAR(clocks(second_wave, roomy), 10 * (k_tile + last) + 2 * epilogue, 1e-6);
+  second_wave.rows = 768;  // four blocks in a wave after others receive no faster
+  EXPECT_NEAR(clocks(second_wave, roomy), 2 * (10 * k_tile + epilogue), 1e-6);
 }
 
 TEST(CostModel, RowsThatAreNotThereAreNotReceived) {
   TiledProduct low = product();
   low.rows = 64, low.columns = 512;  // one row of four tiles, each with half of its rows
-  EXPECT_NEAR(clocks(low, tiling()), 10 * (100 + 512 * std::pow(1 + std::pow(0.75, 4), 0.25)) + epilogue, 1e-6);
+  EXPECT_NEAR(clocks(low, tiling()), 10 * (100 + 1.25 * 512 * std::pow(1 + std::pow(0.75, 4), 0.25)) + epilogue, 1e-6);
 }
 
 TEST(CostModel, UnalignedRowsCostMore) {
@@ -83,16 +82,16 @@ TEST(CostModel, UnalignedRowsCostMore) {
   unaligned.aligned = false;  // 256 rows of 128 bytes at 16 bytes per clock
   const double asked = 2048;
   EXPECT_NEAR(clocks(unaligned, tiling()),
-              10 * (100 + std::pow(std::pow(512, 4) + std::pow(asked, 4), 0.25)) + epilogue, 1e-6);
+              10 * (100 + 1.25 * std::pow(std::pow(512, 4) + std::pow(asked, 4), 0.25)) + epilogue, 1e-6);
   Tiling cluster = tiling();
   cluster.cluster_m = cluster.cluster_n = 2, cluster.clusters = 1;
   EXPECT_LT(clocks(unaligned, cluster), clocks(unaligned, tiling())) << "a block of four asks for half as much";
 }
 
-TEST(CostModel, ClustersTakeLongerPerKTile) {
+TEST(CostModel, ClustersBeginLater) {
   Tiling cluster = tiling();
   cluster.cluster_n = 2, cluster.clusters = 2;
-  EXPECT_NEAR(clocks(product(), cluster) - clocks(product(), tiling()), 10 * 0.25 * (k_tile - 100), 1e-6);
+  EXPECT_NEAR(clocks(product(), cluster) - clocks(product(), tiling()), 2000, 1e-6);
 }
 
 TEST(CostModel, SplitsAddTheExchange) {
@@ -105,11 +104,12 @@ TEST(CostModel, SplitsAddTheExchange) {
 
 TEST(CostModel, PingPongHidesAllEpiloguesButTheLast) {
   Tiling ping_pong = tiling();
-  ping_pong.hides_epilogues = true;
-  EXPECT_EQ(clocks(product(), ping_pong), clocks(product(), tiling()));
+  ping_pong.ping_pong = true;
+  const double k_tile_of_one = 100 + 20 + longest;
+  EXPECT_NEAR(clocks(product(), ping_pong), 10 * k_tile_of_one + epilogue, 1e-6);
   TiledProduct waves = product();
   waves.rows = 768;
-  EXPECT_NEAR(clocks(waves, tiling()) - clocks(waves, ping_pong), 2 * epilogue, 1e-6);
+  EXPECT_NEAR(clocks(waves, ping_pong), 3 * 10 * k_tile_of_one + epilogue, 1e-6);
 }
 
 TEST(CostModel, DramTakesAllSmsOrALargePartOfThem) {
