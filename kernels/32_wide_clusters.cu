@@ -490,7 +490,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "32",
     .name = "wide_clusters",
-    .idea = "clusters of up to eight blocks share tiles of A and of B; their barriers wait for no memory",
+    .idea = "clusters of eight blocks share tiles of A and of B; their barriers wait for no memory",
     .predecessor = "31",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
