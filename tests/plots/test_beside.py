@@ -18,7 +18,7 @@ from plots.documents.chapters import GPU
 from plots.tables import summaries
 
 ROOT = Path(__file__).parents[2]
-WITHIN = 0.05  # the median of an even number of sittings lies between two of them
+WITHIN, OF_FOUR = 0.02, 0.05  # the median of four sittings, as on the H100, lies between two of them
 SIZE = Shape(4096, 4096, 4096)
 NUMBER = r"\d+(?:\.\d+)?"
 TOGETHER = re.compile(rf"({NUMBER}) / ({NUMBER}) \(({NUMBER})")  # 38.4 / 51.3 (0.75)
@@ -62,14 +62,14 @@ def apart(rate: str, library: str, ratio: str) -> float:
     return max(abs(float(rate) / float(library) - float(ratio)) - hidden, 0) / float(ratio)
 
 
-def assert_agree(found: list[tuple[str, str, str]]) -> None:
-    assert not [row for row in found if apart(*row) > WITHIN]
+def assert_agree(found: list[tuple[str, str, str]], within: float = WITHIN) -> None:
+    assert not [row for row in found if apart(*row) > within]
 
 
 def test_the_methodology_says_how_near():
     text = " ".join((ROOT / "docs/methodology.md").read_text(encoding="utf-8").split())
-    (percent,) = re.findall(r"Their quotient is the published ratio within (\d+) %", text)
-    assert int(percent) == 100 * WITHIN
+    (percents,) = re.findall(r"published ratio within (\d+) %, and within (\d+) % where there are four sittings", text)
+    assert tuple(map(int, percents)) == (100 * WITHIN, 100 * OF_FOUR)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -77,7 +77,7 @@ def test_what_a_page_shows_agrees(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     found = shown(text)
     assert bool(found) == bool(re.search(r"<!-- generated: (measured|ladder-table|steps)", text))
-    assert_agree(found)
+    assert_agree(found, OF_FOUR if "nvidia-h100" in text else WITHIN)
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "bench/recorded").glob(f"{GPU}*")), ids=lambda folder: folder.name)
