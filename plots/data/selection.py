@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -59,17 +59,21 @@ class Cell:
     sittings: list[Any]
 
     @cached_property
-    def shown(self) -> Any:
+    def shown(self) -> list[Any]:
         """The sitting whose rates are published: the nearest to the medians of the throughput and of the ratio to cuBLAS's.
+        Of an even number of sittings both between which the median of the ratio lies: the mean of their rates.
 
         Rates of one sitting are of the same rounds, so that the library's beside the rung's is what the ratio says."""
+        if len(self.sittings) % 2 == 0 and len(self.numbers("ratio_cublas")) == len(self.sittings):
+            middle = len(self.sittings) // 2
+            return sorted(self.sittings, key=lambda row: float(row.ratio_cublas))[middle - 1 : middle + 1]
         rate, ratio = (median(self.numbers(column) or [NAN]) for column in ("gflops", "ratio_cublas"))
 
         def apart(row: Any) -> float:
             quotients = quotient(row.gflops, rate), quotient(quotient(row.gflops, row.cublas_gflops), ratio)
             return max((abs(value - 1) for value in quotients if value == value), default=0.0)
 
-        return min(self.sittings, key=apart)
+        return [min(self.sittings, key=apart)]
 
     @property
     def status(self) -> str:
@@ -82,9 +86,9 @@ class Cell:
         return [value for value in values if value == value]
 
     def value(self, column: str) -> float:
-        """The published number, NaN where there is none: a rate of the sitting `shown`, else the median over sittings."""
+        """The published number, NaN where there is none: a rate of the sittings `shown`, else the median over sittings."""
         if column in RATES:
-            return float(getattr(self.shown, column)) if self.status == "ok" else NAN
+            return fmean(float(getattr(row, column)) for row in self.shown) if self.status == "ok" else NAN
         return median(self.numbers(column) or [NAN])
 
 
