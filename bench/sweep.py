@@ -222,7 +222,11 @@ SWEEPS = {
         Sweep("29", "1024x1024x1024,1x4096x4096,2048x2048x2048", options=("--out", "same")),
         Sweep("30", "256x256x65536,512x512x16384,128x4096x14336", options=("--out", "same")),
         Sweep("32", "1544x1528x3080,1280x1280x1280", options=("--out", "same")),
-        Sweep("37", "4096x4096x4096,2048x2048x2048", constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)"}),
+        Sweep(
+            "37",
+            "4096x4096x4096,2048x2048x2048",
+            constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)", "FEW_ROWS": "0"},
+        ),
     )
 }
 

@@ -2,7 +2,8 @@
 //
 // Idea              36's tile of 128 x 256 suits large products. Small ones have too few such tiles for all SMs. Six tiles, down to
 //                   16 x 64, are compiled; the host takes the one with the fewest predicted clocks (27). A tile that is too small for
-//                   eight warps is computed by all of them, each with a slice of every k tile (sliced-K).
+//                   eight warps is computed by all of them, each with a slice of every k tile (sliced-K). C of eight rows or less
+//                   needs no tiles: common/few_rows.h.
 // Changed from 36  the tile becomes a parameter, with the slices of a k tile; slices are reduced through shared memory; clocks per
 //                   configuration, and the choice; whole tiles are stored without tests
 // Expect            between 1.11 and 1.20 of cuBLAS at 4096 x 4096 x 4096, as 36: 94 % of the consumers' instructions are FMAs, and the
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string>
 
+#include "common/few_rows.h"
 #include "common/hopper/pipeline.h"
 #include "common/hopper/tensor_map.h"
 #include "common/layout.h"
@@ -458,9 +460,12 @@ Choice choose(const Problem& p) {
   return *best;
 }
 
+/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C.
+bool has_few_rows(const Problem& p) { return p.m <= TUNABLE(FEW_ROWS, 8); }
+
 std::string explain(const Problem& p) {
-  const Configuration* const chosen = choose(p).configuration;
-  std::string text;
+  const Configuration* const chosen = has_few_rows(p) ? nullptr : choose(p).configuration;
+  std::string text = has_few_rows(p) ? "* few rows, " + explain_few_rows(p) : "";
   for (const Configuration& c : configurations) {
     const Choice candidate = choice(c, p);
     text += std::string(&c == chosen ? "* " : "  ") + std::to_string(c.shape.m) + " x " + std::to_string(c.shape.n) +
@@ -513,6 +518,7 @@ const Registration registration{{
     .row_align_bytes = 16,
     .resources =
         [](const Problem& p) {
+          if (has_few_rows(p)) return few_rows_plan(p).resources;
           const auto [c, plan] = choose(p);
           const Schedule& s = plan.schedule;
           const int storing = s.stream_k_tiles > 0 ? s.blocks : 0;  // blocks that may store partial sums
@@ -525,6 +531,7 @@ const Registration registration{{
         },
     .launch =
         [](const Problem& p) {
+          if (has_few_rows(p)) return launch_few_rows(p);
           const auto [c, plan] = choose(p);
           c->launch(p, plan.schedule);
         },

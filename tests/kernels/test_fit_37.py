@@ -49,7 +49,7 @@ def test_what_the_choice_loses():
         (m, n, k): times.loc[(int(m), int(n), int(k)), f"{bm}x{bn}"] / times.loc[(int(m), int(n), int(k))].min()
         for m, n, k, bm, bn in found
     }
-    assert len(losses) == len(times)
+    assert len(losses) == len(times) - printed.count("* few rows")  # which takes no tile
     text = " ".join((ROOT / "docs/37_sgemm_hopper.md").read_text(encoding="utf-8").split())
     mean, *worst, percent = re.search(
         r"on average ([\d.]+) % longer .*? choice is that for (\d+) × (\d+) × (\d+), where it takes (\d+) %", text
