@@ -18,10 +18,16 @@ struct FewRows {
   static constexpr int BN = 128;                           // columns of C per block: 16 bytes per lane
   static constexpr int WARPS = 8;                          // per block
   static constexpr int UNROLL = 8;                         // rows of B that a thread loads at once
-  static constexpr int BLOCKS_PER_SM = ROWS <= 2 ? 4 : 2;  // of B's bytes 128 or 64 KB are on their way to an SM
+  static constexpr int BLOCKS_PER_SM = 2;  // of B's bytes 64 KB are on their way to an SM
   static constexpr int THREADS = WARPS * 32;
   static_assert(ROWS <= WARPS, "warp m reduces row m");
 };
+
+/// 16 bytes that nobody reads again: the caches may drop them first.
+__device__ __forceinline__ Four<float> load_once(const float* from) {
+  const float4 x = __ldcs(reinterpret_cast<const float4*>(from));
+  return {{x.x, x.y, x.z, x.w}};
+}
 
 /// A block has a strip (blockIdx.x) and a split (blockIdx.y), each of its warps `k_steps` rows of B. `partials` and `locks`: of the
 /// splits and of the strips; unused where there is one split.
@@ -56,7 +62,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u, gB += ldb) {
       rB[u] = {};
-      if (u < rows) rB[u] = *reinterpret_cast<const Four<float>*>(gB);
+      if (u < rows) rB[u] = load_once(gB);
     }
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u)
