@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The constants of common/hopper/cost_model.h, fitted to the times of 33's plans.
 
-usage: python3 bench/fit_cost_model.py [PLANS]     (bench/recorded/nvidia-h100/plans.csv without)
+usage: python3 bench/fit_cost_model.py [PLANS...]     (without: those of bench/recorded)
 
-It needs g++, the packages of requirements/fit.txt and the built ladder, and takes 40 seconds.
+It needs g++, the packages of requirements/fit.txt and the built ladder, and takes 3 minutes.
 
-PLANS is what `run 33 --shapes ... --tune --plans PLANS` wrote. A choice loses where its plan took longer than the fastest of its
-product: the fit makes the mean of these losses small, and then the error of the predicted times. Printed are the constants, what
-the choice loses with them, what it loses on one half of the products where it was fitted to the other, and for each plan what the
-choice would lose without it.
+PLANS is what `run 33 --shapes ... --tune --plans PLANS` wrote, on a card of CARDS. A choice loses where its plan took longer than
+the fastest of its product: the fit makes the mean of these losses small, and then the error of the predicted times. Printed are
+the constants, what the choice loses with them, what it loses on other products and on the other card than it was fitted to, and
+for each plan what the choice would lose without it.
 """
 
 import argparse
@@ -29,10 +29,10 @@ from plots.data.rungs import of_ladder
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = [
-    "launch_us", "cluster_clocks", "latency_clocks", "turn_clocks", "received_per_clock", "asked_unaligned", "cooperative",
+    "launch_us", "cluster_clocks", "turn_clocks", "received_per_clock", "asked_unaligned", "cooperative",
     "epilogue_clocks", "exchange_clocks", "exchange_per_result", "dram_sms",
 ]  # fmt: skip
-RECORDED = ROOT / "bench/recorded/nvidia-h100/plans.csv"
+RECORDED = sorted((ROOT / "bench/recorded").glob("*/plans.csv"))
 NEAR = 1.4  # plans up to so many times the fastest count for the error of the times
 
 
@@ -50,8 +50,12 @@ class Card(ctypes.Structure):
     _fields_ = [("sms", ctypes.c_int), ("clocks_per_us", ctypes.c_double), ("dram_bytes_per_us", ctypes.c_double)]
 
 
-H100 = Card(132, 0.86 * 1980, 2 * 2619 * 5120 / 8)
-RESIDENT = {1: 132, 2: 66, 4: 30, 8: 15}  # clusters, by their blocks: what the driver says of an H100
+CARDS = {  # SMs, clocks per us under load, bytes per us that the memory's clock and width allow: what 33 asks the driver for
+    "NVIDIA H100 80GB HBM3": Card(132, 0.86 * 1980, 2 * 2619 * 5120 / 8),
+    "NVIDIA H200": Card(132, 0.86 * 1980, 2 * 3201 * 6144 / 8),
+}
+RESIDENT = {1: 132, 2: 66, 4: 30, 8: 15}  # clusters, by their blocks: what the driver says of either
+SIZES = {"bf16": 2, "f16": 2, "tf32": 4}  # bytes of an element
 
 
 def library() -> ctypes.CDLL:
@@ -71,7 +75,7 @@ class Times:
 
     def __init__(self, rows: pd.DataFrame, facts: dict[str, dict[str, float]], lib: ctypes.CDLL):
         self.rows, self.lib = rows.reset_index(drop=True), lib
-        self.group = self.rows.groupby(["m", "n", "k"], sort=False).ngroup().to_numpy()
+        self.group = self.rows.groupby(["gpu", "type", "out", "m", "n", "k"], sort=False).ngroup().to_numpy()
         self.log = np.log(self.rows.microseconds.to_numpy())
         self.best = pd.Series(self.log).groupby(self.group).transform("min").to_numpy()
         self.products = (Product * len(rows))()
@@ -79,19 +83,24 @@ class Times:
         for i, row in enumerate(self.rows.itertuples()):
             tile = {name: int(value) for name, value in facts[row.plan].items()}
             sides = (row.n, row.m) if tile["swapped"] else (row.m, row.n)
-            k_tiles, blocks = -(-row.k // 64), tile["cluster_m"] * tile["cluster_n"]
+            element, result = SIZES[row.type], 4 if row.out == "f32" else SIZES[row.type]
+            k_tiles, blocks = -(-row.k * element // 128), tile["cluster_m"] * tile["cluster_n"]
             tiles = -(-sides[0] // (tile["cluster_m"] * tile["bm"])) * -(-sides[1] // (tile["cluster_n"] * tile["bn"]))
-            splits = min(H100.sms // tiles, k_tiles // tile["least_k_tiles"]) if tile["splits"] else 1
-            size = 2.0 * (row.m * row.k + row.n * row.k + row.m * row.n)
-            self.products[i] = Product(*sides, k_tiles, row.k % 64 == 0, size, 2)
+            splits = min(CARDS[row.gpu].sms // tiles, k_tiles // tile["least_k_tiles"]) if tile["splits"] else 1
+            size = float(element * (row.m + row.n) * row.k + result * row.m * row.n)
+            self.products[i] = Product(*sides, k_tiles, row.k * element % 128 == 0, size, result)
             self.tilings[i] = Tiling(tile["bm"], tile["bn"], tile["cluster_m"], tile["cluster_n"], RESIDENT[blocks],
                                      bool(tile["ping_pong"]), splits)  # fmt: skip
 
     def predict(self, constants: np.ndarray) -> np.ndarray:
+        """The rows of a card are neighbours."""
         out = np.zeros(len(self.rows))
         cost = (ctypes.c_double * len(NAMES))(*constants)
-        pointer = out.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
-        self.lib.predict(len(out), self.products, self.tilings, ctypes.byref(H100), cost, pointer)
+        for gpu, rows in self.rows.groupby("gpu").groups.items():
+            first, count = rows[0], len(rows)
+            part = [ctypes.byref(many, first * ctypes.sizeof(many._type_)) for many in (self.products, self.tilings)]
+            pointer = out[first:].ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+            self.lib.predict(count, *part, ctypes.byref(CARDS[gpu]), cost, pointer)
         return out
 
     def losses(self, predicted: np.ndarray, without: str = "") -> np.ndarray:
@@ -138,33 +147,44 @@ def percent(losses: np.ndarray) -> str:
     return f"{100 * losses.mean():.2f} % (at most {100 * losses.max():.0f} %)"
 
 
-def recorded(facts: dict[str, dict[str, float]], path: Path = RECORDED) -> pd.DataFrame:
-    """What the constants are fitted to: of the times in a file those of plans that 33 still has."""
-    rows = pd.read_csv(path, dtype={"rung": str}).query("rung == '33' and type == 'bf16' and out == 'same'")
-    return rows[rows.plan.isin(list(facts))]
+def recorded(facts: dict[str, dict[str, float]], paths: list[Path] = RECORDED) -> pd.DataFrame:
+    """What the constants are fitted to: of the times in these files those of plans that 33 has. Of two times of one plan: the mean."""
+    rows = pd.concat([pd.read_csv(path, dtype={"rung": str}) for path in paths]).query("rung == '33'")
+    rows = rows[rows.plan.isin(list(facts))]
+    return rows.groupby(["gpu", "type", "out", "m", "n", "k", "plan"], sort=False).microseconds.mean().reset_index()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("plans", nargs="?", type=Path, default=RECORDED)
+    parser.add_argument("plans", nargs="*", type=Path, default=RECORDED)
     options = parser.parse_args()
-    constants = of_ladder(ROOT).find("33").constants
-    rows = recorded(constants, options.plans)
+    facts = of_ladder(ROOT).find("33").constants
+    rows = recorded(facts, options.plans)
     lib = library()
-    begin = np.array([constants["cost"][name] for name in NAMES])
-    mapped = pd.read_csv(ROOT / "bench/shapes/map.txt", sep=r"[x\s]+", engine="python", comment="#", names=["m", "n", "k"])
-    in_map = rows.merge(mapped.drop_duplicates(), how="left", indicator=True)["_merge"].to_numpy() == "both"
-    everything = Times(rows, constants, lib)
-    halves = {"the map": Times(rows[in_map], constants, lib), "the others": Times(rows[~in_map], constants, lib)}
-    as_stated = percent(everything.losses(everything.predict(begin)))
-    print(f"{everything.group.max() + 1} products; as the header has it the choice loses {as_stated}")
+    begin = np.array([facts["cost"][name] for name in NAMES])
+
+    def losses_of(part: pd.DataFrame, constants: np.ndarray) -> str:
+        times = Times(part, facts, lib)
+        return percent(times.losses(times.predict(constants)))
+
+    everything = Times(rows, facts, lib)
+    print(f"{everything.group.max() + 1} products; as the header has it the choice loses {losses_of(rows, begin)}")
     found = fit(everything, begin)
     for name, value in zip(NAMES, found, strict=True):
         print(f"  {name:20} {value:.4g}")
-    print(f"with these {percent(everything.losses(everything.predict(found)))}")
-    for own, other in (("the map", "the others"), ("the others", "the map")):
-        fitted = fit(halves[own], found)
-        print(f"fitted to {own}, on {other}: {percent(halves[other].losses(halves[other].predict(fitted)))}")
+    print(f"with these {losses_of(rows, found)}")
+    for name, part in rows.groupby(["gpu", "type", "out"]):
+        print(f"  {' '.join(name):36} {losses_of(part, found)}")
+    mapped = pd.read_csv(ROOT / "bench/shapes/map.txt", sep=r"[x\s]+", engine="python", comment="#", names=["m", "n", "k"])
+    in_map = rows.merge(mapped.drop_duplicates(), how="left", indicator=True)["_merge"].to_numpy() == "both"
+    parts = {
+        "the map": in_map,
+        "the others": ~in_map,
+        **{f"the {gpu}": (rows.gpu == gpu).to_numpy() for gpu in rows.gpu.unique()},
+    }
+    for name, part in parts.items():
+        if part.any() and not part.all():
+            print(f"fitted to {name}, on the rest: {losses_of(rows[~part], fit(Times(rows[part], facts, lib), found))}")
     predicted, all_losses = everything.predict(found), everything.losses(everything.predict(found))
     print("without one plan: more lost on average, and at most")
     for plan in sorted(rows.plan.unique()):

@@ -2,7 +2,7 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 28 configurations, whose fields are constants of the kernel; rows that are not there
+// Changed from 32   a table of 30 configurations, whose fields are constants of the kernel; rows that are not there
 //                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1536 x 1536 x 1536: 132 tiles of 128 x 144 for 132 SMs, 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -79,23 +79,25 @@ constexpr Configuration CONFIGURATIONS[] = {
     // name, schedule, warpgroups, rows per warpgroup, columns, stages, buffers, cluster, splits, operands
     {"c256x128", COOPERATIVE, 2, 128, 128, 4, 1},
     {"c192x192", COOPERATIVE, 3, 64, 192, 4, 1},
-    {"c192x160", COOPERATIVE, 3, 64, 160, 4, 1},
+    {"c192x176t", COOPERATIVE, 3, 64, 176, 4, 1, {1, 1}, NO_SPLITS, SWAPPED},
     {"c192x96", COOPERATIVE, 3, 64, 96, 5, 1},
+    {"c128x240", COOPERATIVE, 2, 64, 240, 4, 2},
+    {"c128x224", COOPERATIVE, 2, 64, 224, 4, 2},
+    {"c128x208t", COOPERATIVE, 2, 64, 208, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c128x176", COOPERATIVE, 2, 64, 176, 5, 2},
-    {"c128x144", COOPERATIVE, 2, 64, 144, 5, 2},
     {"c128x128", COOPERATIVE, 2, 64, 128, 6, 2},
     {"c128x112", COOPERATIVE, 2, 64, 112, 6, 2},
-    {"c128x96", COOPERATIVE, 2, 64, 96, 6, 2},
     {"p128x192", PING_PONG, 2, 128, 192, 4, 4},
+    {"p128x176", PING_PONG, 2, 128, 176, 5, 2},
     {"p128x160", PING_PONG, 2, 128, 160, 5, 2},
+    {"p128x144", PING_PONG, 2, 128, 144, 5, 2},
+    {"p64x192", PING_PONG, 2, 64, 192, 6, 2},
     {"p64x128", PING_PONG, 2, 64, 128, 8, 2},
     {"p64x112", PING_PONG, 2, 64, 112, 8, 2},
+    {"p64x96t", PING_PONG, 2, 64, 96, 9, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"p64x64", PING_PONG, 2, 64, 64, 12, 2},
-    {"p64x48t", PING_PONG, 2, 64, 48, 13, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c256x192 1x2", COOPERATIVE, 2, 128, 192, 3, 3, {1, 2}},
     {"c256x160t 1x2", COOPERATIVE, 2, 128, 160, 3, 2, {1, 2}, NO_SPLITS, SWAPPED},
-    {"c192x128 2x4", COOPERATIVE, 3, 64, 128, 5, 1, {2, 4}},
-    {"p128x192t 2x1", PING_PONG, 2, 128, 192, 4, 4, {2, 1}, NO_SPLITS, SWAPPED},
     {"p128x176 2x1", PING_PONG, 2, 128, 176, 5, 2, {2, 1}},
     {"p128x176t 4x2", PING_PONG, 2, 128, 176, 5, 2, {4, 2}, NO_SPLITS, SWAPPED},
     {"p128x160 4x2", PING_PONG, 2, 128, 160, 5, 2, {4, 2}},
@@ -125,10 +127,9 @@ struct Tile {
   static constexpr int MMA_K_BYTES = 32;                 // bytes along k per wgmma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int STAGES = CONFIGURATION.stages, BUFFERS = CONFIGURATION.buffers;
-  static constexpr int GROUP_SIZE_M = ceil_div(2048, CLUSTER_M* BM);  // clusters per group of rows
-  static constexpr int CONSUMERS = WARPGROUPS * 128;                  // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;                     // first comes the producer's warpgroup
-  static constexpr bool MANY_RESULTS = WM * BN >= 128 * 176;          // that a thread holds
+  static constexpr int CONSUMERS = WARPGROUPS * 128;          // threads that multiply
+  static constexpr int THREADS = 128 + CONSUMERS;             // first comes the producer's warpgroup
+  static constexpr bool MANY_RESULTS = WM * BN >= 128 * 176;  // that a thread holds
   static constexpr int CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : MANY_RESULTS ? 240 : 232;  // per thread
   static constexpr int PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : MANY_RESULTS ? 24 : 40;
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
@@ -141,12 +142,15 @@ struct Tile {
   static_assert(!SPLITS || CLUSTER == 1);
 };
 
-constexpr int EARLY = 4;          // k tiles that a block asks for before its barrier
-constexpr int LEAST_K_TILES = 4;  // of a split
+constexpr int EARLY = 4;                  // k tiles that a block asks for before its barrier
+constexpr int LEAST_K_TILES = 4;          // of a split
+constexpr int GROUP_ROWS = 2048;          // of D: rows of tiles that are computed column by column
+constexpr double KEPT = 2 * 1024 * 1024;  // bytes of B that L2 keeps while tiles go row by row
 
 /// A product in tiles, as the host divides it: a division takes a thread some 60 clocks.
 struct Grid {
   int tiles_m, tiles_n;  // of D, in tiles of clusters
+  int group_size_m;      // rows of tiles that are computed column by column: raster()
   int splits;            // of K, each by other blocks
   int box_m, box_n;      // rows of A and B that a block copies: those that there are
 };
@@ -171,7 +175,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int rank = ALONE ? 0 : cluster_ctarank(), rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;
   const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
   const auto first_result = [&](int c_tile) -> Coord {  // of D, in this block's tile
-    const auto [tile_row, tile_col] = raster(c_tile, grid.tiles_m, grid.tiles_n, Tile::GROUP_SIZE_M);
+    const auto [tile_row, tile_col] = raster(c_tile, grid.tiles_m, grid.tiles_n, grid.group_size_m);
     return {(tile_row * CLUSTER_M + rank_m) * BM, (tile_col * CLUSTER_N + rank_n) * BN};
   };
 
@@ -369,8 +373,12 @@ Choice weigh(const Problem& p, int index) {
                        (p.m + static_cast<double>(p.n)) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC),
                        sizeof(TC)};
   if (Tile::SWAP_AB) std::swap(product.rows, product.columns);
-  Grid grid{ceil_div(product.rows, Tile::CLUSTER_M * Tile::BM), ceil_div(product.columns, Tile::CLUSTER_N * Tile::BN),
-            1, min(Tile::BOX_M, product.rows), min(Tile::BOX_N, product.columns)};
+  Grid grid{ceil_div(product.rows, Tile::CLUSTER_M * Tile::BM),
+            ceil_div(product.columns, Tile::CLUSTER_N * Tile::BN),
+            product.columns * k_bytes <= KEPT ? 1 : ceil_div(GROUP_ROWS, Tile::CLUSTER_M * Tile::BM),
+            1,
+            min(Tile::BOX_M, product.rows),
+            min(Tile::BOX_N, product.columns)};
   const DeviceLimits card = device_limits();
   const int tiles = grid.tiles_m * grid.tiles_n, resident = resident_clusters<Tile, type, TC>();
   if (resident == 0) return {index, grid, 0, INFINITY};  // no such cluster fits: a part of a GPU, by MIG
@@ -504,7 +512,6 @@ std::vector<Constants> constants() {
   std::vector<Constants> groups = {{"cost",
                                     {{"launch_us", cost.launch_us},
                                      {"cluster_clocks", cost.cluster_clocks},
-                                     {"latency_clocks", cost.latency_clocks},
                                      {"turn_clocks", cost.turn_clocks},
                                      {"received_per_clock", cost.received_per_clock},
                                      {"asked_unaligned", cost.asked_unaligned},
@@ -529,7 +536,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 28 tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for 30 tiles, and a cost model that picks one for each product",
     .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",

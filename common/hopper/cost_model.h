@@ -35,19 +35,18 @@ struct Card {
 };
 
 // [cost]
-/// Fitted to times on an H100 by bench/fit_cost_model.py. All else are counts, and what the driver says of the card.
+/// Fitted to times on an H100 and an H200 by bench/fit_cost_model.py. All else are counts, and what the driver says of the card.
 struct CostConstants {
-  double launch_us = 5.24;            ///< from event to event, of a product of nearly nothing
-  double cluster_clocks = 2630;       ///< until the blocks of a cluster can begin
-  double latency_clocks = 37.5;       ///< of each k tile
-  double turn_clocks = 13;            ///< likewise, where one warpgroup multiplies
-  double received_per_clock = 73.5;   ///< bytes that an SM gets into shared memory while all SMs do
-  double asked_unaligned = 31;        ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-  double cooperative = 1.06;          ///< times the clocks of a k tile, where warpgroups share it
-  double epilogue_clocks = 0.0793;    ///< per result of 16 bits
-  double exchange_clocks = 3710;      ///< of partial sums over the grid
-  double exchange_per_result = 0.74;  ///< likewise, for each result of a tile
-  double dram_sms = 4.79;             ///< 1 / dram_sms of the SMs take all that DRAM gives
+  double launch_us = 5.35;             ///< from event to event, of a product of nearly nothing
+  double cluster_clocks = 2510;        ///< until the blocks of a cluster can begin
+  double turn_clocks = 13.7;           ///< of each k tile, where one warpgroup multiplies
+  double received_per_clock = 66.2;    ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 35.5;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double cooperative = 1.058;          ///< times the clocks of a k tile, where warpgroups share it
+  double epilogue_clocks = 0.0817;     ///< per result of 16 bits
+  double exchange_clocks = 462;        ///< of partial sums over the grid, for each split
+  double exchange_per_result = 0.409;  ///< likewise, for each result of a tile
+  double dram_sms = 10.7;              ///< 1 / dram_sms of the SMs take all that DRAM gives
 };
 
 /// Microseconds of the product with this tiling.
@@ -70,20 +69,22 @@ inline double predicted_us(const TiledProduct& product, const Tiling& tiling, co
   const auto k_tile =
       [&](double busy) {  // clocks, with this part of the SMs at work: about those of what takes longest
         const double longest = std::sqrt(std::sqrt(fourth(multiply) + fourth(std::max(receive * busy, ask))));
-        return cost.latency_clocks + (tiling.ping_pong ? cost.turn_clocks + longest : cost.cooperative * longest);
+        return tiling.ping_pong ? cost.turn_clocks + longest : cost.cooperative * longest;
       };
   const double epilogue = cost.epilogue_clocks * product.result_size / 2 * results;
   const double clocks = full_waves * (k_tiles * k_tile(1) + (tiling.ping_pong ? 0 : epilogue)) +
                         k_tiles * k_tile(full_waves > 0 ? 1 : filled) + epilogue +
-                        (tiling.cluster_m * tiling.cluster_n > 1 ? cost.cluster_clocks : 0) +
-                        (tiling.splits > 1 ? cost.exchange_clocks + cost.exchange_per_result * results : 0);
+                        (tiling.cluster_m * tiling.cluster_n > 1 ? cost.cluster_clocks : 0);
+  // The exchange comes after the last copy, so it does not overlap with DRAM.
+  const double exchange =
+      tiling.splits > 1 ? tiling.splits * cost.exchange_clocks + cost.exchange_per_result * results : 0;
 
   const double busy = clocks / card.clocks_per_us;
   const double sms = static_cast<double>(std::min(work * tiling.cluster_m * tiling.cluster_n, card.sms)) / card.sms;
   const double dram =  // 0: its rate is not stated
       card.dram_bytes_per_us > 0 ? product.bytes / card.dram_bytes_per_us / std::min(1.0, cost.dram_sms * sms) : 0;
   const auto power = [](double x) { return x * x * std::sqrt(x); };
-  return cost.launch_us + std::pow(power(busy) + power(dram), 0.4);
+  return cost.launch_us + std::pow(power(busy) + power(dram), 0.4) + exchange / card.clocks_per_us;
 }
 // [/cost]
 

@@ -30,7 +30,10 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t
 #define LADDER_D_160 LADDER_D_144, LADDER_D16(18)
 #define LADDER_D_176 LADDER_D_160, LADDER_D16(20)
 #define LADDER_D_192 LADDER_D_176, LADDER_D16(22)
-#define LADDER_D_256 LADDER_D_192, LADDER_D16(24), LADDER_D16(26), LADDER_D16(28), LADDER_D16(30)
+#define LADDER_D_208 LADDER_D_192, LADDER_D16(24)
+#define LADDER_D_224 LADDER_D_208, LADDER_D16(26)
+#define LADDER_D_240 LADDER_D_224, LADDER_D16(28)
+#define LADDER_D_256 LADDER_D_240, LADDER_D16(30)
 #define LADDER_NUMBERS_16 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define LADDER_NUMBERS_32 LADDER_NUMBERS_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define LADDER_NUMBERS_48 LADDER_NUMBERS_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
@@ -43,10 +46,10 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t
 #define LADDER_NUMBERS_160 LADDER_NUMBERS_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
 #define LADDER_NUMBERS_176 LADDER_NUMBERS_160 ", %80, %81, %82, %83, %84, %85, %86, %87"
 #define LADDER_NUMBERS_192 LADDER_NUMBERS_176 ", %88, %89, %90, %91, %92, %93, %94, %95"
-#define LADDER_NUMBERS_256                                                                                     \
-  LADDER_NUMBERS_192                                                                                           \
-  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, " \
-  "%114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define LADDER_NUMBERS_208 LADDER_NUMBERS_192 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define LADDER_NUMBERS_224 LADDER_NUMBERS_208 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define LADDER_NUMBERS_240 LADDER_NUMBERS_224 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define LADDER_NUMBERS_256 LADDER_NUMBERS_240 ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define LADDER_WGMMA(type, N, shape, transposed, a_number, b_number, flag)                                          \
   template <>                                                                                                       \
   __device__ __forceinline__ void wgmma<type, N>(float(&d)[N / 8][4], uint64_t a, uint64_t b, int accumulate) {     \
@@ -74,10 +77,16 @@ LADDER_WGMMA_TYPES(144, "%72", "%73", "%74")
 LADDER_WGMMA_TYPES(160, "%80", "%81", "%82")
 LADDER_WGMMA_TYPES(176, "%88", "%89", "%90")
 LADDER_WGMMA_TYPES(192, "%96", "%97", "%98")
+LADDER_WGMMA_TYPES(208, "%104", "%105", "%106")
+LADDER_WGMMA_TYPES(224, "%112", "%113", "%114")
+LADDER_WGMMA_TYPES(240, "%120", "%121", "%122")
 LADDER_WGMMA_TYPES(256, "%128", "%129", "%130")
 #undef LADDER_WGMMA_TYPES
 #undef LADDER_WGMMA
 #undef LADDER_NUMBERS_256
+#undef LADDER_NUMBERS_240
+#undef LADDER_NUMBERS_224
+#undef LADDER_NUMBERS_208
 #undef LADDER_NUMBERS_192
 #undef LADDER_NUMBERS_176
 #undef LADDER_NUMBERS_160
@@ -91,6 +100,9 @@ LADDER_WGMMA_TYPES(256, "%128", "%129", "%130")
 #undef LADDER_NUMBERS_32
 #undef LADDER_NUMBERS_16
 #undef LADDER_D_256
+#undef LADDER_D_240
+#undef LADDER_D_224
+#undef LADDER_D_208
 #undef LADDER_D_192
 #undef LADDER_D_176
 #undef LADDER_D_160
