@@ -15,6 +15,8 @@ from plots.data.units import Shape, ratio, tflops
 from plots.documents import chapters
 from plots.figures import waves
 
+pytestmark = pytest.mark.usefixtures("without_png")  # `made` has them
+
 SIZE = Shape(4096, 4096, 4096)
 VOID = {"meta", "link", "br", "hr", "img"}
 
