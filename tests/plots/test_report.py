@@ -145,7 +145,7 @@ def test_one_file_without_requests_and_without_a_repeated_id(html, made):
     assert html.count("<svg") == 7
     drawn = ["reach", "clocks", "best", *(f"{name}_f32" for name in ("ladder", "gflops", "heatmap", "roofline"))]
     names = {f"{name}.{kind}" for name in drawn for kind in ("svg", "png")}
-    assert {path.name for path in (made / "plots").iterdir()} == names
+    assert {path.name for path in (made / "plots").iterdir() if path.stat().st_size} == names
 
 
 def test_the_first_page_answers_an_owners_questions_and_the_detail_comes_after(tmp_path):
