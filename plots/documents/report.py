@@ -390,8 +390,7 @@ def _plot(table: Table, name: str, kind: Kind | OfProfile, folder: Path) -> Plot
 
 def _drawn(fig: Figure, name: str, title: str, caption: str, folder: Path) -> Plot:
     """The figure saved under its name, and for the page."""
-    style.save(fig, folder, name)
-    return Plot(title, caption, inline_svg(style.svg(fig), name, title))
+    return Plot(title, caption, inline_svg(style.save(fig, folder, name), name, title))
 
 
 def inline_svg(text: str, prefix: str, label: str) -> Markup:

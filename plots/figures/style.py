@@ -84,8 +84,10 @@ def svg(fig: Figure, source: str | None = None) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def save(fig: Figure, folder: Path, name: str) -> None:
-    """Writes folder/name.svg and folder/name.png."""
+def save(fig: Figure, folder: Path, name: str) -> str:
+    """Writes folder/name.svg and folder/name.png; the text of the SVG."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.svg").write_text(svg(fig), encoding="utf-8")
+    text = svg(fig)
+    (folder / f"{name}.svg").write_text(text, encoding="utf-8")
     fig.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None})
+    return text

@@ -1,5 +1,9 @@
 #include "executor/cluster.h"
 
+#include <array>
+#include <bit>
+#include <cstring>
+
 #include "text.h"
 
 namespace sim {
@@ -9,12 +13,21 @@ namespace {
 /// lanes may be in different loops.
 constexpr uint32_t patience = 64;
 
-/// A hash of everything that decides what a warp does next, except memory.
+/// A hash of everything that decides what a warp does next, except memory. Of the registers, in eight chains: in one, each word
+/// would wait for the product of the word before.
 uint64_t state_of(const Program& program, const Warp& warp) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, of words
-  const auto add = [&](uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
-  const uint32_t* const words = reinterpret_cast<const uint32_t*>(warp.registers);
-  for (uint32_t i = 0; i < program.register_bytes / 4; ++i) add(words[i]);
+  constexpr uint64_t prime = 0x100000001b3;  // FNV-1a's
+  std::array<uint64_t, 8> hashes;
+  hashes.fill(0xcbf29ce484222325);
+  for (uint32_t at = 0; at < program.register_bytes; at += sizeof hashes)  // whole lines (Block::Block)
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      uint64_t word;
+      std::memcpy(&word, warp.registers + at + i * sizeof word, sizeof word);
+      hashes[i] = std::rotl((hashes[i] ^ word) * prime, 32);
+    }
+  uint64_t hash = 0;
+  const auto add = [&](uint64_t word) { hash = std::rotl((hash ^ word) * prime, 32); };
+  for (const uint64_t one : hashes) add(one);
   for (int l = 0; l < warp_size; ++l) add(warp.live >> l & 1 ? warp.pc[l] : ~uint64_t{0});
   add(warp.parked);
   return hash;

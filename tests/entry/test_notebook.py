@@ -25,7 +25,7 @@ def executed(own_checkout, tmp_path_factory):
     folder = own_checkout / NOTEBOOK.parent.relative_to(ROOT)
     shapes = own_checkout / "tests/shapes/small.txt"
     all_shapes = shapes.read_text()
-    shapes.write_text("1 1 4097\n129 257 17\n40 24 56\n")  # test_simulator.py goes through them all
+    shapes.write_text("129 257 17\n40 24 56\n")  # test_simulator.py goes through them all
     client = nbclient.NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(folder)}})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NOTEBOOK_RESULTS", str(results))

@@ -73,6 +73,13 @@ def test_a_rung_is_compiled_for_the_gpus_that_can_run_it(gpus, expected, tmp_pat
     assert {rung["arch"]: " ".join(rung["architectures"]) for rung in chosen} == expected
 
 
+def test_without_a_gpu_machine_code_is_made_of_the_ptx_that_is_there(tmp_path):
+    for number, arch in enumerate(("sm_75", "sm_89", "sm_90a", "sm_100"), 71):
+        rung(tmp_path, f"{number}_rung.cu", arch)
+    said = re.findall(r"(\d+)_rung COMPILE_OPTIONS .*compute_(\d+),code=\[sm_90a\]", configure(tmp_path).stderr)
+    assert said == [("71", "80"), ("72", "89")]
+
+
 def refusal(folder: Path) -> str:
     """The one line with which files are refused, as run_all.sh shows it."""
     done = configure(folder)
@@ -106,7 +113,7 @@ def test_options_beside_a_file_are_its_own(tmp_path):
     rung(tmp_path, "72_other.cu")
     options = ["# ours", "-DNDEBUG  # no asserts", "", "--maxrregcount 64", "-I their include", "warnings-allowed"]
     (tmp_path / "72_other.options").write_text("\n".join(options))
-    said = configure(tmp_path).stderr.splitlines()
+    said = configure(tmp_path, "80").stderr.splitlines()
     assert "kernel_72_other COMPILE_OPTIONS SHELL:-DNDEBUG;SHELL:--maxrregcount 64" in said
     assert f"kernel_72_other INCLUDE_DIRECTORIES {tmp_path}/their include" in said
     assert "kernel_72_other WARNINGS_ALLOWED ON" in said

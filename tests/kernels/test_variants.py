@@ -35,10 +35,10 @@ def test_variants_differ_in_more_than_their_names(rung, tmp_path):
     ("rung", "name"), [(rung, name) for rung in LISTED for name, variant in sweep.variants(rung).items() if variant.changes]
 )
 def test_changed_code_compiles(rung, name, tmp_path):
-    """As far as the compiler's front end goes: in seconds."""
+    """As far as the compiler's front end goes, which reads the host's code, too: in a second."""
     source, arch = SWEEPS[rung].write(name, tmp_path), "compute_75" if rung == "08" else "compute_90a"
     command = [sweep.NVCC, "-std=c++20", f"-gencode=arch={arch},code={arch}", f"-I{ROOT}", "-include", source.with_suffix(".h")]
-    command += ["-fdevice-syntax-only", "-c", source, "-o", source.with_suffix(".o")]
+    command += ["-fdevice-syntax-only", "-ptx", source, "-o", source.with_suffix(".ptx")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -7,6 +7,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 import pytest
 import synthetic
+from matplotlib.figure import Figure
 
 from plots.data import rungs
 from plots.data.results import load
@@ -53,3 +54,17 @@ def stated():
     if not (ROOT / "build/bin/ladder").exists():
         pytest.skip("build/bin/ladder is not built")
     return lambda rung: next(iter(rungs.of_checkout(ROOT).find(rung).constants.values()))
+
+
+@pytest.fixture
+def without_png(monkeypatch):
+    """Figures are rendered once, as SVG; their PNGs are empty files."""
+    savefig = Figure.savefig
+
+    def save(figure, file, **how):
+        if str(file).endswith(".png"):
+            Path(file).touch()
+        else:
+            savefig(figure, file, **how)
+
+    monkeypatch.setattr(Figure, "savefig", save)

@@ -16,6 +16,8 @@ from plots.data.units import Shape, digits
 from plots.documents import chapters
 from plots.figures import counters, style
 
+pytestmark = pytest.mark.usefixtures("without_png")
+
 SIZE = Shape(512, 512, 512)
 
 

@@ -14,7 +14,10 @@ from plots.data.units import Shape
 STAND_INS = Path(__file__).parents[2] / "build/bin/stand_ins"
 SIZES = [Shape(n, n, n) for n in (2048, 4096, 8192)]
 
-pytestmark = pytest.mark.skipif(not STAND_INS.exists(), reason="build/bin/stand_ins is not built here")
+pytestmark = [
+    pytest.mark.skipif(not STAND_INS.exists(), reason="build/bin/stand_ins is not built here"),
+    pytest.mark.usefixtures("without_png"),
+]
 
 
 @pytest.fixture
