@@ -30,7 +30,7 @@ from plots.data.rungs import of_ladder
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = [
     "launch_us", "cluster_clocks", "turn_clocks", "received_per_clock", "asked_unaligned", "cooperative",
-    "epilogue_clocks", "exchange_clocks", "exchange_per_result", "dram_sms",
+    "epilogue_clocks", "exchange_clocks", "exchange_per_result",
 ]  # fmt: skip
 RECORDED = sorted((ROOT / "bench/recorded").glob("*/plans.csv"))
 NEAR = 1.4  # plans up to so many times the fastest count for the error of the times
@@ -47,12 +47,13 @@ class Tiling(ctypes.Structure):
 
 
 class Card(ctypes.Structure):
-    _fields_ = [("sms", ctypes.c_int), ("clocks_per_us", ctypes.c_double), ("dram_bytes_per_us", ctypes.c_double)]
+    _fields_ = [("clocks_per_us", ctypes.c_double), ("dram_bytes_per_us", ctypes.c_double)]
 
 
-CARDS = {  # SMs, clocks per us under load, bytes per us that the memory's clock and width allow: what 33 asks the driver for
-    "NVIDIA H100 80GB HBM3": Card(132, 0.86 * 1980, 2 * 2619 * 5120 / 8),
-    "NVIDIA H200": Card(132, 0.86 * 1980, 2 * 3201 * 6144 / 8),
+SMS = 132  # of each
+CARDS = {  # clocks per us under load, bytes per us that the memory's clock and width allow: what 33 asks the driver for
+    "NVIDIA H100 80GB HBM3": Card(0.86 * 1980, 2 * 2619 * 5120 / 8),
+    "NVIDIA H200": Card(0.86 * 1980, 2 * 3201 * 6144 / 8),
 }
 RESIDENT = {1: 132, 2: 66, 4: 30, 8: 15}  # clusters, by their blocks: what the driver says of either
 SIZES = {"bf16": 2, "f16": 2, "tf32": 4}  # bytes of an element
@@ -86,7 +87,7 @@ class Times:
             element, result = SIZES[row.type], 4 if row.out == "f32" else SIZES[row.type]
             k_tiles, blocks = -(-row.k * element // 128), tile["cluster_m"] * tile["cluster_n"]
             tiles = -(-sides[0] // (tile["cluster_m"] * tile["bm"])) * -(-sides[1] // (tile["cluster_n"] * tile["bn"]))
-            splits = min(CARDS[row.gpu].sms // tiles, k_tiles // tile["least_k_tiles"]) if tile["splits"] else 1
+            splits = min(SMS // tiles, k_tiles // tile["least_k_tiles"]) if tile["splits"] else 1
             size = float(element * (row.m + row.n) * row.k + result * row.m * row.n)
             self.products[i] = Product(*sides, k_tiles, row.k * element % 128 == 0, size, result)
             self.tilings[i] = Tiling(tile["bm"], tile["bn"], tile["cluster_m"], tile["cluster_n"], RESIDENT[blocks],
@@ -148,7 +149,7 @@ def percent(losses: np.ndarray) -> str:
 
 
 def recorded(facts: dict[str, dict[str, float]], paths: list[Path] = RECORDED) -> pd.DataFrame:
-    """What the constants are fitted to: of the times in these files those of plans that 33 has. Of two times of one plan: the mean."""
+    """What the constants are fitted to: times of plans that 33 has. Where there are two of a plan, their mean."""
     rows = pd.concat([pd.read_csv(path, dtype={"rung": str}) for path in paths]).query("rung == '33'")
     rows = rows[rows.plan.isin(list(facts))]
     return rows.groupby(["gpu", "type", "out", "m", "n", "k", "plan"], sort=False).microseconds.mean().reset_index()

@@ -2,7 +2,7 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 30 configurations, whose fields are constants of the kernel; rows that are not there
+// Changed from 32   a table of 29 configurations, whose fields are constants of the kernel; rows that are not there
 //                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1536 x 1536 x 1536: 132 tiles of 128 x 144 for 132 SMs, 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -79,23 +79,22 @@ constexpr Configuration CONFIGURATIONS[] = {
     // name, schedule, warpgroups, rows per warpgroup, columns, stages, buffers, cluster, splits, operands
     {"c256x128", COOPERATIVE, 2, 128, 128, 4, 1},
     {"c192x192", COOPERATIVE, 3, 64, 192, 4, 1},
-    {"c192x176t", COOPERATIVE, 3, 64, 176, 4, 1, {1, 1}, NO_SPLITS, SWAPPED},
     {"c192x96", COOPERATIVE, 3, 64, 96, 5, 1},
     {"c128x240", COOPERATIVE, 2, 64, 240, 4, 2},
     {"c128x224", COOPERATIVE, 2, 64, 224, 4, 2},
     {"c128x208t", COOPERATIVE, 2, 64, 208, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c128x176", COOPERATIVE, 2, 64, 176, 5, 2},
+    {"c128x144", COOPERATIVE, 2, 64, 144, 5, 2},
     {"c128x128", COOPERATIVE, 2, 64, 128, 6, 2},
     {"c128x112", COOPERATIVE, 2, 64, 112, 6, 2},
     {"p128x192", PING_PONG, 2, 128, 192, 4, 4},
-    {"p128x176", PING_PONG, 2, 128, 176, 5, 2},
     {"p128x160", PING_PONG, 2, 128, 160, 5, 2},
-    {"p128x144", PING_PONG, 2, 128, 144, 5, 2},
     {"p64x192", PING_PONG, 2, 64, 192, 6, 2},
     {"p64x128", PING_PONG, 2, 64, 128, 8, 2},
     {"p64x112", PING_PONG, 2, 64, 112, 8, 2},
-    {"p64x96t", PING_PONG, 2, 64, 96, 9, 2, {1, 1}, NO_SPLITS, SWAPPED},
+    {"p64x96", PING_PONG, 2, 64, 96, 9, 2},
     {"p64x64", PING_PONG, 2, 64, 64, 12, 2},
+    {"p64x48t", PING_PONG, 2, 64, 48, 13, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c256x192 1x2", COOPERATIVE, 2, 128, 192, 3, 3, {1, 2}},
     {"c256x160t 1x2", COOPERATIVE, 2, 128, 160, 3, 2, {1, 2}, NO_SPLITS, SWAPPED},
     {"p128x176 2x1", PING_PONG, 2, 128, 176, 5, 2, {2, 1}},
@@ -386,7 +385,7 @@ Choice weigh(const Problem& p, int index) {
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
   const Tiling tiling{Tile::BM, Tile::BN, Tile::CLUSTER_M, Tile::CLUSTER_N, resident, Tile::TURNS > 1, grid.splits};
   return {index, grid, min(tiles * grid.splits, resident),
-          predicted_us(product, tiling, {card.sms, CLOCK_REACHED * card.clock_mhz, card.memory_bytes_per_us()})};
+          predicted_us(product, tiling, {CLOCK_REACHED * card.clock_mhz, card.memory_bytes_per_us()})};
 }
 // [/choice]
 
@@ -518,8 +517,7 @@ std::vector<Constants> constants() {
                                      {"cooperative", cost.cooperative},
                                      {"epilogue_clocks", cost.epilogue_clocks},
                                      {"exchange_clocks", cost.exchange_clocks},
-                                     {"exchange_per_result", cost.exchange_per_result},
-                                     {"dram_sms", cost.dram_sms}}}};
+                                     {"exchange_per_result", cost.exchange_per_result}}}};
   for (const Configuration& c : CONFIGURATIONS)
     groups.push_back({c.name,
                       {{"bm", c.schedule == PING_PONG ? c.wm : c.warpgroups * c.wm},
@@ -536,7 +534,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 30 tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for 29 tiles, and a cost model that picks one for each product",
     .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",

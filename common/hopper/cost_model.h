@@ -29,7 +29,6 @@ struct Tiling {
 
 /// What a kernel reaches on a card.
 struct Card {
-  int sms;
   double clocks_per_us;      ///< of the SMs
   double dram_bytes_per_us;  ///< 0: not stated
 };
@@ -37,16 +36,15 @@ struct Card {
 // [cost]
 /// Fitted to times on an H100 and an H200 by bench/fit_cost_model.py. All else are counts, and what the driver says of the card.
 struct CostConstants {
-  double launch_us = 5.35;             ///< from event to event, of a product of nearly nothing
-  double cluster_clocks = 2510;        ///< until the blocks of a cluster can begin
-  double turn_clocks = 13.7;           ///< of each k tile, where one warpgroup multiplies
-  double received_per_clock = 66.2;    ///< bytes that an SM gets into shared memory while all SMs do
-  double asked_unaligned = 35.5;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-  double cooperative = 1.058;          ///< times the clocks of a k tile, where warpgroups share it
-  double epilogue_clocks = 0.0817;     ///< per result of 16 bits
-  double exchange_clocks = 462;        ///< of partial sums over the grid, for each split
-  double exchange_per_result = 0.409;  ///< likewise, for each result of a tile
-  double dram_sms = 10.7;              ///< 1 / dram_sms of the SMs take all that DRAM gives
+  double launch_us = 5.30;             ///< from event to event, of a product of nearly nothing
+  double cluster_clocks = 2707;        ///< until the blocks of a cluster can begin
+  double turn_clocks = 28;             ///< of each k tile, where one warpgroup multiplies
+  double received_per_clock = 67.9;    ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 36.4;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double cooperative = 1.076;          ///< times the clocks of a k tile, where warpgroups share it
+  double epilogue_clocks = 0.0854;     ///< per result of 16 bits
+  double exchange_clocks = 568;        ///< of partial sums over the grid, for each split
+  double exchange_per_result = 0.429;  ///< likewise, for each result of a tile
 };
 
 /// Microseconds of the product with this tiling.
@@ -80,9 +78,8 @@ inline double predicted_us(const TiledProduct& product, const Tiling& tiling, co
       tiling.splits > 1 ? tiling.splits * cost.exchange_clocks + cost.exchange_per_result * results : 0;
 
   const double busy = clocks / card.clocks_per_us;
-  const double sms = static_cast<double>(std::min(work * tiling.cluster_m * tiling.cluster_n, card.sms)) / card.sms;
-  const double dram =  // 0: its rate is not stated
-      card.dram_bytes_per_us > 0 ? product.bytes / card.dram_bytes_per_us / std::min(1.0, cost.dram_sms * sms) : 0;
+  const double dram =
+      card.dram_bytes_per_us > 0 ? product.bytes / card.dram_bytes_per_us : 0;  // 0: its rate is not stated
   const auto power = [](double x) { return x * x * std::sqrt(x); };
   return cost.launch_us + std::pow(power(busy) + power(dram), 0.4) + exchange / card.clocks_per_us;
 }
