@@ -31,7 +31,7 @@ def plans(path: Path, sms: int = 132) -> pd.DataFrame:
     configurations = SWEEPS["37"].configurations
     rows, shape = [], (0, 0, 0)
     for line in path.read_text(encoding="utf-8").splitlines():
-        if found := re.match(r"37_sgemm_hopper \w+ (\d+)x(\d+)x(\d+):", line):
+        if found := re.match(r"37_\w+ \w+ (\d+)x(\d+)x(\d+):", line):
             shape = tuple(map(int, found.groups()))
         elif found := re.match(
             r"[* ] (\d+) x (\d+), (?:1 split|(\d+) whole tiles, (\d+) stream-K tiles over (\d+) blocks, (\d+))", line
@@ -53,7 +53,7 @@ def plans(path: Path, sms: int = 132) -> pd.DataFrame:
 def measured(path: Path) -> pd.DataFrame:
     """A row per shape and tile: the clocks that it took."""
     times = pd.read_csv(path).query("status == 'ok'")
-    times["tile"] = times.kernel.str.removeprefix("37_tile_")
+    times["tile"] = times.kernel.str.extract(r"_(\d+x\d+)$")
     times["clocks"] = times.median_ms * 1e3 * times.clock_mhz
     return times[["tile", *SHAPE, "clocks"]]
 

@@ -424,7 +424,7 @@ Configuration configuration(const Clocks& clocks) {
 
 // [configurations]
 const Configuration configurations[] = {
-    configuration<Tile<128, 256, 32, 64, 1, 4>>({25010, 9230, 2950, 4070, 2330}),
+    configuration<Tile<128, 256, 32, 64, 1, 4>>({25720, 9220, 2930, 3410, 2340}),
     configuration<Tile<256, 64, 32, 64, 2, 3>>({12300, 5410, 5910, 13340, 450}),
     configuration<Tile<64, 256, 32, 64, 2, 4>>({11840, 5090, 5700, 12500, 1110}),
     configuration<Tile<128, 64, 32, 64, 4, 6>>({10810, 2830, 3400, 12680, 120}),
