@@ -15,7 +15,7 @@ from plots.tables.grid import Grid
 
 PER_CLOCK = "FLOP/clk/SM (of ceiling)"
 BESIDE = "cuBLAS, same rounds"
-OF_ONE_SITTING = "the two rates are those of the sitting (of four, the two) nearest to the medians"
+OF_ONE_SITTING = "the two rates are those of the sitting, or means of the two, whose quotient is nearest to the ratio"
 OF_CUBLAS = {"ratio_cublas": "of cuBLAS", "ratio_clk": "in clocks"}  # by column
 
 
