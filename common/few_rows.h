@@ -14,10 +14,10 @@ namespace ladder {
 /// C in strips of 128 columns. Warps and splits of K divide the rows of B.
 template <int ROWS_>
 struct FewRows {
-  static constexpr int ROWS = ROWS_;                       // of A and C: at least M
-  static constexpr int BN = 128;                           // columns of C per block: 16 bytes per lane
-  static constexpr int WARPS = 8;                          // per block
-  static constexpr int UNROLL = 8;                         // rows of B that a thread loads at once
+  static constexpr int ROWS = ROWS_;       // of A and C: at least M
+  static constexpr int BN = 128;           // columns of C per block: 16 bytes per lane
+  static constexpr int WARPS = 8;          // per block
+  static constexpr int UNROLL = 8;         // rows of B that a thread loads at once
   static constexpr int BLOCKS_PER_SM = 2;  // of B's bytes 64 KB are on their way to an SM
   static constexpr int THREADS = WARPS * 32;
   static_assert(ROWS <= WARPS, "warp m reduces row m");
@@ -156,7 +156,7 @@ inline void launch_few_rows(const Problem& p) {
   cuda_check(cudaGetLastError());
 }
 
-/// "32 strips of 128 columns, 16 splits, 32 rows of B per warp", as a line for --explain.
+/// "32 strips of 128 columns, 8 splits, 64 rows of B per warp", as a line for --explain.
 inline std::string explain_few_rows(const Problem& p) {
   const FewRowsPlan plan = few_rows_plan(p);
   return std::to_string(plan.strips) + " strips of " + std::to_string(plan.resources.tile.n) + " columns, " +

@@ -50,7 +50,7 @@ struct Tile {
   static constexpr int SMEM_BYTES = A_BYTES + B_BYTES + STAGES * (ROWS_BYTES + 16);  // and two mbarriers per stage
   static_assert(BM * BK == CONSUMERS * 16, "each thread transposes 4 x 4 elements of A");
   static_assert(BK == 32 && BK % UNROLL == 0, "TMA swizzles rows of 128 bytes; whole unrolled blocks");
-  static_assert(STAGES >= 3, "tile t + 2 is transposed while slow warps still multiply tile t");
+  static_assert(STAGES >= 3, "with fewer, tile t + 2 would wait until the slowest warp has multiplied tile t");
 };
 
 /// Four floats with one 16-byte instruction; `p` is a multiple of 16 bytes.

@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
     int piece = warp - 1;
     const int j = lane % 8, chunk = j / 2 ^ lane / 8;  // of 8 in a row: my first one; the second is ^ 4
-    // This warp may have no piece of a k tile. It waits on every stage all the same, or the phases desynchronise.
+    // Each warp waits on every stage: one that left out a phase would take the next for it.
 #pragma unroll 1
     for (int k_offset = 0; k_offset < K; k_offset += BK) {
       mbarrier_sleep_parity(rows_full + rows_state.index * 8, rows_state.phase);

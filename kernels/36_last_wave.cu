@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     int piece = warp - 1, k_tiles = 0;
     for (int i = 0, more; (more = work_unit_of(schedule, blockIdx.x, i).k_tiles) > 0; ++i) k_tiles += more;
     const int j = lane % 8, chunk = j / 2 ^ lane / 8;  // of 8 in a row: my first one; the second is ^ 4
-    // This warp may have no piece of a k tile. It waits on every stage all the same, or the phases desynchronise.
+    // Each warp waits on every stage: one that left out a phase would take the next for it.
 #pragma unroll 1
     for (; k_tiles > 0; --k_tiles) {
       mbarrier_sleep_parity(rows_full + rows_state.index * 8, rows_state.phase);
