@@ -12,7 +12,7 @@ from plots.data.results import Results, load, read_rows
 from plots.data.rungs import Facts, is_variant, number, order
 from plots.data.selection import HEADLINE, Table, tables
 from plots.data.units import Shape, digits, kib, ranged, thousandths, type_name, whole
-from plots.documents.numbers import FRONT, GPU
+from plots.documents.numbers import GPU
 from plots.errors import InputError
 from plots.tables import compare, conditions, losses, machine_code, profiled, sweep, wins
 from plots.tables.grid import Grid, escape
@@ -184,24 +184,24 @@ def under_conditions(root: Path, facts: Facts, words: list[str], gpu: str = GPU)
 
 
 def won(root: Path, facts: Facts, up: str, gpu: str = GPU) -> str:
-    """The map of wins: rungs against the best library over many shapes, and what it comes to; a picture, if of FRONT."""
+    """The map of wins: rungs against the best library over many shapes, as a table; a picture, if of the chapters' card."""
     file = root / "bench" / "recorded" / gpu / wins.FILE
     if not file.is_file():
         return NOT_YET
     picture = f"![Time of the best library over time of the rung, for every shape and type]({images(up)}/wins.svg)"
     source = source_line(read_rows(file, []).itertuples(), wins.FILE, gpu)
-    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), *[picture] * (gpu == FRONT), source])
+    return "\n\n".join([wins.grid(wins.read(file, facts)).markdown(), *[picture] * (gpu == GPU), source])
 
 
 def lost(root: Path, facts: Facts, gpu: str = GPU) -> str:
-    """From the data sheet's peak to what was measured, cause by cause: a table; a picture, if of FRONT."""
+    """From the data sheet's peak to what was measured, cause by cause: a table; a picture, if of the chapters' card."""
     results = recorded(root, facts, gpu)
     found = losses_data.read(results) if results else []
     if not found:
         return NOT_YET
     picture = f"![What each cause takes of the data sheet's peak]({IMAGES.removeprefix('docs/')}/losses.svg)"
     source = f"*Steady protocol, FP32 results, on {results.gpu}; recorded in `bench/recorded/{gpu}/steady.csv`.*"
-    return "\n\n".join([losses.grid(found).markdown(), *[picture] * (gpu == FRONT), source])
+    return "\n\n".join([losses.grid(found).markdown(), *[picture] * (gpu == GPU), source])
 
 
 def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> str:

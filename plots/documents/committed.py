@@ -17,7 +17,6 @@ from plots.data.selection import tables
 from plots.data.units import Shape
 from plots.documents import front
 from plots.documents.chapters import IMAGES, measured_on, recorded, sittings
-from plots.documents.numbers import FRONT
 from plots.errors import InputError
 from plots.figures import losses, predicted, stairs, stalls, style, timeline, waves, wins
 from plots.figures.kinds import drawable, of_profile
@@ -43,18 +42,16 @@ from plots.tables import wins as wins_table
 
 
 def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list[str]:
-    """The figures of the recorded results, those of the first pages of their own card; the stale ones.
+    """The figures of the recorded results; the stale ones.
 
     Their bytes may differ from one matplotlib to the next, so they are fresh where they name what they were drawn from.
     """
     facts = facts or rungs.of_ladder(root)
-    results, front_results = recorded(root, facts), recorded(root, facts, FRONT)
+    results = recorded(root, facts)
     drawn: Drawn = {}
     if results:
         drawn |= _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
-        drawn |= _of_timelines(results)
-    if front_results:
-        drawn |= _of_map(front_results) | _of_losses(front_results) | _of_first_page(front_results)
+        drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results) | _of_first_page(results)
     stale = []
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"

@@ -24,7 +24,6 @@ from plots.errors import InputError, Unavailable, hint
 from plots.tables import profiled
 
 GPU = "nvidia-h200"  # whose recorded results the chapters show, unless they name another folder of bench/recorded
-FRONT = "nvidia-h100"  # whose series has every rung: the first pages, and the figures stairs, wins and losses, show it
 Size = int | tuple[int, int, int]
 
 

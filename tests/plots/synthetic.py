@@ -8,6 +8,7 @@ from plots.data.units import Shape
 
 GPU = "Synthetic GPU 9000"
 SIMULATOR = "Simulated Synthetic GPU"
+OTHER = "nvidia-h100"  # a folder of recorded results that is not the chapters' own
 HEADER = [  # of the harness's CSV; the order is free
     *("kernel", "type", "out", "m", "n", "k", "alpha", "beta", "ld_pad", "init", "l2", "protocol", "sitting", "rounds"),
     *("median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms", "cublaslt_gflops"),

@@ -2,11 +2,11 @@
 
 import pytest
 import synthetic
-from synthetic import tensor_row, write_rows
+from synthetic import OTHER, tensor_row, write_rows
 
 from plots.__main__ import main
 from plots.data.units import Shape
-from plots.documents.numbers import FRONT, GPU
+from plots.documents.numbers import GPU
 
 RUNGS = {"16_epilogue": 0.78, "14_multistage": 0.72, "15_block_raster": 0.75}
 LARGE, HEADLINE = Shape(16384, 16384, 4096), Shape(4096, 4096, 4096)
@@ -65,11 +65,11 @@ def test_a_table_per_protocol_and_a_row_per_condition(root):
 
 def test_the_folder_of_another_card(root):
     chapter = root / "docs/16_epilogue.md"
-    record(root, rows("rounds"), gpu=FRONT)
+    record(root, rows("rounds"), gpu=OTHER)
     assert "*No recorded results yet.*" in rendered(root)[0]
-    chapter.write_text(chapter.read_text().replace("14 15 16", f"14 15 16 {FRONT}"))
+    chapter.write_text(chapter.read_text().replace("14 15 16", f"14 15 16 {OTHER}"))
     text, lines = rendered(root)
-    assert lines[0][0] == "bf16, rounds" and len(lines) == 5 and f"`bench/recorded/{FRONT}/conditions.csv`" in text
+    assert lines[0][0] == "bf16, rounds" and len(lines) == 5 and f"`bench/recorded/{OTHER}/conditions.csv`" in text
 
 
 def test_what_was_not_timed_says_why(root):

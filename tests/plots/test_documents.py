@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from synthetic import write_folder
+from synthetic import OTHER, write_folder
 
 from plots.__main__ import main
 from plots.data import rungs
 from plots.data.units import Shape
 from plots.documents.blocks import fill
-from plots.documents.numbers import FRONT, GPU
+from plots.documents.numbers import GPU
 from plots.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -87,17 +87,17 @@ def test_a_block_shows_the_card_that_it_names(root):
     halved = [
         row | {"gpu": "Other GPU", "ratio_cublas": 0.25} for row in synthetic.all_rows() if row["kernel"] != "07_double_buffer"
     ]
-    write_folder(root / "bench/recorded" / FRONT, halved)
-    (root / "README.md").write_text(README.replace("steps f32", f"steps f32 {FRONT}"))
-    (root / "docs/results.md").write_text(RESULTS + RESULTS.replace("f32 -->", f"f32 {FRONT} -->", 1))
-    (root / "docs/00_map.md").write_text(f"<!-- generated: climb f32 05 07 {FRONT} -->\n<!-- end generated -->\n")
-    (root / "docs/ceilings.md").write_text(f"<!-- generated: ceilings {FRONT} -->\n<!-- end generated -->\n")
+    write_folder(root / "bench/recorded" / OTHER, halved)
+    (root / "README.md").write_text(README.replace("steps f32", f"steps f32 {OTHER}"))
+    (root / "docs/results.md").write_text(RESULTS + RESULTS.replace("f32 -->", f"f32 {OTHER} -->", 1))
+    (root / "docs/00_map.md").write_text(f"<!-- generated: climb f32 05 07 {OTHER} -->\n<!-- end generated -->\n")
+    (root / "docs/ceilings.md").write_text(f"<!-- generated: ceilings {OTHER} -->\n<!-- end generated -->\n")
     assert run("readme", root) == 0 and run("docs", root) == 0 and run("recorded", root) == 0
     first = (root / "README.md").read_text()
     assert "4096³, Other GPU" in first and "| 38.9 / 49.9 | 0.25 |" in first and "07_double_buffer" not in first
     own, other = (root / "docs/results.md").read_text().split("<!-- end generated -->")[:2]
     assert synthetic.GPU in own and "ladder_f32.svg" in own and f"bench/recorded/{GPU}/" in own
-    assert "Other GPU" in other and f"bench/recorded/{FRONT}/" in other
+    assert "Other GPU" in other and f"bench/recorded/{OTHER}/" in other
     assert ".svg" not in other, "the pictures are of the chapters' card"
     assert (root / "docs/img/recorded/stairs.svg").is_file()
     lines = (root / "docs/00_map.md").read_text().splitlines()
@@ -106,7 +106,7 @@ def test_a_block_shows_the_card_that_it_names(root):
         "| 05 float4 | the idea of 05 | 0.250 | 0.643 | 0.250 |",
         "| 07 double buffer | the idea of 07 | – | – | – |",
     ]
-    assert f"*Other GPU; recorded in `bench/recorded/{FRONT}/ceilings.csv`.*" in (root / "docs/ceilings.md").read_text()
+    assert f"*Other GPU; recorded in `bench/recorded/{OTHER}/ceilings.csv`.*" in (root / "docs/ceilings.md").read_text()
 
 
 def test_all_days_are_named(root):

@@ -24,12 +24,12 @@ from plots.data.losses import (
 )
 from plots.data.results import load
 from plots.data.units import Shape
-from plots.documents.numbers import FRONT, GPU
+from plots.documents.numbers import GPU
 from plots.figures import losses as figure
 from plots.figures import style
 from plots.tables import losses
 
-RECORDED = Path(__file__).parents[2] / "bench/recorded" / FRONT
+RECORDED = Path(__file__).parents[2] / "bench/recorded" / GPU
 MHZ = 1500
 RATES = {"08_warp_tiling": 40_000.0, "33_cost_model": 600_000.0}
 
@@ -44,7 +44,7 @@ def stated():
 @pytest.fixture
 def folder(tmp_path):
     """Recorded: 08 and 33 in the steady protocol, each with four waves of 132 tiles, of which 512 are there."""
-    folder = synthetic.write_folder(tmp_path / "bench/recorded" / FRONT)
+    folder = synthetic.write_folder(tmp_path / "bench/recorded" / GPU)
     made = []
     for (kernel, rate), tile in zip(RATES.items(), ("128x256x8", "128x256x64"), strict=True):
         shape = Shape(4096, 4096, 4096)
@@ -108,7 +108,7 @@ def test_it_is_committed_and_generated(folder, tmp_path, capsys):
     synthetic.write_program(tmp_path, stated())
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs/99_x.md"
-    page.write_text(f"<!-- generated: losses {FRONT} -->\n<!-- end generated -->\n")
+    page.write_text(f"<!-- generated: losses {GPU} -->\n<!-- end generated -->\n")
     assert main(["docs", "--root", str(tmp_path)]) == 0 and main(["recorded", "--root", str(tmp_path)]) == 0
     assert "peak by the data sheet | 67.0 | 989 |" in page.read_text()
     assert (tmp_path / "docs/img/recorded/losses.svg").is_file()

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from synthetic import all_rows, write_folder, write_rows
+from synthetic import OTHER, all_rows, write_folder, write_rows
 
 from plots.__main__ import main
 from plots.data.units import Shape
 from plots.documents import markers
 from plots.documents.expressions import define, evaluate, untrue
 from plots.documents.markers import Untrue, fill, written
-from plots.documents.numbers import FRONT, GPU, Numbers, Recording
+from plots.documents.numbers import GPU, Numbers, Recording
 from plots.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ def test_a_call_without_a_type_says_where_to_write_it(recording):
 def other(recording):
     """A second card: twice as fast as the first, with fewer SMs, a ceiling of its own and a file that the first does not have."""
     doubled = [one | {"gflops": 2 * one["gflops"], "median_ms": one["median_ms"] / 2, "ratio_cublas": 0.5} for one in all_rows()]
-    folder = write_folder(recording.root / "bench/recorded" / FRONT, doubled)
+    folder = write_folder(recording.root / "bench/recorded" / OTHER, doubled)
     environment = json.loads((folder / "environment.json").read_text())
     (folder / "environment.json").write_text(json.dumps(environment | {"sm_count": 114}))
     (folder / "ceilings.csv").write_text("name,value,unit\nfp32_fma,51000,GFLOP/s\n")
@@ -135,7 +135,7 @@ def test_a_document_chooses_its_card(recording, other):
     asked = "<!--= tflops('04') --> 0.00<!--= ratio('04') --> 0<!--= ceiling('fp32_fma') --> 0<!--= environment('sm_count') --> "
     asked += "0<!--= sms --> 0.0<!--= twice('04') --> 0.000<!--= whole(4096) -->"
     text = "<!--: type=f32 -->\n<!--: twice(rung) = 2 * tflops(rung) -->\n<!--: whole(m) = efficiency(m, '128x256x8') -->\n"
-    text += f"0.0{asked}\n<!--: gpu={FRONT} -->\n0.0{asked} 0<!--= recorded('more.csv', 'clock_mhz', kernel='04') -->\n"
+    text += f"0.0{asked}\n<!--: gpu={OTHER} -->\n0.0{asked} 0<!--= recorded('more.csv', 'clock_mhz', kernel='04') -->\n"
     text += "a.<!--? words('more.csv', 'type') == ['f32'] and every('more.csv', 'm') == [64] -->\n"
     text += "b.<!--? steady('04', 'clock_mhz') == 1900 -->\n"
     text += f"<!--: gpu={GPU} -->\n0.0{asked}\n"
@@ -149,7 +149,7 @@ def test_a_document_chooses_its_card(recording, other):
 
 def test_a_document_waits_for_a_file_of_its_card(recording, other, tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text(f"<!--: gpu={FRONT} type=f32 needs=power.csv -->\n9.99<!--= ratio('04') -->\n")
+    page.write_text(f"<!--: gpu={OTHER} type=f32 needs=power.csv -->\n9.99<!--= ratio('04') -->\n")
     assert markers.update(page, recording, check=False) == []
     assert "left as it is" in capsys.readouterr().err and "9.99<" in page.read_text()
     shutil.copy(other / "more.csv", other / "power.csv")

@@ -4,10 +4,10 @@ import csv
 
 import pytest
 import synthetic
-from synthetic import write_folder
+from synthetic import OTHER, write_folder
 
 from plots.__main__ import main
-from plots.documents.numbers import FRONT, GPU
+from plots.documents.numbers import GPU
 
 HEAD = ["kernel", "m", "n", "k", "group", "metric", "value", "unit", "ncu"]
 VALUES = {
@@ -82,11 +82,11 @@ def test_another_size_has_a_file_of_its_own(root):
 
 
 def test_the_folder_of_another_card(root):
-    write_folder(root / "bench/recorded" / FRONT)
-    assert "*No recorded results yet.*" in rendered(root, f"profiled bf16 13 14 {FRONT}")
-    write(root, "profile_bf16.csv", 4096, gpu=FRONT)
-    text = rendered(root, f"profiled bf16 13 14 {FRONT}")
-    assert "| bf16 at 4096³ | 13_ldmatrix | 14_multistage |" in text and f"`bench/recorded/{FRONT}/profile_bf16.csv`" in text
+    write_folder(root / "bench/recorded" / OTHER)
+    assert "*No recorded results yet.*" in rendered(root, f"profiled bf16 13 14 {OTHER}")
+    write(root, "profile_bf16.csv", 4096, gpu=OTHER)
+    text = rendered(root, f"profiled bf16 13 14 {OTHER}")
+    assert "| bf16 at 4096³ | 13_ldmatrix | 14_multistage |" in text and f"`bench/recorded/{OTHER}/profile_bf16.csv`" in text
 
 
 @pytest.mark.parametrize("block", ["profiled tf32 14", "profiled bf16@8192 14", "profiled bf16 15 16"])

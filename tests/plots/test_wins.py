@@ -12,7 +12,7 @@ from plots.data.rungs import parse
 from plots.data.units import Shape
 from plots.documents import chapters, front
 from plots.documents.chapters import NOT_YET
-from plots.documents.numbers import FRONT, GPU
+from plots.documents.numbers import GPU
 from plots.errors import InputError
 from plots.figures import style
 from plots.figures import wins as figure
@@ -66,11 +66,11 @@ def test_of_several_rungs_the_last_is_shown(tmp_path):
 
 
 def test_the_folder_of_another_card(tmp_path):
-    write(tmp_path / "bench/recorded" / FRONT / "map.csv")
+    write(tmp_path / "bench/recorded" / GPU / "map.csv")
     assert chapters.won(tmp_path, FACTS, "../") == front.where_it_loses(tmp_path, FACTS) == NOT_YET
-    text = chapters.won(tmp_path, FACTS, "../", FRONT)
-    assert "| 33 | bf16 |" in text and "wins.svg" in text and f"bench/recorded/{FRONT}/map.csv" in text
-    assert "| 33: BF16 |" in front.where_it_loses(tmp_path, FACTS, FRONT)
+    text = chapters.won(tmp_path, FACTS, "../", GPU)
+    assert "| 33 | bf16 |" in text and "wins.svg" in text and f"bench/recorded/{GPU}/map.csv" in text
+    assert "| 33: BF16 |" in front.where_it_loses(tmp_path, FACTS, GPU)
 
 
 def test_rows_that_were_not_timed_count_for_nothing(tmp_path):
