@@ -66,7 +66,7 @@ int wrong_samples(const Problem& p) {
     const int row = std::rand() % p.m, col = std::rand() % p.n;
     long long sum = 0;
     for (int k = 0; k < p.k; ++k)
-      sum += value(row, k) * (p.layout_b == LayoutB::row_major ? value(k, col) : value(col, k));
+      sum += value(row, k) * (p.layout_b == MatrixLayout::row_major ? value(k, col) : value(col, k));
     wrong += got[static_cast<size_t>(row) * p.ldc + col] != static_cast<float>(sum);
   }
   return wrong;
@@ -81,7 +81,7 @@ int run(int m, int n, int k) {
   };
   visit(AllTypes{}, p.type, [&]<Type type>() {
     using Element = typename Operand<type>::Element;
-    const bool rows_of_k = p.layout_b == LayoutB::row_major;
+    const bool rows_of_k = p.layout_b == MatrixLayout::row_major;
     p.lda = aligned(k, sizeof(Element));
     p.ldb = aligned(rows_of_k ? n : k, sizeof(Element));
     p.a = filled<Element>(m, k, p.lda);

@@ -227,6 +227,7 @@ SWEEPS = {
             "4096x4096x4096,2048x2048x2048",
             constants={"COMPILED": "(Tile::BM==128&&Tile::BN==256)", "FEW_ROWS": "0"},
         ),
+        Sweep("38", "4096x4096x4096,2048x4096x4096,1024x4096x4096,1024x1024x1024", options=("--layout", "nt")),
     )
 }
 

@@ -15,7 +15,7 @@
 // A leading dimension is the distance, in elements, from one stored row to the next. A buffer holds whole rows:
 // rows * ld elements, the padding of the last row included, so a 16-byte load that starts inside a row whose ld is
 // a multiple of 16 bytes stays inside the buffer. The padding never holds a defined number (the harness puts NaN
-// there), and a rung must leave it as it is.
+// there), and a rung must leave it as it is. Some rungs take A, too, by columns (layout_a): it is stored as K rows of M.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -39,15 +39,15 @@ enum class Out {
 /// In what a rung adds products: FP32, where it does not say otherwise.
 enum class Sum { fp32, fp16 };
 
-/// How B is stored; see the picture above.
-enum class LayoutB { row_major, col_major };
+/// How a matrix is stored: its rows, or its columns, one after another; see the picture above.
+enum class MatrixLayout { row_major, col_major };
 
 /// One GEMM. Sizes and leading dimensions in elements; pointers are device pointers, aligned to 256 bytes.
 struct Problem {
   int m = 0, n = 0, k = 0;
   Type type = Type::f32;
   Out out = Out::f32;
-  LayoutB layout_b = LayoutB::row_major;
+  MatrixLayout layout_a = MatrixLayout::row_major, layout_b = MatrixLayout::row_major;
   float alpha = 1.0F, beta = 0.0F;
   const void* a = nullptr;
   int lda = 0;

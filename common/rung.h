@@ -80,8 +80,9 @@ struct Rung {
   std::vector<Type> types;
   const char* arch;  ///< "sm_80": this or any later; "sm_90a": exactly this one. CMake reads this line, too
   MathInstruction instruction;
-  LayoutB layout_b;
-  int row_align_bytes;  ///< every row of A, B and C must start at a multiple of this; 4 for FP32 means any
+  MatrixLayout layout_b;    ///< of B; A is row-major
+  bool any_layout = false;  ///< takes A and B in either layout; `layout_b` is the one that it is listed with
+  int row_align_bytes;      ///< every row of A, B and C must start at a multiple of this; 4 for FP32 means any
   /// Why this problem, on the current device, is not for this rung; empty where it is. Sizes, leading dimensions, alpha, beta
   /// and types are set, the pointers are not. Types, arch and alignment are looked at before.
   std::string (*refuses)(const Problem&) = accepts_all;
@@ -97,6 +98,9 @@ struct Rung {
       {};  ///< types whose products it adds in FP16; the check allows for it. Those of others in FP32
   /// What chapters, figures and scripts take from the rung: they read no source.
   std::vector<Constants> constants = {};
+  /// A launch for this problem, whose pointers, factors and stream may change from call to call: what follows from its size is worked
+  /// out once. Null where `launch` is all that there is. The pointers of the problem are not set. For one thread at a time.
+  std::function<void(const Problem&)> (*prepare)(const Problem&) = nullptr;
   const char* source = nullptr;  ///< the file of the registration; Registration fills it in
 
   std::string stem() const { return std::string(number) + "_" + name; }

@@ -62,7 +62,7 @@ const Registration registration{{
     .types = {Type::f32},
     .arch = "sm_70",
     .instruction = MathInstruction::ffma,
-    .layout_b = LayoutB::row_major,
+    .layout_b = MatrixLayout::row_major,
     .row_align_bytes = 4,
     .resources =
         [](const Problem&) {

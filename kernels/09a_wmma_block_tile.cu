@@ -187,7 +187,7 @@ const Registration registration{{
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_75",
     .instruction = MathInstruction::mma_sync,
-    .layout_b = LayoutB::col_major,
+    .layout_b = MatrixLayout::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,
     .resources =

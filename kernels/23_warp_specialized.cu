@@ -5,7 +5,7 @@
 //                   stage, on which the consumer warps arrive after multiplying. The two warpgroups no longer wait for each other.
 // Changed from 22   a third warpgroup, of which one thread issues the copies; an empty mbarrier per stage in place of __syncthreads();
 //                   setmaxnreg moves registers from producer to consumers; from common/hopper: descriptor()
-// Expect            1.17 times 22, 0.97 of cuBLAS: while a warpgroup waits, the other multiplies; L2 at 41 bytes per clock then needs
+// Expect            1.17 times 22, 0.99 of cuBLAS: while a warpgroup waits, the other multiplies; L2 at 41 bytes per clock then needs
 //                   76,700 clocks per tile of C, and the stores 5,000, where 22 takes 95,800
 // Limiter now       wgmma; the epilogue, during which the tensor cores idle
 // New instructions  setmaxnreg, mbarrier.arrive
@@ -184,7 +184,7 @@ const Registration registration{{
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
     .instruction = MathInstruction::wgmma,
-    .layout_b = LayoutB::col_major,
+    .layout_b = MatrixLayout::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,
     .resources =

@@ -263,7 +263,7 @@ const Registration registration{{
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
     .instruction = MathInstruction::wgmma,
-    .layout_b = LayoutB::col_major,
+    .layout_b = MatrixLayout::col_major,
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync,
     .resources =

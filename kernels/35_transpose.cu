@@ -252,7 +252,7 @@ const Registration registration{{
     .types = {Type::f32},
     .arch = "sm_90a",
     .instruction = MathInstruction::ffma,
-    .layout_b = LayoutB::row_major,
+    .layout_b = MatrixLayout::row_major,
     .row_align_bytes = 16,
     .resources =
         [](const Problem&) {

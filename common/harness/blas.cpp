@@ -26,7 +26,10 @@ cublasComputeType_t compute_type(Type type) {
   throw std::logic_error("no such arithmetic");
 }
 
-cublasOperation_t operation_b(LayoutB layout) { return layout == LayoutB::row_major ? CUBLAS_OP_N : CUBLAS_OP_T; }
+/// Of cuBLAS, to which rows are columns.
+cublasOperation_t operation(MatrixLayout layout) {
+  return layout == MatrixLayout::row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
+}
 
 }  // namespace
 
@@ -38,7 +41,7 @@ void Blas::reference(const Problem& p) const { run(p, CUBLAS_COMPUTE_32F_PEDANTI
 
 void Blas::run(const Problem& p, cublasComputeType_t compute) const {
   cublas_check(cublasSetStream(handle_, p.stream));
-  cublas_check(cublasGemmEx(handle_, operation_b(p.layout_b), CUBLAS_OP_N, p.n, p.m, p.k, &p.alpha, p.b,
+  cublas_check(cublasGemmEx(handle_, operation(p.layout_b), operation(p.layout_a), p.n, p.m, p.k, &p.alpha, p.b,
                             facts(p.type).cuda, p.ldb, p.a, facts(p.type).cuda, p.lda, &p.beta, p.c,
                             result_type(p.type, p.out), p.ldc, compute, CUBLAS_GEMM_DEFAULT));
 }
@@ -48,13 +51,13 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   const Problem p = operands.problem(0, alpha, beta, stream);
   cublas_check(cublasLtCreate(&handle_));
   cublas_check(cublasLtMatmulDescCreate(&matmul_, compute_type(p.type), CUDA_R_32F));
-  const cublasOperation_t transpose_b = operation_b(p.layout_b);
+  const cublasOperation_t transpose_a = operation(p.layout_a), transpose_b = operation(p.layout_b);
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof transpose_b));
+  cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSB, &transpose_a, sizeof transpose_a));
   // Column-major views; B is the first operand, as in Blas::run.
-  const bool row_major = p.layout_b == LayoutB::row_major;
-  cublas_check(
-      cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, row_major ? p.n : p.k, row_major ? p.k : p.n, p.ldb));
-  cublas_check(cublasLtMatrixLayoutCreate(&a_, facts(p.type).cuda, p.k, p.m, p.lda));
+  const OperandSpec& spec = operands.spec();
+  cublas_check(cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, spec.columns_b(), spec.rows_b(), p.ldb));
+  cublas_check(cublasLtMatrixLayoutCreate(&a_, facts(p.type).cuda, spec.columns_a(), spec.rows_a(), p.lda));
   cublas_check(cublasLtMatrixLayoutCreate(&c_, result_type(p.type, p.out), p.n, p.m, p.ldc));
 
   choice_ = known ? *known : fastest(p);

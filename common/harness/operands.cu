@@ -117,12 +117,11 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 // Strides in elements, from one copy to the next.
 size_t Operands::stride_a() const {
   const size_t element = operand_bytes(spec_.type);
-  return round_up(static_cast<size_t>(spec_.shape.m) * spec_.lda() * element) / element;
+  return round_up(static_cast<size_t>(spec_.rows_a()) * spec_.lda() * element) / element;
 }
 size_t Operands::stride_b() const {
   const size_t element = operand_bytes(spec_.type);
-  const size_t rows = spec_.layout_b == LayoutB::row_major ? spec_.shape.k : spec_.shape.n;
-  return round_up(rows * spec_.ldb() * element) / element;
+  return round_up(static_cast<size_t>(spec_.rows_b()) * spec_.ldb() * element) / element;
 }
 size_t Operands::stride_c() const {
   const size_t element = result_bytes(spec_.type, spec_.out);
@@ -130,16 +129,13 @@ size_t Operands::stride_c() const {
 }
 
 size_t Operands::bytes(const OperandSpec& spec, int sets) {
-  const size_t m = spec.shape.m, k = spec.shape.k, n = spec.shape.n;
-  const size_t rows_b = spec.layout_b == LayoutB::row_major ? k : n;
+  const size_t m = spec.shape.m, rows_a = spec.rows_a(), rows_b = spec.rows_b();
   const size_t element = operand_bytes(spec.type), result = result_bytes(spec.type, spec.out);
-  return sets * (round_up(m * spec.lda() * element) + round_up(rows_b * spec.ldb() * element) +
+  return sets * (round_up(rows_a * spec.lda() * element) + round_up(rows_b * spec.ldb() * element) +
                  round_up((m * spec.ldc() + 2 * guard_elements) * result));
 }
 
 Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets) {
-  const size_t m = spec.shape.m, n = spec.shape.n, k = spec.shape.k;
-  const bool row_major = spec.layout_b == LayoutB::row_major;
   const size_t element = operand_bytes(spec.type);
   a_ = DeviceBuffer(sets * stride_a() * element);
   b_ = DeviceBuffer(sets * stride_b() * element);
@@ -153,8 +149,8 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
                      Fill<Element>{buffer.as<Element>(), rows, cols, ld, stride, spec.init, mix(spec.seed, salt),
                                    PatternOf<Element>::poison, false});
     };
-    fill(a_, m, k, spec.lda(), stride_a(), 1);
-    fill(b_, row_major ? k : n, row_major ? n : k, spec.ldb(), stride_b(), 2);
+    fill(a_, spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), 1);
+    fill(b_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), 2);
   });
   for (int set = 0; set < sets; ++set) fill_c(set, false, nullptr);
   cuda_check(cudaStreamSynchronize(nullptr));
@@ -163,7 +159,7 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
 Problem OperandSpec::problem(float alpha, float beta) const {
   Problem p;
   p.m = shape.m, p.n = shape.n, p.k = shape.k;
-  p.type = type, p.out = out, p.layout_b = layout_b;
+  p.type = type, p.out = out, p.layout_a = layout_a, p.layout_b = layout_b;
   p.alpha = alpha, p.beta = beta;
   p.lda = lda(), p.ldb = ldb(), p.ldc = ldc();
   return p;

@@ -43,13 +43,18 @@ struct OperandSpec {
   Shape shape;
   Type type;
   Out out;
-  LayoutB layout_b;
+  MatrixLayout layout_a, layout_b;
   int ld_pad;  ///< elements added to each leading dimension, or ld_align
   Init init;
   uint64_t seed;
   bool operator==(const OperandSpec&) const = default;
-  int lda() const { return padded(shape.k, operand_bytes(type)); }
-  int ldb() const { return padded(layout_b == LayoutB::row_major ? shape.n : shape.k, operand_bytes(type)); }
+  /// How many rows A and B are stored in, of which length.
+  int rows_a() const { return layout_a == MatrixLayout::row_major ? shape.m : shape.k; }
+  int columns_a() const { return layout_a == MatrixLayout::row_major ? shape.k : shape.m; }
+  int rows_b() const { return layout_b == MatrixLayout::row_major ? shape.k : shape.n; }
+  int columns_b() const { return layout_b == MatrixLayout::row_major ? shape.n : shape.k; }
+  int lda() const { return padded(columns_a(), operand_bytes(type)); }
+  int ldb() const { return padded(columns_b(), operand_bytes(type)); }
   int ldc() const { return padded(shape.n, result_bytes(type, out)); }
 
   /// The problem without its data: all but the pointers.

@@ -50,7 +50,8 @@ void Runner::find_ceilings(const std::vector<Cell>& cells) {
 }
 
 OperandSpec Runner::operand_spec(const Cell& cell) const {
-  return {cell.shape, cell.type, options_.out, cell.rung->layout_b, options_.ld_pad, options_.init, options_.seed};
+  const Layouts layouts = options_.layouts.value_or(Layouts{MatrixLayout::row_major, cell.rung->layout_b});
+  return {cell.shape, cell.type, options_.out, layouts.a, layouts.b, options_.ld_pad, options_.init, options_.seed};
 }
 
 /// Why this GPU or this problem is not for this rung; empty where it is.
@@ -62,6 +63,9 @@ std::string Runner::reason_to_waive(const Cell& cell) const {
     return formatted("computes {}, not {}", joined(names, ", "), name(cell.type));
   }
   if (const std::string reason = why_not_on(rung.arch, device_.sm); !reason.empty()) return reason;
+  const Layouts own = {MatrixLayout::row_major, rung.layout_b};
+  if (options_.layouts && !rung.any_layout && *options_.layouts != own)
+    return formatted("takes the layout {}, not {}", name(own), name(*options_.layouts));
   const OperandSpec spec = operand_spec(cell);
   const int operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
   const std::tuple<const char*, int, int> rows[] = {

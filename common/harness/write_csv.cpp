@@ -82,6 +82,11 @@ const Column columns[] = {
     {"k", [](const C&, const R& r) { return written(r.cell.shape.k); }, key},
     {"alpha", [](const C& c, const R&) { return written(c.options.alpha); }, key},
     {"beta", [](const C& c, const R&) { return written(c.options.beta); }, key},
+    {"layout",
+     [](const C& c, const R& r) {
+       return name(c.options.layouts.value_or(Layouts{MatrixLayout::row_major, r.cell.rung->layout_b}));
+     },
+     key},
     {"ld_pad", [](const C& c, const R&) { return c.options.ld_pad == ld_align ? "align" : written(c.options.ld_pad); },
      key},
     {"init", [](const C& c, const R&) { return name(c.options.init); }, key},

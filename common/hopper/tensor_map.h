@@ -7,11 +7,12 @@
 
 namespace ladder {
 
-/// What one bulk tensor copy moves. Rows of 128, 64 or 32 bytes are swizzled in shared memory, with the swizzle of their length;
-/// longer rows are not.
+/// What one bulk tensor copy moves. Rows of 128, 64 or 32 bytes are swizzled in shared memory, with the swizzle of their length, if
+/// nothing else is said; longer rows are not.
 struct TensorBox {
   int rows;             ///< at most 256
   int row_bytes = 128;  ///< a multiple of 16; at most 256 elements
+  bool swizzled = true;
 };
 
 /// Describes `rows` rows of `columns` elements T, `ld` elements apart, to TMA. The matrix begins at a multiple of 16 bytes, and so
@@ -31,10 +32,10 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, const 
   const cuuint64_t row_bytes[] = {ld * BYTES};
   const cuuint32_t box_size[] = {static_cast<cuuint32_t>(box.row_bytes / BYTES), static_cast<cuuint32_t>(box.rows)};
   const cuuint32_t every[] = {1, 1};  // element of a row, and row
-  const CUtensorMapSwizzle swizzle = box.row_bytes > 128    ? CU_TENSOR_MAP_SWIZZLE_NONE
-                                     : box.row_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B
-                                     : box.row_bytes == 64  ? CU_TENSOR_MAP_SWIZZLE_64B
-                                                            : CU_TENSOR_MAP_SWIZZLE_32B;
+  const CUtensorMapSwizzle swizzle = box.row_bytes > 128 || !box.swizzled ? CU_TENSOR_MAP_SWIZZLE_NONE
+                                     : box.row_bytes == 128               ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : box.row_bytes == 64                ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                                          : CU_TENSOR_MAP_SWIZZLE_32B;
   CUtensorMap map;
   const CUresult result = encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
                                  const_cast<void*>(matrix), size, row_bytes, box_size, every,

@@ -209,7 +209,7 @@ const Registration registration{{
     .types = {Type::f32},
     .arch = "sm_75",
     .instruction = MathInstruction::ffma,
-    .layout_b = LayoutB::row_major,
+    .layout_b = MatrixLayout::row_major,
     .row_align_bytes = 4,
     .refuses = [](const Problem& p) { return std::string(p.k % 8 ? "needs K to be a multiple of 8" : ""); },
     .resources = [](const Problem&) { return Resources{(const void*)sgemm, 256, 0, {16, 16, 1}}; },

@@ -15,7 +15,8 @@ using broken::Fault;
 class Check : public GpuTest {
  protected:
   CheckResult check(Fault fault, float beta, CheckMode mode = CheckMode::full) {
-    const OperandSpec spec{{203, 211, 1031}, Type::f32, Out::f32, LayoutB::row_major, 4, Init::normal, 7};
+    const OperandSpec spec{{203, 211, 1031},        Type::f32, Out::f32,     MatrixLayout::row_major,
+                           MatrixLayout::row_major, 4,         Init::normal, 7};
     Operands operands(spec, 1);
     Checker checker(operands, 1.25F, beta, mode, blas_.get(), nullptr);
     Resources resources{};
@@ -68,7 +69,8 @@ TEST_F(Check, FindsSwappedElements) {
 TEST_F(Check, AllowsForFp16SumsAndFindsTheirForgottenKStep) {
   for (const Init init : {Init::normal, Init::uniform})
     for (const int k : {16, 264}) {
-      const OperandSpec spec{{67, 71, k}, Type::f16, Out::f32, LayoutB::col_major, ld_align, init, 7};
+      const OperandSpec spec{{67, 71, k}, Type::f16, Out::f32, MatrixLayout::row_major, MatrixLayout::col_major,
+                             ld_align,    init,      7};
       Operands operands(spec, 1);
       Checker checker(operands, 1.25F, -0.5F, CheckMode::full, blas_.get(), nullptr);
       const auto check = [&](bool forgets_k_step, Sum sums) {
@@ -98,7 +100,8 @@ TEST_F(Check, SampleModeFindsNanAnywhere) {
 }
 
 TEST_F(Check, DataDiffersBetweenSeedsAndSets) {
-  const OperandSpec spec{{8, 8, 8}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  const OperandSpec spec{{8, 8, 8}, Type::f32,    Out::f32, MatrixLayout::row_major, MatrixLayout::row_major,
+                         0,         Init::normal, 1};
   OperandSpec other = spec;
   other.seed = 2;
   const Operands two(spec, 2), different(other, 1);

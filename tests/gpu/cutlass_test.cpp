@@ -15,9 +15,9 @@ TEST_F(CutlassBaseline, EveryKernelIsRight) {
   size_t checked = 0;
   for (const Type type : AllTypes::list)
     for (const Out out : {Out::f32, Out::same})
-      for (const LayoutB layout : {LayoutB::row_major, LayoutB::col_major})
+      for (const MatrixLayout layout : {MatrixLayout::row_major, MatrixLayout::col_major})
         for (const float beta : {0.0F, -0.5F}) {
-          const OperandSpec spec{{200, 328, 264}, type, out, layout, 8, Init::normal, 7};
+          const OperandSpec spec{{200, 328, 264}, type, out, MatrixLayout::row_major, layout, 8, Init::normal, 7};
           Operands operands(spec, 1);
           Checker checker(operands, 1.25F, beta, CheckMode::full, blas_.get(), nullptr);
           for (const CutlassKernel* kernel : cutlass_kernels_for(spec.problem(1.25F, beta), *device_)) {

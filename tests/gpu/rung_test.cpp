@@ -50,12 +50,22 @@ std::vector<std::pair<Type, Out>> types(const Rung& rung) {
   return result;
 }
 
+/// How A and B may be stored.
+std::vector<std::pair<MatrixLayout, MatrixLayout>> layouts(const Rung& rung) {
+  if (!rung.any_layout) return {{MatrixLayout::row_major, rung.layout_b}};
+  std::vector<std::pair<MatrixLayout, MatrixLayout>> all;
+  for (const MatrixLayout a : {MatrixLayout::row_major, MatrixLayout::col_major})
+    for (const MatrixLayout b : {MatrixLayout::row_major, MatrixLayout::col_major}) all.emplace_back(a, b);
+  return all;
+}
+
 class EveryRung : public GpuTest, public testing::WithParamInterface<size_t> {};
 
 TEST_P(EveryRung, IsRightOverOddShapes) {
   const Rung& rung = rungs()[GetParam()];
   if (const std::string reason = why_not_on(rung.arch, device_->sm); !reason.empty()) GTEST_SKIP() << reason;
-  const OperandSpec whole{{256, 256, 256}, rung.types.front(), Out::f32, rung.layout_b, ld_align, Init::normal, 1};
+  const OperandSpec whole{{256, 256, 256}, rung.types.front(), Out::f32,     MatrixLayout::row_major,
+                          rung.layout_b,   ld_align,           Init::normal, 1};
   if (const std::string reason = rung.refuses(whole.problem(1.0F, 0.0F)); reason.starts_with("needs CUTLASS"))
     GTEST_SKIP() << reason;
   size_t checked = 0, turn = 0;
@@ -63,23 +73,25 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
   const std::vector<Shape> shapes =
       parse_shapes(formatted("{}/tests/shapes/{}.txt", GEMM_LADDER_SOURCE, device_->simulated ? "small" : "odd"));
   for (const Shape& shape : shapes)
-    for (const auto& [type, out] : types(rung))
-      for (const Case& c : cases(rung)) {
-        if (device_->simulated && turn++ % 4 != 0) continue;
-        const OperandSpec spec{shape, type, out, rung.layout_b, c.ld_pad, c.init, ++seed};
-        const bool aligned = (spec.lda() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
-                             (spec.ldb() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
-                             (spec.ldc() * result_bytes(type, out)) % rung.row_align_bytes == 0;
-        if (!aligned || !rung.refuses(spec.problem(c.alpha, c.beta)).empty()) continue;
-        Operands operands(spec, 1);
-        Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
-        const Workspace workspace(rung.resources(spec.problem(c.alpha, c.beta)));
-        const CheckResult result = checker.check(rung.launch, workspace, rung.sum(type));
-        EXPECT_TRUE(result.passed) << formatted("{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
-                                                name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta,
-                                                name(c.init), result.message);
-        ++checked;
-      }
+    for (const auto& [layout_a, layout_b] : layouts(rung))
+      for (const auto& [type, out] : types(rung))
+        for (const Case& c : cases(rung)) {
+          if (device_->simulated && turn++ % 4 != 0) continue;
+          const OperandSpec spec{shape, type, out, layout_a, layout_b, c.ld_pad, c.init, ++seed};
+          const bool aligned = (spec.lda() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
+                               (spec.ldb() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
+                               (spec.ldc() * result_bytes(type, out)) % rung.row_align_bytes == 0;
+          if (!aligned || !rung.refuses(spec.problem(c.alpha, c.beta)).empty()) continue;
+          Operands operands(spec, 1);
+          Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
+          const Workspace workspace(rung.resources(spec.problem(c.alpha, c.beta)));
+          const CheckResult result = checker.check(rung.launch, workspace, rung.sum(type));
+          EXPECT_TRUE(result.passed) << formatted(
+              "{} {}{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
+              layout_a == MatrixLayout::row_major ? 'n' : 't', layout_b == MatrixLayout::row_major ? 'n' : 't',
+              name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta, name(c.init), result.message);
+          ++checked;
+        }
   EXPECT_GE(checked, device_->simulated ? shapes.size() : 40 * 6) << "too few cases were within the rung's alignment";
 }
 
@@ -104,7 +116,8 @@ TEST_P(EveryRung, GivesTheSameBitsEveryTime) {
   if (rung.resources({.m = 256, .n = 256, .k = 256, .type = rung.types.front()}).kernel == nullptr)
     GTEST_SKIP() << "not built here";
   const auto spec_of = [&](const Shape& shape) {
-    return OperandSpec{shape, rung.types.front(), Out::f32, rung.layout_b, ld_align, Init::normal, 5};
+    return OperandSpec{shape,         rung.types.front(), Out::f32,     MatrixLayout::row_major,
+                       rung.layout_b, ld_align,           Init::normal, 5};
   };
   // Few tiles and a long K, which is where blocks share a tile; and the first of some shapes for which they wait for one another.
   // In the simulator's two, of 36 and of 37, blocks compute whole tiles, too, and K is short.
@@ -168,7 +181,7 @@ TEST_P(EveryPlan, IsRightOverAFewShapes) {
   for (const auto& [type, out, alpha, beta, shapes] : all) {
     if (std::find(rung.types.begin(), rung.types.end(), type) == rung.types.end()) continue;
     for (const Shape& shape : shapes) {
-      const OperandSpec spec{shape, type, out, rung.layout_b, ld_align, Init::normal, ++seed};
+      const OperandSpec spec{shape, type, out, MatrixLayout::row_major, rung.layout_b, ld_align, Init::normal, ++seed};
       Operands operands(spec, 1);
       Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
       const std::vector<Plan> plans = rung.plans(spec.problem(alpha, beta));

@@ -13,13 +13,14 @@ namespace {
 struct Combination {
   Type type;
   Out out;
-  LayoutB layout_b;
+  MatrixLayout layout_b;
 };
 
 class EveryType : public GpuTest, public testing::WithParamInterface<Combination> {
  protected:
   OperandSpec spec(Shape shape, int ld_pad) const {
-    return {shape, GetParam().type, GetParam().out, GetParam().layout_b, ld_pad, Init::normal, 11};
+    return {shape, GetParam().type, GetParam().out, MatrixLayout::row_major, GetParam().layout_b, ld_pad, Init::normal,
+            11};
   }
 };
 
@@ -73,13 +74,14 @@ std::vector<Combination> combinations() {
   std::vector<Combination> all;
   for (const Type type : AllTypes::list)
     for (const Out out : {Out::f32, Out::same})
-      for (const LayoutB layout : {LayoutB::row_major, LayoutB::col_major}) all.push_back({type, out, layout});
+      for (const MatrixLayout layout : {MatrixLayout::row_major, MatrixLayout::col_major})
+        all.push_back({type, out, layout});
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(Harness, EveryType, testing::ValuesIn(combinations()), [](const auto& info) {
   const Combination& c = info.param;
-  return formatted("{}_{}_{}", name(c.type), name(c.out), c.layout_b == LayoutB::row_major ? "row" : "col");
+  return formatted("{}_{}_{}", name(c.type), name(c.out), c.layout_b == MatrixLayout::row_major ? "row" : "col");
 });
 
 }  // namespace

@@ -40,23 +40,27 @@ TEST(Rounds, FillTheTimeThatAllSittingsShare) {
 }
 
 TEST(ColdSets, CoverTwiceTheL2WhereMemoryPermits) {
-  const OperandSpec small{{256, 256, 256}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  const OperandSpec small{{256, 256, 256},         Type::f32, Out::f32,     MatrixLayout::row_major,
+                          MatrixLayout::row_major, 0,         Init::normal, 1};
   const size_t one = Operands::bytes(small, 1), l2 = 50 << 20;
   EXPECT_GT(cold_sets(small, l2, size_t{1} << 40) * one, 2 * l2);
   EXPECT_EQ(cold_sets(small, l2, 3 * one), 3);
   EXPECT_EQ(cold_sets(small, l2, 0), 1);
-  const OperandSpec large{{8192, 8192, 8192}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  const OperandSpec large{{8192, 8192, 8192},      Type::f32, Out::f32,     MatrixLayout::row_major,
+                          MatrixLayout::row_major, 0,         Init::normal, 1};
   EXPECT_EQ(cold_sets(large, l2, size_t{1} << 40), 2);
-  const OperandSpec tiny{{1, 1, 1}, Type::f32, Out::f32, LayoutB::row_major, 0, Init::normal, 1};
+  const OperandSpec tiny{{1, 1, 1}, Type::f32,    Out::f32, MatrixLayout::row_major, MatrixLayout::row_major,
+                         0,         Init::normal, 1};
   EXPECT_EQ(cold_sets(tiny, l2, size_t{1} << 40), 4096);
 }
 
 TEST(OperandSpec, PadsLeadingDimensions) {
-  OperandSpec spec{{5, 6, 7}, Type::f32, Out::f32, LayoutB::row_major, 3, Init::normal, 1};
+  OperandSpec spec{{5, 6, 7}, Type::f32,    Out::f32, MatrixLayout::row_major, MatrixLayout::row_major,
+                   3,         Init::normal, 1};
   EXPECT_EQ(spec.lda(), 10);
   EXPECT_EQ(spec.ldb(), 9);
   EXPECT_EQ(spec.ldc(), 9);
-  spec.layout_b = LayoutB::col_major;
+  spec.layout_b = MatrixLayout::col_major;
   EXPECT_EQ(spec.ldb(), 10);
   spec.ld_pad = ld_align;
   EXPECT_EQ(spec.lda(), 8);

@@ -35,7 +35,7 @@ void launch(const Rung& rung, int m, int n, int k, Type type, Out out) {
     return data;
   };
   problem.a = matrix(m, k), problem.lda = k;
-  problem.b = matrix(k, n), problem.ldb = rung.layout_b == LayoutB::row_major ? n : k;
+  problem.b = matrix(k, n), problem.ldb = rung.layout_b == MatrixLayout::row_major ? n : k;
   problem.c = matrix(m, n), problem.ldc = n;
   rung.launch(problem);
   cuda_check(cudaDeviceSynchronize());

@@ -79,9 +79,9 @@ void Checker::make_reference(const Blas& blas) {
   p.ldc = p.n;
   blas.reference(p);
 
-  const size_t rows_b = p.layout_b == LayoutB::row_major ? p.k : p.n;
-  const DeviceBuffer abs_a = absolute(p.a, static_cast<size_t>(p.m) * p.lda, p.type, p.stream);
-  const DeviceBuffer abs_b = absolute(p.b, rows_b * p.ldb, p.type, p.stream);
+  const OperandSpec& spec = operands_.spec();
+  const DeviceBuffer abs_a = absolute(p.a, static_cast<size_t>(spec.rows_a()) * p.lda, p.type, p.stream);
+  const DeviceBuffer abs_b = absolute(p.b, static_cast<size_t>(spec.rows_b()) * p.ldb, p.type, p.stream);
   p.a = abs_a.as<void>();
   p.b = abs_b.as<void>();
   p.alpha = std::fabs(p.alpha);

@@ -38,9 +38,9 @@ __global__ void fp64_element(Problem p, const size_t* index, double* value, doub
   const size_t row = index[blockIdx.x] / p.n, col = index[blockIdx.x] % p.n;
   double sum = 0.0, magnitude = 0.0;
   for (int k = threadIdx.x; k < p.k; k += product_threads) {
-    const size_t at_b =
-        p.layout_b == LayoutB::row_major ? static_cast<size_t>(k) * p.ldb + col : col * p.ldb + static_cast<size_t>(k);
-    const double product = static_cast<double>(to_float(A[row * p.lda + k])) * static_cast<double>(to_float(B[at_b]));
+    const size_t at_a = p.layout_a == MatrixLayout::row_major ? row * p.lda + k : static_cast<size_t>(k) * p.lda + row;
+    const size_t at_b = p.layout_b == MatrixLayout::row_major ? static_cast<size_t>(k) * p.ldb + col : col * p.ldb + k;
+    const double product = static_cast<double>(to_float(A[at_a])) * static_cast<double>(to_float(B[at_b]));
     sum += product;
     magnitude += fabs(product);
   }

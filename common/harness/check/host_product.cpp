@@ -30,9 +30,10 @@ Matrices fetch(const Problem& p) {
   const size_t m = p.m, n = p.n, k = p.k;
   return visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
     using Element = typename Operand<type>::Element;
-    return Matrices{fetch<Element>(p.a, m, k, p.lda, false),
-                    p.layout_b == LayoutB::row_major ? fetch<Element>(p.b, k, n, p.ldb, false)
-                                                     : fetch<Element>(p.b, n, k, p.ldb, true),
+    return Matrices{p.layout_a == MatrixLayout::row_major ? fetch<Element>(p.a, m, k, p.lda, false)
+                                                          : fetch<Element>(p.a, k, m, p.lda, true),
+                    p.layout_b == MatrixLayout::row_major ? fetch<Element>(p.b, k, n, p.ldb, false)
+                                                          : fetch<Element>(p.b, n, k, p.ldb, true),
                     p.beta == 0.0F ? std::vector<double>(m * n) : fetch<C>(p.c, m, n, p.ldc, false)};
   });
 }

@@ -46,9 +46,10 @@ std::string rung_json(const Rung& rung) {
       R"("row_align_bytes":{},"plans":{},"sums":{{{}}},"ceilings":{{{}}},"constants":{{{}}},"source":{}}})",
       json_string(rung.number), json_string(rung.name), json_string(rung.stem()), json_string(rung.idea),
       json_string(rung.predecessor), json_string(name(rung.kind)), joined(types, ","), json_string(rung.arch),
-      json_string(name(rung.instruction)), json_string(rung.layout_b == LayoutB::row_major ? "row_major" : "col_major"),
-      rung.row_align_bytes, rung.explain ? "true" : "false", joined(sums, ","), joined(ceilings, ","),
-      joined(constants, ","), json_string(relative_to_project(rung.source)));
+      json_string(name(rung.instruction)),
+      json_string(rung.layout_b == MatrixLayout::row_major ? "row_major" : "col_major"), rung.row_align_bytes,
+      rung.explain ? "true" : "false", joined(sums, ","), joined(ceilings, ","), joined(constants, ","),
+      json_string(relative_to_project(rung.source)));
 }
 
 std::string family_json(const ShapeFamily& family) {

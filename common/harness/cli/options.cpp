@@ -24,6 +24,10 @@ Choices<Type> types() {
   return choices;
 }
 const Choices<Out> outs = {{"f32", Out::f32}, {"same", Out::same}};
+const Choices<Layouts> layout_words = {{"nn", {MatrixLayout::row_major, MatrixLayout::row_major}},
+                                       {"nt", {MatrixLayout::row_major, MatrixLayout::col_major}},
+                                       {"tn", {MatrixLayout::col_major, MatrixLayout::row_major}},
+                                       {"tt", {MatrixLayout::col_major, MatrixLayout::col_major}}};
 const Choices<Init> inits = {
     {"normal", Init::normal}, {"uniform", Init::uniform}, {"integer", Init::integer}, {"zeros", Init::zeros}};
 const Choices<Protocol> protocols = {{"rounds", Protocol::rounds}, {"steady", Protocol::steady}};
@@ -74,6 +78,7 @@ long long parse_count(const std::string& option, const std::string& text, long l
 
 std::string name(Out out) { return word_of(out, outs); }
 std::string name(Init init) { return word_of(init, inits); }
+std::string name(const Layouts& layouts) { return word_of(layouts, layout_words); }
 std::string name(Protocol protocol) { return word_of(protocol, protocols); }
 
 std::vector<const Rung*> select_rungs(const std::string& text, const std::vector<Rung>& all) {
@@ -113,7 +118,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.command = joined(std::vector<std::string>(argv, argv + argc), " ");
   const bool single = rungs().size() == 1;
 
-  std::string kernels, type, out = "f32", shapes, alpha = "1", beta = "0", ld_pad = "0", init = "normal", seed = "1";
+  std::string kernels, type, out = "f32", layout, shapes, alpha = "1", beta = "0", ld_pad = "0", init = "normal",
+                             seed = "1";
   std::string l2 = "cold", protocol = "rounds", round_count, sitting_count = "1", check = "full", device = "0",
               sim_seed;
   std::vector<std::string> sizes;
@@ -137,6 +143,9 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
   app.add_option("--type", type, formatted("{}; each rung's first without", joined(words(types()), ", ")));
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");
+  app.add_option("--layout", layout,
+                 "How A and B are stored: n, row by row as in the product, or t, transposed: nn, nt, tn or tt; each "
+                 "rung's own without");
   app.add_option("--shapes", shapes, formatted("MxNxK,..., a family ({}) or a file", joined(families, ", ")));
   app.add_option("--alpha", alpha, "Factor of A B; 1 without");
   app.add_option("--beta", beta, "Factor of C; 0 without, and then C is not read");
@@ -204,6 +213,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (kernels.empty() && std::any_of(options.rungs.begin(), options.rungs.end(), computes))
     std::erase_if(options.rungs, [&](const Rung* rung) { return !computes(rung); });
   options.out = choose("--out", out, outs);
+  if (!layout.empty()) options.layouts = choose("--layout", layout, layout_words);
   options.alpha = parse_float("--alpha", alpha);
   options.beta = parse_float("--beta", beta);
   options.ld_pad = ld_pad == "align" ? ld_align : static_cast<int>(parse_count("--ld-pad", ld_pad, 0, 1 << 20));

@@ -14,6 +14,12 @@
 
 namespace ladder {
 
+/// How A and B are stored.
+struct Layouts {
+  MatrixLayout a, b;
+  bool operator==(const Layouts&) const = default;
+};
+
 struct Options {
   bool list = false, json = false, explain = false;
   bool tune = false;  ///< first time all plans of a rung that has some, and keep the fastest in `plans`
@@ -21,6 +27,7 @@ struct Options {
       rungs;                 ///< chosen by --kernels; without it those that compute `type`, and all where none does
   std::optional<Type> type;  ///< only this one; without it every rung runs its first type
   Out out = Out::f32;
+  std::optional<Layouts> layouts;  ///< only these; without them each rung's own
   std::vector<Shape> shapes;
   bool shapes_are_explicit = false;  ///< sizes were spelled out, so one that cannot fit the GPU is a usage error
   float alpha = 1.0F, beta = 0.0F;
@@ -52,6 +59,7 @@ std::vector<const Rung*> select_rungs(const std::string& text, const std::vector
 
 std::string name(Out out);
 std::string name(Init init);
+std::string name(const Layouts& layouts);  ///< nn, nt, tn or tt: A and B, each as in the product, or transposed
 std::string name(Protocol protocol);
 
 }  // namespace ladder

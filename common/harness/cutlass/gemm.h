@@ -43,8 +43,8 @@ CutlassKernel cutlass_kernel(const std::string& name) {
   kernel.arch = Form::ARCH;
   kernel.smem_bytes = sizeof(typename Gemm::GemmKernel::SharedStorage);
   kernel.takes = [](const Problem& p) {
-    return p.type == Form::TYPE && p.out == Form::OUT && p.layout_b == Form::LAYOUT_B &&
-           Gemm::can_implement(Form::arguments(p)) == cutlass::Status::kSuccess;
+    return p.type == Form::TYPE && p.out == Form::OUT && p.layout_a == MatrixLayout::row_major &&
+           p.layout_b == Form::LAYOUT_B && Gemm::can_implement(Form::arguments(p)) == cutlass::Status::kSuccess;
   };
   kernel.workspace_bytes = [](const Problem& p) -> size_t { return Gemm::get_workspace_size(Form::arguments(p)); };
   kernel.run = [](const Problem& p, void* workspace) {

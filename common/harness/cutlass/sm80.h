@@ -15,7 +15,7 @@ struct Sm80Form {
   static constexpr Type TYPE = type;
   static constexpr Out OUT = out;
   static constexpr bool SIMT = std::is_same_v<Class, cutlass::arch::OpClassSimt>;
-  static constexpr LayoutB LAYOUT_B = SIMT ? LayoutB::row_major : LayoutB::col_major;
+  static constexpr MatrixLayout LAYOUT_B = SIMT ? MatrixLayout::row_major : MatrixLayout::col_major;
   static constexpr const char* ARCH = "sm_80";
 
   using T = typename CutlassElement<type>::T;

@@ -28,7 +28,7 @@ template <Type type, Out out, class Schedule, int SWIZZLE>
 struct Sm90Form {
   static constexpr Type TYPE = type;
   static constexpr Out OUT = out;
-  static constexpr LayoutB LAYOUT_B = LayoutB::col_major;
+  static constexpr MatrixLayout LAYOUT_B = MatrixLayout::col_major;
   static constexpr const char* ARCH = "sm_90a";
   static constexpr int K = 128 / Operand<type>::BYTES;
 

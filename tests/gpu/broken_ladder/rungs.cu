@@ -34,7 +34,7 @@ Rung rung(const char* number, const char* name, void (*launch)(const Problem&),
           .types = {Type::f32},
           .arch = "sm_70",
           .instruction = MathInstruction::ffma,
-          .layout_b = LayoutB::row_major,
+          .layout_b = MatrixLayout::row_major,
           .row_align_bytes = 4,
           .resources = resources,
           .launch = launch};

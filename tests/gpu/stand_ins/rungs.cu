@@ -53,7 +53,7 @@ Rung rung(const char* number, const char* name, const char* predecessor, Type ty
           .types = {type},
           .arch = arch,
           .instruction = instruction,
-          .layout_b = LayoutB::col_major,
+          .layout_b = MatrixLayout::col_major,
           .row_align_bytes = 2,
           .refuses = refuses,
           .resources = resources,

@@ -1,0 +1,677 @@
+// 38_sgemm_layouts · A and B as BLAS has them, stored as they are or transposed
+//
+// Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. An operand whose rows lie across k is copied there by TMA, as
+//                   B is in 37. One whose rows lie along k is transposed by producer warps, as A is in 37. B is transposed so once for every
+//                   128 rows of C; if there are many of them, a kernel of its own does it once, before.
+// Changed from 37   which operands are transposed is a parameter of the kernel; a slot of sRows holds a part of a tile, of either operand;
+//                   a kernel that transposes B in global memory, and the choice
+// Expect            4096 x 4096 x 4096 with B transposed, as PyTorch's Linear has it (nt): 0.97 times the fastest layout
+// Limiter now       issue slots, and the register file's two banks
+// New instructions  none
+// Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
+// Run               ./run_all.sh run 38 4096 4096 4096 --layout nt
+// Read              docs/38_sgemm_layouts.md
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/few_rows.h"
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
+#include "common/layout.h"
+#include "common/ptx/barrier.h"
+#include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/keep_in_register.h"
+#include "common/ptx/mbarrier.h"
+#include "common/ptx/semaphore.h"
+#include "common/ptx/setmaxnreg.h"
+#include "common/ptx/shared_address.h"
+#include "common/ptx/shared_memory.h"
+#include "common/rung.h"
+#include "common/split_k.h"
+#include "common/stream_k.h"
+
+using namespace ladder;
+
+namespace {
+
+/// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they also divide the k tile
+/// (sliced-K, CUTLASS's word for a split among the warps of one block). TRANSPOSE: the operand's rows lie along k.
+template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool TRANSPOSE_A_, bool TRANSPOSE_B_>
+struct Tile {
+  static constexpr int BM = BM_;          // rows of C per block
+  static constexpr int BN = BN_;          // columns of C per block
+  static constexpr int BK = BK_;          // elements along k per tile: between two waits of a consumer
+  static constexpr int WM = WM_;          // rows of C per consumer warp
+  static constexpr int WN = 64;           // columns of C per consumer warp
+  static constexpr int SLICES = SLICES_;  // of a k tile: each has its own warps
+  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, TRANSPOSE_B = TRANSPOSE_B_;
+
+  static constexpr int TM = WM / 4;            // rows of C per thread
+  static constexpr int TN = WN / 8;            // columns of C per thread
+  static constexpr int K_STEPS = BK / SLICES;  // of a slice
+
+  static constexpr int UNROLL = TUNABLE(UNROLL, 8);               // k steps per basic block, for the instruction cache
+  static constexpr int GROUP_SIZE_M = TUNABLE(GROUP_SIZE_M, 16);  // rows of tiles: 132 blocks are about 16 x 8
+  static constexpr int PRODUCERS = 128;  // threads: a warp that issues copies, and those that transpose A
+  static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;        // warps
+  static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
+  static constexpr int THREADS = PRODUCERS + CONSUMERS;
+  static constexpr int PRODUCER_REGISTERS =
+      TUNABLE(PRODUCER_REGISTERS, SLICES > 1 && TRANSPOSE_A && TRANSPOSE_B ? 88 : 72);
+  static constexpr int CONSUMER_REGISTERS =
+      TUNABLE(CONSUMER_REGISTERS, SLICES > 1 && TRANSPOSE_A && TRANSPOSE_B ? 208 : 216);
+  static constexpr int LANE_ROWS = WM / TM;              // lanes down a warp tile
+  static constexpr int LANE_COLS = WN / TN;              // lanes across it
+  static constexpr int PARTS = SLICES < 4 ? SLICES : 4;  // of four rows of a thread: a slice reduces one part
+  static constexpr int RM = TM / PARTS;                  // rows of C per thread, once the slices are reduced
+  static constexpr int RN = SLICES == 8 ? 4 : TN;        // columns, likewise
+  static constexpr int SUMS_BYTES = SLICES > 1 ? CONSUMERS * 4 * TN * 4 : 0;  // four rows of each thread's results
+  // [slots]
+  // sRows: what is to be transposed, as it lies in memory. A slot has 16 KB at most, of A or of B.
+  static constexpr int A_ROWS = BM < 4096 / BK ? BM : 4096 / BK, B_ROWS = BN < 4096 / BK ? BN : 4096 / BK;
+  static constexpr int SLOT_ROWS = !TRANSPOSE_B || (TRANSPOSE_A && A_ROWS > B_ROWS) ? A_ROWS : B_ROWS;
+  static constexpr int SLOT_BYTES = SLOT_ROWS * BK * 4, SLOT = TRANSPOSE_A || TRANSPOSE_B ? SLOT_BYTES + 16 : 0;
+  static constexpr int LEAST_SLOTS = TUNABLE(LEAST_SLOTS, TRANSPOSE_B ? 3 : 2);
+  static constexpr int STAGE = BK * (BM + BN) * 4 + 16;  // a k tile for the consumers, and its mbarriers
+  static constexpr int FITTING_STAGES = (232448 - SUMS_BYTES - LEAST_SLOTS * SLOT) / STAGE;
+  static constexpr int STAGES =
+      FITTING_STAGES < MOST_STAGES ? FITTING_STAGES : MOST_STAGES;  // k tiles in shared memory
+  static constexpr int SLOTS = SLOT == 0 ? 1 : (232448 - SUMS_BYTES - STAGES * STAGE) / SLOT;
+  static constexpr int A_BYTES = STAGES * BK * BM * 4, B_BYTES = STAGES * BK * BN * 4;
+  static constexpr int SMEM_BYTES = SUMS_BYTES + STAGES * STAGE + SLOTS * SLOT;
+  // [/slots]
+  static_assert(CONSUMERS == 256);
+  static_assert(BK % 32 == 0 && K_STEPS % UNROLL == 0,
+                "blocks of 32 x 32 elements are transposed; whole unrolled blocks");
+  static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
+                "no more registers than the block starts with");
+};
+
+// [lane-map]
+/// Row and column of a lane in the grid of a warp's thread tiles. The row's bits are lane bits 0 ^ 2 and 1 ^ 3, the column's 0, 1
+/// and 4. So neither the lanes l and l ^ 1 nor l and l ^ 2 load the same 16 bytes, of A or of B: nothing merges, and each load
+/// writes one register per clock.
+__host__ __device__ constexpr int lane_row(int lane) { return (lane ^ lane >> 2) & 3; }
+__host__ __device__ constexpr int lane_col(int lane) { return lane / 16 * 4 + lane % 4; }
+// [/lane-map]
+
+/// `partials` and `locks`: of the blocks that store partial sums of a tile.
+template <class Tile>
+__global__ void __launch_bounds__(Tile::THREADS, 1)
+    sgemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+          const __grid_constant__ CUtensorMap map_b, float beta, float* __restrict__ C, int ldc,
+          const __grid_constant__ Schedule schedule, float* partials, unsigned* locks) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
+  constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNROLL = Tile::UNROLL;
+  constexpr int SLICES = Tile::SLICES, K_STEPS = Tile::K_STEPS, RM = Tile::RM, RN = Tile::RN;
+  constexpr bool TRANSPOSE_A = Tile::TRANSPOSE_A, TRANSPOSE_B = Tile::TRANSPOSE_B;
+  extern __shared__ __align__(1024) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+  // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k
+  const uint32_t sA = shared_address(smem), sB = sA + Tile::A_BYTES;
+  const uint32_t sRows = sB + Tile::B_BYTES, sSums = sRows + (Tile::SLOT ? Tile::SLOTS * Tile::SLOT_BYTES : 0);
+  const uint32_t full = sSums + Tile::SUMS_BYTES,
+                 empty = full + STAGES * 8;  // mbarriers: the stage has landed; it has been read
+  const uint32_t rows_full = empty + STAGES * 8, rows_empty = rows_full + Tile::SLOTS * 8;  // likewise, of a slot
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < STAGES; ++stage) {
+      // Arrivals: of the copies' issuer, unless both operands are transposed; of the transposers, unless none is.
+      mbarrier_init(full + stage * 8,
+                    !(TRANSPOSE_A && TRANSPOSE_B) + (TRANSPOSE_A || TRANSPOSE_B) * 32 * Tile::TRANSPOSERS);
+      mbarrier_init(empty + stage * 8, Tile::CONSUMERS);
+    }
+    for (int slot = 0; slot < (Tile::SLOT ? Tile::SLOTS : 0); ++slot) {
+      mbarrier_init(rows_full + slot * 8, 1);
+      mbarrier_init(rows_empty + slot * 8, 32 * Tile::TRANSPOSERS);
+    }
+    fence_mbarrier_init();
+    prefetch_tensormap(map_a), prefetch_tensormap(map_b);
+  }
+  __syncthreads();
+
+  // Stage and phase of the next k tile, for producer and consumers. Not a PipelineState: with it the largest tile's loop has 1082
+  // instructions per k tile, without it 1080.
+  int stage = 0;
+  uint32_t phase = 0;
+
+  // [transpose]
+  // Producer warps transpose what TMA loads with rows along k, in pieces of 1024 elements in the order of the slots. A lane moves two
+  // blocks of 4 x 4 elements per piece. TMA has swizzled each row's chunks of 16 bytes. Neighbouring lanes take different chunks of
+  // different rows, so that neither their loads nor their stores have bank conflicts.
+  PipelineState<Tile::SLOTS> slot;  // the next one, for the producer and for those who transpose
+  /// Slots of ROWS rows into `to`[BK][EXTENT]. `piece`: my next one, from this slot's first.
+  const auto transpose = [&]<int EXTENT, int ROWS>(uint32_t to, int& piece) {
+    constexpr int HEIGHT = ROWS < 32 ? ROWS : 32, GROUPS = ROWS / HEIGHT, PIECES = ROWS * BK / 1024;
+    const int j = lane % (HEIGHT / 4), q = lane / (HEIGHT / 4);
+    const int chunk = (j / 2 * (32 / HEIGHT)) ^ q % 4;  // of 8 in a box of 32 columns: my first one; the second is ^ 4
+#pragma unroll 1
+    for (int first = 0; first < EXTENT; first += ROWS) {
+      mbarrier_sleep_parity(rows_full + slot.index * 8, slot.phase);
+#pragma unroll 1
+      for (; piece < PIECES; piece += Tile::TRANSPOSERS) {
+        const int row = piece % GROUPS * HEIGHT + j * 4, box = piece / GROUPS * (32 / HEIGHT) + q / 4;
+        const uint32_t from = sRows + slot.index * Tile::SLOT_BYTES + (box * ROWS + row) * 128;
+        const uint32_t at = to + (box * 32 * EXTENT + first + row) * 4;
+        float x[2][4][4];  // [chunk][row][column]
+#pragma unroll
+        for (int second = 0; second < 2; ++second)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            load4_shared(x[second][i], from + i * 128 + (chunk ^ second * 4 ^ (j % 2 * 4 + i)) * 16);
+#pragma unroll
+        for (int second = 0; second < 2; ++second)
+#pragma unroll
+          for (int k = 0; k < 4; ++k) {
+            const float(&r)[4][4] = x[second];
+            store4_shared(at + ((chunk ^ second * 4) * 4 + k) * EXTENT * 4, {r[0][k], r[1][k], r[2][k], r[3][k]});
+          }
+      }
+      piece -= PIECES;
+      mbarrier_arrive(rows_empty + slot.index * 8);
+      ++slot;
+    }
+  };
+  // [/transpose]
+  if (warp > 0 && warp <= Tile::TRANSPOSERS) {
+    setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
+    if constexpr (TRANSPOSE_A || TRANSPOSE_B) {
+      int k_tiles = 0;
+      for (int i = 0, more; (more = work_unit_of(schedule, blockIdx.x, i).k_tiles) > 0; ++i) k_tiles += more;
+      PipelineState<STAGES> state;
+      int piece = warp - 1;
+      // This warp may have no piece of a k tile. It waits on every stage all the same, or the phases desynchronise.
+#pragma unroll 1
+      for (; k_tiles > 0; --k_tiles) {
+        mbarrier_sleep_parity(empty + state.index * 8, state.phase ^ 1);  // the phase before: at first there is none
+        if constexpr (TRANSPOSE_A)
+          transpose.template operator()<BM, Tile::A_ROWS>(sA + state.index * BK * BM * 4, piece);
+        if constexpr (TRANSPOSE_B)
+          transpose.template operator()<BN, Tile::B_ROWS>(sB + state.index * BK * BN * 4, piece);
+        mbarrier_arrive(full + state.index * 8);
+        ++state;
+      }
+    }
+    return;
+  }
+  // [producer]
+  if (warp == 0) {
+    setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
+    if (lane == 0) {
+      /// EXTENT rows from `row` on into slots, BK elements of each from `k` on.
+      const auto copy_rows = [&]<int EXTENT, int ROWS>(const CUtensorMap& map, int k, int row) {
+#pragma unroll 1
+        for (int first = 0; first < EXTENT; first += ROWS) {
+          mbarrier_sleep_parity(rows_empty + slot.index * 8, slot.phase ^ 1);
+          mbarrier_arrive_expect_tx(rows_full + slot.index * 8, ROWS * BK * 4);
+          for (int box = 0; box < BK / 32; ++box)
+            cp_async_bulk_tensor_2d(sRows + slot.index * Tile::SLOT_BYTES + box * ROWS * 128, map, k + box * 32,
+                                    row + first, rows_full + slot.index * 8);
+          ++slot;
+        }
+      };
+      WorkUnit work_unit;
+#pragma unroll 1
+      for (int i_unit = 0; (work_unit = work_unit_of(schedule, blockIdx.x, i_unit)).k_tiles > 0; ++i_unit) {
+        const auto [tile_row, tile_col] = raster(work_unit.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+#pragma unroll 1
+        for (int k_tile = work_unit.first; k_tile < work_unit.first + work_unit.k_tiles; ++k_tile) {
+          if constexpr (TRANSPOSE_A) copy_rows.template operator()<BM, Tile::A_ROWS>(map_a, k_tile * BK, tile_row * BM);
+          if constexpr (TRANSPOSE_B) copy_rows.template operator()<BN, Tile::B_ROWS>(map_b, k_tile * BK, tile_col * BN);
+          if constexpr (TRANSPOSE_A && TRANSPOSE_B) continue;
+          mbarrier_sleep_parity(empty + stage * 8, phase ^ 1);  // the phase before: at first there is none
+          mbarrier_arrive_expect_tx(full + stage * 8, BK * (!TRANSPOSE_A * BM + !TRANSPOSE_B * BN) * 4);
+          if constexpr (!TRANSPOSE_A)
+            cp_async_bulk_tensor_2d(sA + stage * BK * BM * 4, map_a, tile_row * BM, k_tile * BK, full + stage * 8);
+          if constexpr (!TRANSPOSE_B)
+            cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
+          if (++stage == STAGES) stage = 0, phase ^= 1;
+        }
+      }
+    }
+    return;
+  }
+  // [/producer]
+  setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
+  constexpr int WARPS = BM / WM * (BN / WN);      // of a slice
+  const auto first_of = [](int warp, int lane) {  // a thread's first element in sA and sB
+    const auto [warp_row, warp_col] = row_major((warp - Tile::PRODUCERS / 32) % WARPS, BN / WN);
+    return Coord{warp_row * WM + lane_row(lane) * 4, warp_col * WN + lane_col(lane) * 4};
+  };
+  const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
+  const auto [row, col] = first_of(warp, lane);
+  uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first of UNROLL k steps
+  uint32_t b_addr = sB + (slice * K_STEPS * BN + col) * 4;  // likewise
+
+  // [fragments]
+  float rA[2][TM], rB[2][TN];  // [k % 2][row or column]: fragments of this k step and of the next
+  const auto load_fragments = [&](int buffer, int k) {
+#pragma unroll
+    for (int i = TM - 4; i >= 0; i -= 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
+#pragma unroll
+    for (int j = TN - 4; j >= 0; j -= 4) load4_shared(&rB[buffer][j], b_addr + (k * BN + spread(0, j, LANE_COLS)) * 4);
+  };
+  // [/fragments]
+  mbarrier_wait_parity(full, 0);
+  load_fragments(0, 0);
+
+  WorkUnit work_unit = work_unit_of(schedule, blockIdx.x, 0);
+#pragma unroll 1
+  for (int i_unit = 0; work_unit.k_tiles > 0; ++i_unit) {
+    float acc[TM][TN] = {};
+    const bool last = work_unit_of(schedule, blockIdx.x, i_unit + 1).k_tiles == 0;
+
+    // [main-loop]
+    // 3. main loop: A, B -TMA-> sA, sB, or -TMA-> sRows -transposers-> sA, sB     sA, sB -loads-> rA, rB -> acc
+#pragma unroll 1
+    for (int k_tiles_left = work_unit.k_tiles; k_tiles_left > 0; --k_tiles_left) {
+      // The last k step of this tile loads fragments of the next. After the last one, it loads its own first ones again.
+      const int this_stage = stage;
+      if (k_tiles_left > 1 || !last)
+        if (++stage == STAGES) stage = 0, phase ^= 1;
+      // Bytes from the last UNROLL k steps to the next tile, in the array with the shorter rows.
+      constexpr int LESS = BM < BN ? BM : BN;
+      const int next_tile = ((stage - this_stage) * BK - (K_STEPS - UNROLL)) * LESS * 4;
+      mbarrier_wait_parity(full + stage * 8, phase);
+#pragma unroll 1
+      for (int k_left = K_STEPS; k_left > 0; k_left -= UNROLL) {
+        const int step = k_left > UNROLL ? UNROLL * LESS * 4 : next_tile;  // likewise, to the next UNROLL k steps
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) {
+          if (k == UNROLL - 1) a_addr += step * (BM / LESS), b_addr += step * (BN / LESS);
+          load_fragments((k + 1) % 2, (k + 1) % UNROLL);
+#pragma unroll
+          for (int i = TM - 1; i >= 0; --i) {
+#pragma unroll
+            for (int j = 0; j < TN; ++j) {
+              const int j_serpentine =
+                  i % 2 ? j : TN - 1 - j;  // consecutive FFMAs share an operand: fewer register reads
+              acc[i][j_serpentine] += rA[k % 2][i] * rB[k % 2][j_serpentine];
+            }
+          }
+        }
+      }
+      mbarrier_arrive(empty + this_stage * 8);
+    }
+    // [/main-loop]
+
+    // [slices]
+    // Sliced-K: the slices' sums are reduced through shared memory, four rows of each thread at a time. Each slice reduces a part of them
+    // and continues with that: acc[RM][RN].
+    const int consumer = threadIdx.x - Tile::PRODUCERS;
+    uint32_t thread = threadIdx.x;
+    if constexpr (SLICES > 1)
+      keep_in_register(thread);  // else what follows is computed before the main loop, which has no registers for it
+    const int warp = thread / 32, lane = thread % 32;
+    constexpr int PART_ROWS = 4 / Tile::PARTS;
+    const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
+    const int part_row = slice % Tile::PARTS * PART_ROWS, part_j = slice / Tile::PARTS * 4;
+    const auto [tile_m, tile_n] = first_of(warp, lane);
+    const int my_row = tile_m + part_row, my_col = tile_n + spread(0, part_j, LANE_COLS);
+    if constexpr (SLICES > 1) {
+#pragma unroll
+      for (int i = 0; i < TM; i += 4) {
+        const auto sums = [&](int slice, int r, int j) {  // sSums[slice][warp][r][j / 4][lane], of four floats
+          const int row = (slice * WARPS + (warp - Tile::PRODUCERS / 32) % WARPS) * 4 + r;
+          return sSums + ((row * (TN / 4) + j / 4) * 32 + lane) * 16;
+        };
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+#pragma unroll
+          for (int j = 0; j < TN; j += 4)
+            store4_shared(sums(slice, r, j), {acc[i + r][j], acc[i + r][j + 1], acc[i + r][j + 2], acc[i + r][j + 3]});
+        bar_sync(1, Tile::CONSUMERS);
+#pragma unroll
+        for (int r = 0; r < PART_ROWS; ++r)
+#pragma unroll
+          for (int j = 0; j < RN; j += 4) {
+            float* const sum = &acc[i / Tile::PARTS + r][j];
+#pragma unroll
+            for (int s = 0; s < SLICES; ++s) {
+              float x[4];
+              load4_shared(x, sums(s, part_row + r, part_j + j));
+#pragma unroll
+              for (int e = 0; e < 4; ++e) sum[e] = s == 0 ? x[e] : sum[e] + x[e];
+            }
+          }
+        bar_sync(1, Tile::CONSUMERS);
+      }
+    }
+    // [/slices]
+
+    // [fix-up]
+    // A stream-K tile: its last block adds the partial sums of the others. Every thread reads those of the same thread index.
+    const auto partials_of = [&](int block) { return partials + static_cast<size_t>(block) * (BM * BN) + consumer; };
+    const auto lock_of = [&](int block) { return locks + block * (Tile::CONSUMERS / 32) + consumer / 32; };
+    const WorkUnit done = work_unit;
+    work_unit = work_unit_of(schedule, blockIdx.x, i_unit + 1);
+    if (done.first + done.k_tiles < schedule.k_tiles) {
+      float* const partial = partials_of(blockIdx.x);  // CONSUMERS apart; a block stores one tile's at most
+#pragma unroll
+      for (int i = 0; i < RM; ++i)
+#pragma unroll
+        for (int j = 0; j < RN; ++j) partial[(i * RN + j) * Tile::CONSUMERS] = acc[i][j];
+      __syncwarp();  // all lanes have written
+      if (lane == 0) st_release_gpu(lock_of(blockIdx.x), 1);
+      continue;
+    }
+    if (done.first > 0) {
+#pragma unroll 1
+      for (int first = first_block_of(schedule, done.c_tile); first < blockIdx.x; first += 32) {
+        const int others = min(32, blockIdx.x - first);  // each lane waits for one of them
+        while (__any_sync(~0U, lane < others && ld_acquire_gpu(lock_of(first + lane)) != 1)) {
+        }
+        __syncwarp();  // what one lane has acquired, all may read
+#pragma unroll SLICES
+        for (int block = first; block < first + others; ++block) {
+          const float* const partial = partials_of(block);
+#pragma unroll
+          for (int i = 0; i < RM; ++i)
+#pragma unroll
+            for (int j = 0; j < RN; ++j) acc[i][j] += partial[(i * RN + j) * Tile::CONSUMERS];
+        }
+        __syncwarp();                                   // all lanes have read
+        if (lane < others) *lock_of(first + lane) = 0;  // for the next launch
+      }
+    }
+    // [/fix-up]
+
+    // [epilogue]
+    // 4. epilogue
+    const auto [tile_row, tile_col] = raster(done.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    // My first element, and how many rows and columns C has from there on.
+    float* const c = C + static_cast<size_t>(tile_row * BM + my_row) * ldc + tile_col * BN + my_col;
+    const int rows = M - tile_row * BM - my_row, columns = N - tile_col * BN - my_col;
+    const auto row_of = [&](int i) { return spread(0, i / PART_ROWS * 4 + i % PART_ROWS, LANE_ROWS); };
+    const auto scaled = [&](int i, int j) {
+      return float4{alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
+    };
+    if (beta == 0.0F && (tile_row + 1) * BM <= M && (tile_col + 1) * BN <= N) {  // few instructions for most tiles
+#pragma unroll
+      for (int i = 0; i < RM; ++i)
+#pragma unroll
+        for (int j = 0; j < RN; j += 4)
+          *reinterpret_cast<float4*>(c + static_cast<size_t>(row_of(i)) * ldc + spread(0, j, LANE_COLS)) = scaled(i, j);
+      continue;
+    }
+#pragma unroll
+    for (int i = 0; i < RM; ++i) {
+      float* const c_row = c + static_cast<size_t>(row_of(i)) * ldc;
+      if (row_of(i) >= rows) continue;
+      float4 old[RN / 4] = {};
+#pragma unroll
+      for (int j = 0; j < RN; j += 4)
+        if (beta != 0.0F && spread(0, j, LANE_COLS) < columns)  // beta = 0 must not read C: it may hold NaN
+          old[j / 4] = *reinterpret_cast<const float4*>(c_row + spread(0, j, LANE_COLS));
+#pragma unroll
+      for (int j = 0; j < RN; j += 4) {
+        const float4 x = scaled(i, j), o = old[j / 4];
+        const float4 d = {x.x + beta * o.x, x.y + beta * o.y, x.z + beta * o.z, x.w + beta * o.w};
+        const int left = columns - spread(0, j, LANE_COLS);
+        float* const to = c_row + spread(0, j, LANE_COLS);
+        if (left >= 4) {
+          *reinterpret_cast<float4*>(to) = d;
+        } else {  // the padding of C must stay as it is
+          if (left > 0) to[0] = d.x;
+          if (left > 1) to[1] = d.y;
+          if (left > 2) to[2] = d.z;
+        }
+      }
+    }
+    // [/epilogue]
+  }
+}
+
+// [transpose-before]
+/// to[columns][ld_to] = from[rows][ld]'s transpose, in squares of 64 x 64 elements. Both ld are multiples of 4. What lies between the rows'
+/// ends and ld_to becomes anything.
+__global__ void __launch_bounds__(256)
+    transpose_matrix(const float* __restrict__ from, int rows, int columns, int ld, float* __restrict__ to, int ld_to) {
+  __shared__ float square[64][65];
+  const int x = threadIdx.x % 16 * 4, y = threadIdx.x / 16, row = blockIdx.y * 64, column = blockIdx.x * 64;
+#pragma unroll
+  for (int i = y; i < 64; i += 16)
+    if (row + i < rows && column + x < columns) {
+      const float4 r = *reinterpret_cast<const float4*>(from + static_cast<size_t>(row + i) * ld + column + x);
+      square[i][x] = r.x, square[i][x + 1] = r.y, square[i][x + 2] = r.z, square[i][x + 3] = r.w;
+    }
+  __syncthreads();
+#pragma unroll
+  for (int i = y; i < 64; i += 16)
+    if (column + i < columns && row + x < rows)
+      *reinterpret_cast<float4*>(to + static_cast<size_t>(column + i) * ld_to + row + x) =
+          float4{square[x][i], square[x + 1][i], square[x + 2][i], square[x + 3][i]};
+}
+// [/transpose-before]
+
+/// What the parts of a launch cost, in clocks of an H200's SM, as SplitCosts and StreamKCosts have them. Fitted to a sweep.
+struct Clocks {
+  double start, k_tile, work_tile, fix_up, other;
+};
+
+/// How TMA loads A and B.
+struct Maps {
+  CUtensorMap a, b;
+};
+
+/// A Tile, for the host.
+struct Kernel {
+  const void* kernel = nullptr;
+  int smem_bytes;
+  Maps (*maps)(const Problem&);
+  void (*launch)(const Problem&, const Schedule&, const Maps&);
+};
+
+/// Tiles of one shape.
+struct Configuration {
+  TileShape shape;
+  int threads;
+  Clocks clocks;
+  Kernel kernels[2][2];  // by whether A and B are transposed
+
+  const Kernel& kernel(const Problem& p) const {
+    return kernels[p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
+  }
+};
+
+template <class Tile>
+Maps maps(const Problem& p);
+template <class Tile>
+void launch_tile(const Problem& p, const Schedule& schedule, const Maps& maps);
+
+template <class Tile>
+Kernel kernel() {
+  return {(const void*)sgemm<Tile>, Tile::SMEM_BYTES, maps<Tile>, launch_tile<Tile>};
+}
+
+template <int BM, int BN, int BK, int WM, int SLICES, int STAGES>
+Configuration configuration(const Clocks& clocks) {
+  if constexpr (!TUNABLE(COMPILED, true)) return {};  // bench/sweep.py compiles one at a time
+  return {{BM, BN, BK},
+          Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>::THREADS,
+          clocks,
+          {{kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, false>>(),
+            kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true>>()},
+           {kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>>(),
+            kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, true>>()}}};
+}
+
+// [configurations]
+const Configuration configurations[] = {
+    configuration<128, 256, 32, 64, 1, 4>({25720, 9220, 2930, 3410, 2340}),
+    configuration<256, 64, 32, 64, 2, 3>({12300, 5410, 5910, 13340, 450}),
+    configuration<64, 256, 32, 64, 2, 4>({11840, 5090, 5700, 12500, 1110}),
+    configuration<128, 64, 32, 64, 4, 6>({10810, 2830, 3400, 12680, 120}),
+    configuration<32, 128, 64, 32, 4, 4>({10080, 2660, 2750, 10340, 120}),
+    configuration<32, 64, 64, 32, 8, 7>({11570, 1450, 2320, 7920, 0}),
+    configuration<16, 64, 64, 16, 8, 9>({11300, 960, 1840, 8060, 110}),
+};
+// [/configurations]
+
+/// A configuration, its best schedule and what that is expected to take; whether B is transposed before.
+struct Choice {
+  const Configuration* configuration;
+  SchedulePlan plan;
+  bool before;
+};
+
+// [choice]
+constexpr double PIECE = 64;        // clocks by which a k tile takes longer for each piece that is transposed
+constexpr double LAUNCH = TUNABLE(LAUNCH, 8000);  // clocks from one kernel to the next
+constexpr double MOST_BYTES = 1e9;  // of the workspace, for B transposed
+
+/// The problem that is left when B has been transposed: it lies in the workspace, after the partial sums.
+Problem with_transposed_b(Problem p, size_t partial_bytes = 0) {
+  p.b = static_cast<char*>(p.workspace) + partial_bytes;
+  p.ldb = ceil_div(p.n, 4) * 4, p.layout_b = MatrixLayout::row_major;
+  return p;
+}
+double transposed_bytes(const Problem& p) {
+  return sizeof(float) * static_cast<double>(p.k) * with_transposed_b(p).ldb;
+}
+
+Choice choice(const Configuration& c, const Problem& p) {
+  const int sms = device_limits().sms;
+  const auto [bm, bn, bk] = c.shape;
+  const bool transpose_a = p.layout_a == MatrixLayout::row_major, transpose_b = p.layout_b == MatrixLayout::col_major;
+  const int pieces = (transpose_a * bm + transpose_b * bn) * bk / 1024;
+  const double k_tile = c.clocks.k_tile + PIECE * (pieces - bm * bk / 1024);  // it was fitted with A transposed
+  // Parallel split-K is ruled out: its reduction kernel costs 1e30.
+  const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
+  TiledProduct t = tiled(p, c.shape, sms);
+  t.sms = min(sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
+  return {&c, best_schedule(costs, {k_tile, c.clocks.fix_up, c.clocks.other}, t), false};
+}
+
+/// The one with the fewest clocks.
+Choice choose(const Problem& p) {
+  std::optional<Choice> best;
+  for (const Configuration& c : configurations) {
+    if (c.threads == 0) continue;  // not compiled
+    if (const Choice other = choice(c, p); !best || other.plan.clocks < best->plan.clocks) best.emplace(other);
+  }
+  if (p.layout_b == MatrixLayout::row_major || transposed_bytes(p) > MOST_BYTES || !TUNABLE(BEFORE, true)) return *best;
+  const DeviceLimits card = device_limits();
+  Choice other = choose(with_transposed_b(p));
+  other.plan.clocks += LAUNCH + 2 * transposed_bytes(p) / (0.75 * card.memory_bytes_per_us()) * card.clock_mhz;
+  other.before = true;
+  return other.plan.clocks < best->plan.clocks ? other : *best;
+}
+// [/choice]
+
+/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C. It takes A and B as they are, not transposed.
+bool has_few_rows(const Problem& p) {
+  return p.m <= TUNABLE(FEW_ROWS, 8) && p.layout_a == MatrixLayout::row_major && p.layout_b == MatrixLayout::row_major;
+}
+
+std::string explain(const Problem& p) {
+  if (has_few_rows(p)) return "* few rows, " + explain_few_rows(p);
+  const auto [chosen, plan, before] = choose(p);
+  std::string text = before ? "B is transposed before, by a kernel of its own\n" : "";
+  for (const Configuration& c : configurations) {
+    const Choice candidate = choice(c, before ? with_transposed_b(p) : p);
+    text += std::string(&c == chosen ? "* " : "  ") + std::to_string(c.shape.m) + " x " + std::to_string(c.shape.n) +
+            ", " + explain_schedule(candidate.plan);
+  }
+  return text;
+}
+
+/// Of blocks that may store partial sums. What comes after them begins at a multiple of 256 bytes, as tiles do.
+size_t partial_bytes(const Configuration& c, const Schedule& s) {
+  return 4 * static_cast<size_t>(s.stream_k_tiles > 0 ? s.blocks : 0) * c.shape.m * c.shape.n;
+}
+
+/// Locks by which blocks wait for partial sums of others, one per consumer warp.
+int lock_count(const Schedule& s) { return s.stream_k_tiles > 0 ? s.blocks * 8 : 0; }
+
+template <class Tile>
+Maps maps(const Problem& p) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK;
+  return {Tile::TRANSPOSE_A ? tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::A_ROWS})
+                            : tensor_map<float>(p.a, p.k, p.m, p.lda, {BK, BM * 4, false}),
+          Tile::TRANSPOSE_B ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {Tile::B_ROWS})
+                            : tensor_map<float>(p.b, p.k, p.n, p.ldb, {BK, BN * 4, false})};
+}
+
+template <class Tile>
+void launch_tile(const Problem& p, const Schedule& schedule, const Maps& maps) {
+  cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
+  resident.id = cudaLaunchAttributeCooperative;
+  resident.val.cooperative = schedule.stream_k_tiles > 0;
+  cudaLaunchConfig_t config{};
+  config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.dynamicSmemBytes = Tile::SMEM_BYTES;
+  config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
+  cuda_check(cudaLaunchKernelEx(&config, sgemm<Tile>, p.m, p.n, p.k, p.alpha, maps.a, maps.b, p.beta, p.C<float>(),
+                                p.ldc, schedule, static_cast<float*>(p.workspace), p.locks));
+}
+
+/// A launch for this problem, whose pointers, factors and stream may change. What depends on its size is worked out here, and
+/// the maps whenever A or B lie elsewhere.
+std::function<void(const Problem&)> prepare(const Problem& p) {
+  if (has_few_rows(p)) return launch_few_rows;
+  const auto [c, plan, before] = choose(p);
+  const Kernel& kernel = c->kernel(before ? with_transposed_b(p) : p);
+  cuda_check(cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.smem_bytes));
+  return [&kernel, schedule = plan.schedule, before, partials = partial_bytes(*c, plan.schedule), maps = Maps{},
+          a = static_cast<const void*>(nullptr), b = static_cast<const void*>(nullptr)](Problem p) mutable {
+    if (before) {
+      const Problem q = with_transposed_b(p, partials);
+      const dim3 squares(ceil_div(p.k, 64), ceil_div(p.n, 64));
+      transpose_matrix<<<squares, 256, 0, p.stream>>>(p.B<float>(), p.n, p.k, p.ldb, const_cast<float*>(q.B<float>()),
+                                                      q.ldb);
+      cuda_check(cudaGetLastError());
+      p = q;
+    }
+    if (p.a != a || p.b != b) maps = kernel.maps(p), a = p.a, b = p.b;
+    kernel.launch(p, schedule, maps);
+  };
+}
+
+/// What the fit takes from here.
+std::vector<Constants> constants() {
+  std::vector<Constants> groups;
+  for (const auto& [shape, threads, clocks, kernels] : configurations)
+    groups.push_back({std::to_string(shape.m) + "x" + std::to_string(shape.n),
+                      {{"bk", shape.k},
+                       {"start", clocks.start},
+                       {"k_tile", clocks.k_tile},
+                       {"work_tile", clocks.work_tile},
+                       {"fix_up", clocks.fix_up},
+                       {"other", clocks.other}}});
+  return groups;
+}
+
+const Registration registration{{
+    .number = "38",
+    .name = "sgemm_layouts",
+    .idea = "any layout: producer warps transpose whichever operand has its rows along k",
+    .predecessor = "37",
+    .types = {Type::f32},
+    .arch = "sm_90a",
+    .instruction = MathInstruction::ffma,
+    .layout_b = MatrixLayout::row_major,
+    .any_layout = true,
+    .row_align_bytes = 16,
+    .resources =
+        [](const Problem& p) {
+          if (has_few_rows(p)) return few_rows_plan(p).resources;
+          const auto [c, plan, before] = choose(p);
+          const Kernel& kernel = c->kernel(before ? with_transposed_b(p) : p);
+          return Resources{kernel.kernel,
+                           c->threads,
+                           kernel.smem_bytes,
+                           c->shape,
+                           partial_bytes(*c, plan.schedule) + (before ? static_cast<size_t>(transposed_bytes(p)) : 0),
+                           lock_count(plan.schedule)};
+        },
+    .launch = [](const Problem& p) { prepare(p)(p); },
+    .explain = explain,
+    .constants = constants(),
+    .prepare = prepare,
+}};
+
+}  // namespace
