@@ -75,8 +75,6 @@ def test_a_last_wave_of_tiles_or_of_shares():
 
 
 def test_instructions_that_are_no_fmas_take_issue_slots(folder, tmp_path):
-    """They were counted on another card."""
-    (tmp_path / "bench/recorded" / GPU).mkdir()
     write(tmp_path, "profile_f32.csv", 4096, ["08_warp_tiling"])
     path = tmp_path / "bench/recorded" / GPU / "profile_f32.csv"
     lines = [line for line in path.read_text().splitlines() if ",issue," not in line]

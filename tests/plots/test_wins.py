@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 import pytest
-from synthetic import stated, tensor_row, write_rows
+from synthetic import OTHER, stated, tensor_row, write_rows
 
 from plots.data.rungs import parse
 from plots.data.units import Shape
@@ -66,11 +66,11 @@ def test_of_several_rungs_the_last_is_shown(tmp_path):
 
 
 def test_the_folder_of_another_card(tmp_path):
-    write(tmp_path / "bench/recorded" / GPU / "map.csv")
+    write(tmp_path / "bench/recorded" / OTHER / "map.csv")
     assert chapters.won(tmp_path, FACTS, "../") == front.where_it_loses(tmp_path, FACTS) == NOT_YET
-    text = chapters.won(tmp_path, FACTS, "../", GPU)
-    assert "| 33 | bf16 |" in text and "wins.svg" in text and f"bench/recorded/{GPU}/map.csv" in text
-    assert "| 33: BF16 |" in front.where_it_loses(tmp_path, FACTS, GPU)
+    text = chapters.won(tmp_path, FACTS, "../", OTHER)
+    assert "| 33 | bf16 |" in text and "wins.svg" not in text and f"bench/recorded/{OTHER}/map.csv" in text
+    assert "| 33: BF16 |" in front.where_it_loses(tmp_path, FACTS, OTHER)
 
 
 def test_rows_that_were_not_timed_count_for_nothing(tmp_path):
