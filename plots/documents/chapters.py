@@ -194,14 +194,14 @@ def won(root: Path, facts: Facts, up: str, gpu: str = GPU) -> str:
 
 
 def lost(root: Path, facts: Facts, gpu: str = GPU) -> str:
-    """From the data sheet's peak to what was measured, cause by cause: a table; a picture, if of the chapters' card."""
+    """From the data sheet's peak to what was measured, cause by cause: a picture, if of the chapters' card; a table."""
     results = recorded(root, facts, gpu)
     found = losses_data.read(results) if results else []
     if not found:
         return NOT_YET
     picture = f"![What each cause takes of the data sheet's peak]({IMAGES.removeprefix('docs/')}/losses.svg)"
     source = f"*Steady protocol, FP32 results, on {results.gpu}; recorded in `bench/recorded/{gpu}/steady.csv`.*"
-    return "\n\n".join([losses.grid(found).markdown(), *[picture] * (gpu == GPU), source])
+    return "\n\n".join([*[picture] * (gpu == GPU), losses.grid(found).markdown(), source])
 
 
 def compiled(root: Path, facts: Facts, kinds: list[str], words: list[str]) -> str:
