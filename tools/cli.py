@@ -103,9 +103,11 @@ class Call(NamedTuple):
             "optional=yes need_googletest || :",
             "need_build",
             "again=yes configure",
+            "{ optional=yes need_sass || :; optional=yes need_python test docs; } & brought=$!",  # while the compiler works
             "build all",
-            "optional=yes need_sass || :",
-            "optional=yes need_python test docs || :",
+            "wait $brought || :",
+            "use_sass || :",
+            "use_venv || :",
             start("tools.test", *words),
         ]
 

@@ -186,12 +186,18 @@ need_cuda() {
   export CUDACXX=$deps/cuda/bin/nvcc
 }
 
-# need_sass: cuobjdump and nvdisasm are on the PATH.
-need_sass() {
+# use_sass: cuobjdump and nvdisasm are on the PATH, if they are anywhere here.
+use_sass() {
   local directory
   for directory in "" "$(dirname "${CUDACXX:-$(type -P nvcc)}")" /usr/local/cuda/bin "$deps/sass/bin"; do
     if PATH=$directory:$PATH type -P cuobjdump nvdisasm &>/dev/null; then PATH=$directory:$PATH; return; fi
   done
+  return 1
+}
+
+# need_sass: likewise; they are brought where they are not here.
+need_sass() {
+  use_sass && return
   say "setup: cuobjdump and nvdisasm from NVIDIA's Python wheels into .deps/sass"
   unpack_wheels sass sass || return
   PATH=$deps/sass/bin:$PATH
