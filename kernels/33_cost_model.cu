@@ -436,20 +436,28 @@ Resources resources(const Choice& choice) {
           tiles * Tile::CONSUMERS / Tile::TURNS / 32};
 }
 
+/// How TMA loads the operands and stores C.
+struct Maps {
+  CUtensorMap a, b, c;
+};
+
 template <class Tile, Type type, class TC>
-void launch(const Problem& p, const Choice& choice) {
+Maps maps(const Problem& p, const Choice& choice) {
   using T = typename Operand<type>::Element;
   using Box = CBox<Tile, TC>;
-  struct Matrix {
-    const void* data;
-    int rows, ld;
-    CUtensorMap map(int columns, int box_rows) const {
-      return tensor_map<T>(data, rows, columns, ld, {box_rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE);
-    }
-  } a = {p.a, p.m, p.lda}, b = {p.b, p.n, p.ldb};  // whose rows are rows and columns of D
-  if (Tile::SWAP_AB) std::swap(a, b);
-  const auto kernel = gemm<Tile, type, TC>;
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+  const auto of = [&](const void* data, int rows, int ld, int box_rows) {
+    return tensor_map<T>(data, rows, p.k, ld, {box_rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE);
+  };
+  // The first operand's rows are rows of D, the second's are its columns.
+  const auto a = [&](int box_rows) { return of(p.a, p.m, p.lda, box_rows); };
+  const auto b = [&](int box_rows) { return of(p.b, p.n, p.ldb, box_rows); };
+  const Grid& grid = choice.grid;
+  return {Tile::SWAP_AB ? b(grid.box_m) : a(grid.box_m), Tile::SWAP_AB ? a(grid.box_n) : b(grid.box_n),
+          tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Box::ROWS, Box::BYTES})};
+}
+
+template <class Tile, Type type, class TC>
+void launch(const Problem& p, const Choice& choice, const Maps& maps) {
   // A launch with clusters of one block places blocks differently from one without clusters, and up to 1.3 times slower.
   cudaLaunchAttribute attribute = cluster_of<Tile>();
   if (Tile::SPLITS) {  // all blocks at once: they wait for one another
@@ -460,10 +468,20 @@ void launch(const Problem& p, const Choice& choice) {
   config.gridDim = choice.clusters * Tile::CLUSTER, config.blockDim = Tile::THREADS;
   config.dynamicSmemBytes = Tile::SMEM_BYTES, config.stream = p.stream;
   config.attrs = &attribute, config.numAttrs = Tile::CLUSTER > 1 || Tile::SPLITS;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, a.rows, b.rows, p.k, p.alpha, a.map(p.k, choice.grid.box_m),
-                                b.map(p.k, choice.grid.box_n),
-                                tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Box::ROWS, Box::BYTES}), p.beta, p.C<TC>(), p.ldc,
-                                choice.grid, static_cast<float4*>(p.workspace), p.locks));
+  cuda_check(cudaLaunchKernelEx(&config, gemm<Tile, type, TC>, Tile::SWAP_AB ? p.n : p.m, Tile::SWAP_AB ? p.m : p.n,
+                                p.k, p.alpha, maps.a, maps.b, maps.c, p.beta, p.C<TC>(), p.ldc, choice.grid,
+                                static_cast<float4*>(p.workspace), p.locks));
+}
+
+/// A launch whose pointers, factors and stream may change. The maps are made anew when a matrix lies elsewhere.
+template <class Tile, Type type, class TC>
+std::function<void(const Problem&)> prepared(const Choice& choice) {
+  cuda_check(cudaFuncSetAttribute(gemm<Tile, type, TC>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+  return [choice, known = Maps{}, of = std::array<const void*, 3>{}](const Problem& p) mutable {
+    if (const std::array<const void*, 3> now = {p.a, p.b, p.c}; of != now)
+      known = maps<Tile, type, TC>(p, choice), of = now;
+    launch<Tile, type, TC>(p, choice, known);
+  };
 }
 
 /// f<Tile, type, TC>(choice) for the one to launch.
@@ -475,6 +493,11 @@ auto for_kernel(const Problem& p, F&& f) {
   });
 }
 
+std::function<void(const Problem&)> prepare(const Problem& p) {
+  return for_kernel(
+      p, [&]<class Tile, Type type, class TC>(const Choice& choice) { return prepared<Tile, type, TC>(choice); });
+}
+
 std::vector<Plan> plans(const Problem& p) {
   return for_types(p, [&]<Type type, class TC>() {
     std::vector<Plan> plans;
@@ -482,7 +505,7 @@ std::vector<Plan> plans(const Problem& p) {
       if (one.microseconds == INFINITY) continue;
       plans.push_back(with_tile(one.index, [&]<class Tile>() -> Plan {
         return {Tile::CONFIGURATION.name, one.microseconds, resources<Tile, type, TC>(one),
-                [one](const Problem& p) { launch<Tile, type, TC>(p, one); }};
+                prepared<Tile, type, TC>(one)};
       }));
     }
     return plans;
@@ -548,14 +571,11 @@ const Registration registration{{
             return resources<Tile, type, TC>(choice);
           });
         },
-    .launch =
-        [](const Problem& p) {
-          for_kernel(p,
-                     [&]<class Tile, Type type, class TC>(const Choice& choice) { launch<Tile, type, TC>(p, choice); });
-        },
+    .launch = [](const Problem& p) { prepare(p)(p); },
     .explain = explain,
     .plans = plans,
     .constants = constants(),
+    .prepare = prepare,
 }};
 
 }  // namespace

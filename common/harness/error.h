@@ -1,4 +1,4 @@
-// What can go wrong, as types. main() turns each into one line and an exit status.
+// What can go wrong, as types. main() turns each into one line and an exit status; CudaError into exit 1.
 #pragma once
 
 #include <cublas_v2.h>
@@ -7,6 +7,8 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
+
+#include "common/cuda_error.h"
 
 namespace ladder {
 
@@ -20,12 +22,6 @@ struct UsageError : std::runtime_error {
 /// This GPU, or its present state, cannot run this: exit 77.
 struct Waived : std::runtime_error {
   using std::runtime_error::runtime_error;
-};
-
-/// A CUDA, cuBLAS or launch error: exit 1. Out of memory is cudaErrorMemoryAllocation, whichever library ran out.
-struct CudaError : std::runtime_error {
-  CudaError(const std::string& what, cudaError_t status) : std::runtime_error(what), status(status) {}
-  cudaError_t status;
 };
 
 /// Ctrl-C: exit 130. What is in the CSV stays there.

@@ -1,0 +1,470 @@
+// The C interface: from a call to a launch. A call is looked up among those of the handle; the first of its kind is planned: which kernel,
+// with how much workspace, and everything about its launch that does not change.
+#include "include/gemm_ladder.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/cuda_error.h"
+#include "common/rung.h"
+#include "common/types.h"
+#include "lib/cublas.h"
+#include "lib/plain.h"
+
+using namespace ladder;
+
+namespace {
+
+/// An argument is wrong.
+struct InvalidValue : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct CublasFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void cublas_check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw CublasFailed(std::string(call) + " returned status " + std::to_string(status));
+}
+
+Type type_of(gemm_ladder_type_t type) {
+  switch (type) {
+    case GEMM_LADDER_F32:
+      return Type::f32;
+    case GEMM_LADDER_TF32:
+      return Type::tf32;
+    case GEMM_LADDER_BF16:
+      return Type::bf16;
+    case GEMM_LADDER_F16:
+      return Type::f16;
+  }
+  throw InvalidValue("type is none of gemm_ladder_type_t");
+}
+
+/// A batch of products in the words of the rungs: row-major.
+struct Batch {
+  Problem problem;  // of the first matrices; without pointers
+  int64_t count, stride_a, stride_b, stride_c;
+};
+
+/// Throws InvalidValue, naming the argument.
+Batch batch_of(const gemm_ladder_problem_t& asked) {
+  gemm_ladder_problem_t p = asked;
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw InvalidValue(what);
+  };
+  require(p.order == GEMM_LADDER_ROW_MAJOR || p.order == GEMM_LADDER_COL_MAJOR, "order is none of gemm_ladder_order_t");
+  require(p.op_a == GEMM_LADDER_N || p.op_a == GEMM_LADDER_T, "op_a is none of gemm_ladder_operation_t");
+  require(p.op_b == GEMM_LADDER_N || p.op_b == GEMM_LADDER_T, "op_b is none of gemm_ladder_operation_t");
+  require(p.result == GEMM_LADDER_RESULT_F32 || p.result == GEMM_LADDER_RESULT_SAME,
+          "result is none of gemm_ladder_result_t");
+  require(p.m >= 0 && p.n >= 0 && p.k >= 0, "m, n and k must be at least 0");
+  require(p.m <= INT_MAX && p.n <= INT_MAX && p.k <= INT_MAX, "m, n and k must be below 2^31");
+  require(p.lda <= INT_MAX && p.ldb <= INT_MAX && p.ldc <= INT_MAX, "leading dimensions must be below 2^31");
+  require(p.batch >= 0, "batch must be at least 0");
+  // By columns C is stored as its transpose is by rows, and (A B)^T is B^T A^T.
+  if (p.order == GEMM_LADDER_COL_MAJOR) {
+    std::swap(p.m, p.n);
+    std::swap(p.op_a, p.op_b);
+    std::swap(p.lda, p.ldb);
+    std::swap(p.stride_a, p.stride_b);
+  }
+  const bool swapped = p.order == GEMM_LADDER_COL_MAJOR;
+  const int64_t columns_a = p.op_a == GEMM_LADDER_N ? p.k : p.m, columns_b = p.op_b == GEMM_LADDER_N ? p.n : p.k;
+  const char* const first =
+      swapped ? "ldb is smaller than a stored row or column of B" : "lda is smaller than a stored row or column of A";
+  const char* const second =
+      swapped ? "lda is smaller than a stored row or column of A" : "ldb is smaller than a stored row or column of B";
+  require(p.lda >= std::max<int64_t>(1, columns_a), first);
+  require(p.ldb >= std::max<int64_t>(1, columns_b), second);
+  require(p.ldc >= std::max<int64_t>(1, p.n), "ldc is smaller than a stored row or column of C");
+  Batch batch{};
+  Problem& q = batch.problem;
+  q.m = static_cast<int>(p.m), q.n = static_cast<int>(p.n), q.k = static_cast<int>(p.k);
+  q.lda = static_cast<int>(p.lda), q.ldb = static_cast<int>(p.ldb), q.ldc = static_cast<int>(p.ldc);
+  q.type = type_of(p.type), q.out = p.result == GEMM_LADDER_RESULT_F32 ? Out::f32 : Out::same;
+  if (operand_bytes(q.type) == 4) q.out = Out::f32;
+  q.layout_a = p.op_a == GEMM_LADDER_N ? MatrixLayout::row_major : MatrixLayout::col_major;
+  q.layout_b = p.op_b == GEMM_LADDER_N ? MatrixLayout::row_major : MatrixLayout::col_major;
+  batch.count = p.batch, batch.stride_a = p.stride_a, batch.stride_b = p.stride_b, batch.stride_c = p.stride_c;
+  return batch;
+}
+
+// ---- which kernel -----------------------------------------------------------------------------------------------------
+
+/// The rung for a type: the last one of its part of the ladder.
+const Rung& rung_for(Type type) {
+  const char* const number = type == Type::f32 ? "38" : "33";
+  for (const Rung& rung : rungs())
+    if (std::string_view(rung.number) == number) return rung;
+  throw std::logic_error("the library lacks its rung");
+}
+
+bool is_aligned(const void* pointer, int bytes) { return reinterpret_cast<uintptr_t>(pointer) % bytes == 0; }
+
+/// Why the rung for this type does not compute it here; empty where it does. `p` with its pointers, `count` such products.
+std::string why_not(const Problem& p, const Batch& batch) {
+  const Rung& rung = rung_for(p.type);
+  const DeviceLimits card = device_limits();
+  if (std::string reason = why_not_on(rung.arch, card.sm); !reason.empty()) return reason;
+  if (!rung.any_layout && (p.layout_a != MatrixLayout::row_major || p.layout_b != rung.layout_b))
+    return "this rung takes the layout nt";
+  const int bytes = rung.row_align_bytes, operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
+  const auto rows_aligned = [&](const void* pointer, int64_t ld, int64_t stride, int element) {
+    return is_aligned(pointer, bytes) && ld * element % bytes == 0 &&
+           (batch.count == 1 || stride * element % bytes == 0);
+  };
+  if (!rows_aligned(p.a, p.lda, batch.stride_a, operand) || !rows_aligned(p.b, p.ldb, batch.stride_b, operand) ||
+      !rows_aligned(p.c, p.ldc, batch.stride_c, result))
+    return "rows do not begin at multiples of 16 bytes";
+  if (std::string reason = rung.refuses(p); !reason.empty()) return reason;
+  return "";
+}
+
+/// Why cuBLAS is the faster one for a product that the rung could compute; empty where it is not.
+std::string why_cublas(const Problem& p, const Batch& batch) {
+  const int sms = device_limits().sms;
+  if (batch.count > 1 && static_cast<int64_t>(p.m) * p.n < 32768LL * sms)
+    return "of a batch cuBLAS computes all matrices in one launch, and one of these does not fill the GPU";
+  if (p.type == Type::f32 && p.n < 64 && p.n < p.m)
+    return "C has few columns";                                    // 0.7 to 0.8 of cuBLAS at 4096 x 16 x 4096
+  if (p.type == Type::tf32 && p.m < 128) return "C has few rows";  // 0.88 of cuBLAS at 1 x 4096 x 4096
+  return "";
+}
+
+// ---- the handle -------------------------------------------------------------------------------------------------------
+
+/// Device memory that grows. What a captured graph may use is kept until the end.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() {
+    for (void* const block : blocks_) cudaFree(block);
+  }
+
+  /// At least so many bytes, zero at first; null where they cannot be had during a capture. Throws CudaError.
+  void* get(size_t bytes, bool zeroed, cudaStream_t stream, bool capturing) {
+    if (bytes > size_) {
+      if (capturing) return nullptr;
+      const size_t grown = std::max(bytes, size_ + size_ / 2);
+      cuda_check(cudaStreamSynchronize(stream));  // a kernel may be using the old one
+      if (!blocks_.empty() && !captured_) {
+        cuda_check(cudaFree(blocks_.back()));
+        blocks_.pop_back();
+        size_ = 0;
+      }
+      void* block = nullptr;
+      cuda_check(cudaMalloc(&block, grown));
+      blocks_.push_back(block);
+      size_ = grown, captured_ = false;
+      if (zeroed) {
+        cuda_check(cudaMemsetAsync(block, 0, grown, stream));
+        cuda_check(cudaStreamSynchronize(stream));
+      }
+    }
+    captured_ |= capturing;
+    return blocks_.empty() ? nullptr : blocks_.back();
+  }
+
+ private:
+  std::vector<void*> blocks_;
+  size_t size_ = 0;        // of the last block
+  bool captured_ = false;  // the last block, by a graph
+};
+
+/// What kernels on one stream use. Those on different streams may run at the same time.
+struct StreamMemory {
+  Memory workspace, locks;
+};
+
+/// A call that was planned.
+struct Call {
+  std::function<void(const Problem&)> launch;  // null: cuBLAS, or where there is none the plain kernel
+  size_t workspace_bytes = 0, lock_bytes = 0;
+};
+
+/// All of a call that its plan and its launch depend on.
+struct Key {
+  std::array<int64_t, 14> words;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = 0;
+    for (const int64_t word : key.words)
+      hash = (hash ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15ULL, hash ^= hash >> 29;
+    return hash;
+  }
+};
+
+Key key_of(const Problem& p, const Batch& batch) {
+  const auto address = [](const void* pointer) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer)); };
+  const int64_t what = static_cast<int64_t>(p.type) | static_cast<int64_t>(p.out) << 8 |
+                       static_cast<int64_t>(p.layout_a) << 16 | static_cast<int64_t>(p.layout_b) << 24;
+  return {{what, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, batch.count, batch.stride_a, batch.stride_b, batch.stride_c,
+           address(p.a), address(p.b), address(p.c)}};
+}
+
+constexpr size_t MOST_CALLS = 4096;  // that a handle remembers
+
+}  // namespace
+
+struct gemm_ladder_context {
+  int device = 0;
+  cudaStream_t stream = nullptr;
+  void* own_workspace = nullptr;  // the caller's
+  size_t own_bytes = 0;
+  std::map<cudaStream_t, StreamMemory> memory;
+  std::unordered_map<Key, Call, KeyHash> calls;
+  cublasHandle_t cublas = nullptr;
+  std::string error;
+
+  ~gemm_ladder_context() {
+    if (cublas) cublas_functions()->destroy(cublas);
+  }
+
+  Call plan(const Problem& p, const Batch& batch) const {
+    if (!why_not(p, batch).empty()) return {};
+    if (cublas && !why_cublas(p, batch).empty()) return {};
+    const Rung& rung = rung_for(p.type);
+    const Resources resources = rung.resources(p);
+    return {rung.prepare(p), resources.workspace_bytes, resources.locks * sizeof(unsigned)};
+  }
+
+  void run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c);
+  void run_cublas(const Problem& p, const Batch& batch) const;
+};
+
+void gemm_ladder_context::run_cublas(const Problem& p, const Batch& batch) const {
+  const CublasFunctions* const functions = cublas_functions();
+  cublas_check(functions->set_stream(cublas, stream), "cublasSetStream");
+  const cudaDataType_t operand = facts(p.type).cuda,
+                       result = p.out == Out::f32 ? CUDA_R_32F : operand;  // by columns: B^T is the first operand
+  const auto operation = [](MatrixLayout layout) {
+    return layout == MatrixLayout::row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
+  };
+  const cublasComputeType_t compute = p.type == Type::f32    ? CUBLAS_COMPUTE_32F_PEDANTIC
+                                      : p.type == Type::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                             : CUBLAS_COMPUTE_32F;
+  cublas_check(functions->gemm(cublas, operation(p.layout_b), operation(p.layout_a), p.n, p.m, p.k, &p.alpha, p.b,
+                               operand, p.ldb, batch.stride_b, p.a, operand, p.lda, batch.stride_a, &p.beta, p.c,
+                               result, p.ldc, batch.stride_c, batch.count, compute, CUBLAS_GEMM_DEFAULT),
+               "cublasGemmStridedBatchedEx");
+}
+
+void gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c) {
+  Problem p = batch.problem;
+  p.alpha = alpha, p.beta = beta, p.a = a, p.b = b, p.c = c, p.stream = stream;
+  if (p.m == 0 || p.n == 0 || batch.count == 0) return;
+  if (!c) throw InvalidValue("C is a null pointer");
+  const auto each = [&](auto&& f) {
+    const size_t operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
+    for (int64_t i = 0; i < batch.count; ++i) {
+      Problem q = p;
+      q.a = static_cast<const char*>(p.a) + i * batch.stride_a * operand;
+      q.b = static_cast<const char*>(p.b) + i * batch.stride_b * operand;
+      q.c = static_cast<char*>(p.c) + i * batch.stride_c * result;
+      f(q);
+    }
+  };
+  if (p.k == 0 || alpha == 0.0F) {
+    if (beta != 1.0F) each(scale_c);
+    return;
+  }
+  if (!a || !b) throw InvalidValue(a ? "B is a null pointer" : "A is a null pointer");
+
+  const Key key = key_of(p, batch);
+  auto known = calls.find(key);
+  if (known == calls.end()) {
+    if (calls.size() >= MOST_CALLS) calls.clear();
+    known = calls.emplace(key, plan(p, batch)).first;
+  }
+  const Call& call = known->second;
+  if (call.launch) {
+    bool there = true;
+    if (call.workspace_bytes || call.lock_bytes) {
+      cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+      cuda_check(cudaStreamIsCapturing(stream, &capture));
+      const bool capturing = capture != cudaStreamCaptureStatusNone;
+      StreamMemory& own = memory[stream];
+      const bool callers = own_workspace && call.workspace_bytes <= own_bytes;
+      p.workspace = callers ? own_workspace : own.workspace.get(call.workspace_bytes, false, stream, capturing);
+      p.locks = static_cast<unsigned*>(own.locks.get(call.lock_bytes, true, stream, capturing));
+      there = (p.workspace || !call.workspace_bytes) && (p.locks || !call.lock_bytes);
+    }
+    if (there)
+      return each([&](Problem q) {
+        q.workspace = p.workspace, q.locks = p.locks;
+        call.launch(q);
+      });
+  }
+  if (cublas) return run_cublas(p, batch);
+  each(plain_gemm);
+}
+
+namespace {
+
+/// f() for a handle: what it throws becomes a status, and its words the handle's last error.
+template <class F>
+gemm_ladder_status_t guarded(gemm_ladder_handle_t handle, F&& f) noexcept {
+  if (!handle) return GEMM_LADDER_INVALID_VALUE;
+  const auto failed = [&](gemm_ladder_status_t status, const char* what) {
+    try {
+      handle->error = what;
+    } catch (...) {  // no memory for the text
+    }
+    return status;
+  };
+  try {
+    f();
+    return GEMM_LADDER_OK;
+  } catch (const InvalidValue& error) {
+    return failed(GEMM_LADDER_INVALID_VALUE, error.what());
+  } catch (const CublasFailed& error) {
+    return failed(GEMM_LADDER_CUBLAS_ERROR, error.what());
+  } catch (const CudaError& error) {
+    const bool memory = error.status == cudaErrorMemoryAllocation;
+    if (memory) cudaGetLastError();  // it is told here; the next call begins anew
+    return failed(memory ? GEMM_LADDER_OUT_OF_MEMORY : GEMM_LADDER_CUDA_ERROR, error.what());
+  } catch (const std::bad_alloc&) {
+    return failed(GEMM_LADDER_OUT_OF_MEMORY, "out of host memory");
+  } catch (const std::exception& error) {
+    return failed(GEMM_LADDER_CUDA_ERROR, error.what());
+  } catch (...) {
+    return failed(GEMM_LADDER_CUDA_ERROR, "an unknown error");
+  }
+}
+
+/// The handle's device is current while this lives.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    cuda_check(cudaGetDevice(&before_));
+    if (before_ != device) cuda_check(cudaSetDevice(device));
+    changed_ = before_ != device;
+  }
+  ~OnDevice() {
+    if (changed_) cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+gemm_ladder_status_t gemm_ladder_create(gemm_ladder_handle_t* handle) {
+  if (!handle) return GEMM_LADDER_INVALID_VALUE;
+  *handle = nullptr;
+  auto* const context = new (std::nothrow) gemm_ladder_context;
+  if (!context) return GEMM_LADDER_OUT_OF_MEMORY;
+  const gemm_ladder_status_t status = guarded(context, [&] {
+    cuda_check(cudaGetDevice(&context->device));
+    device_limits();
+    // Without a driver, on the simulator, there is no cuBLAS: its handle cannot be created.
+    const CublasFunctions* const functions = cublas_functions();
+    if (functions && functions->create(&context->cublas) != CUBLAS_STATUS_SUCCESS) context->cublas = nullptr;
+  });
+  if (status == GEMM_LADDER_OK)
+    *handle = context;
+  else
+    delete context;
+  return status;
+}
+
+gemm_ladder_status_t gemm_ladder_destroy(gemm_ladder_handle_t handle) {
+  const gemm_ladder_status_t status = guarded(handle, [&] {
+    const OnDevice on(handle->device);
+    cuda_check(cudaDeviceSynchronize());
+  });
+  delete handle;
+  return status;
+}
+
+gemm_ladder_status_t gemm_ladder_set_stream(gemm_ladder_handle_t handle, cudaStream_t stream) {
+  return guarded(handle, [&] { handle->stream = stream; });
+}
+
+gemm_ladder_status_t gemm_ladder_set_workspace(gemm_ladder_handle_t handle, void* workspace, size_t bytes) {
+  return guarded(handle, [&] {
+    if (!is_aligned(workspace, 256)) throw InvalidValue("the workspace is not aligned to 256 bytes");
+    handle->own_workspace = workspace, handle->own_bytes = workspace ? bytes : 0;
+  });
+}
+
+gemm_ladder_status_t gemm_ladder_run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha,
+                                     const void* a, const void* b, float beta, void* c) {
+  return guarded(handle, [&] {
+    if (!problem) throw InvalidValue("the problem is a null pointer");
+    const Batch batch = batch_of(*problem);
+    const OnDevice on(handle->device);
+    const bool swapped = problem->order == GEMM_LADDER_COL_MAJOR;
+    handle->run(batch, alpha, swapped ? b : a, swapped ? a : b, beta, c);
+  });
+}
+
+gemm_ladder_status_t gemm_ladder_gemm(gemm_ladder_handle_t handle, gemm_ladder_order_t order, gemm_ladder_type_t type,
+                                      gemm_ladder_result_t result, gemm_ladder_operation_t op_a,
+                                      gemm_ladder_operation_t op_b, int64_t m, int64_t n, int64_t k, float alpha,
+                                      const void* a, int64_t lda, const void* b, int64_t ldb, float beta, void* c,
+                                      int64_t ldc) {
+  const gemm_ladder_problem_t problem = {order, type, result, op_a, op_b, m, n, k, lda, ldb, ldc, 1, 0, 0, 0};
+  return gemm_ladder_run(handle, &problem, alpha, a, b, beta, c);
+}
+
+gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, char* text,
+                                         size_t size) {
+  return guarded(handle, [&] {
+    if (!problem || !text || size == 0) throw InvalidValue("explain takes a problem, and room for text");
+    const Batch batch = batch_of(*problem);
+    const OnDevice on(handle->device);
+    const Problem& p = batch.problem;
+    const std::string cannot = p.m && p.n && p.k ? why_not(p, batch) : "",
+                      slower = cannot.empty() && p.m && p.n && p.k && handle->cublas ? why_cublas(p, batch) : "";
+    const std::string other = handle->cublas ? "cuBLAS" : "plain kernel, for want of cuBLAS";
+    std::string words;
+    if (!p.m || !p.n || !p.k)
+      words = "no product: C = beta C\n";
+    else if (!cannot.empty() || !slower.empty())
+      words = other + ": " + cannot + slower + "\n";
+    else
+      words = rung_for(p.type).stem() + ":\n" + rung_for(p.type).explain(p);
+    std::snprintf(text, size, "%s", words.c_str());
+  });
+}
+
+const char* gemm_ladder_status_string(gemm_ladder_status_t status) {
+  switch (status) {
+    case GEMM_LADDER_OK:
+      return "all is well";
+    case GEMM_LADDER_INVALID_VALUE:
+      return "an argument is wrong";
+    case GEMM_LADDER_OUT_OF_MEMORY:
+      return "the workspace could not be allocated";
+    case GEMM_LADDER_CUDA_ERROR:
+      return "a call of CUDA failed";
+    case GEMM_LADDER_CUBLAS_ERROR:
+      return "a call of cuBLAS failed";
+  }
+  return "no status of this library";
+}
+
+const char* gemm_ladder_last_error(gemm_ladder_handle_t handle) {
+  return handle ? handle->error.c_str() : "the handle is a null pointer";
+}

@@ -1,0 +1,68 @@
+#include "common/operand_types.h"
+#include "common/rung.h"
+#include "common/types.h"
+#include "lib/plain.h"
+
+namespace ladder {
+namespace {
+
+constexpr int TILE = 32;  // rows and columns of C per block, and elements along k per step
+
+/// Element [row][column] of a matrix.
+template <class T>
+__device__ float element(const T* x, MatrixLayout layout, int ld, int row, int column) {
+  return to_float(x[layout == MatrixLayout::row_major ? static_cast<size_t>(row) * ld + column
+                                                      : static_cast<size_t>(column) * ld + row]);
+}
+
+/// As rung 02: tiles of A and B in shared memory, one result per thread, four of them here.
+template <class T, class TC>
+__global__ void __launch_bounds__(256) plain(Problem p) {
+  __shared__ float sA[TILE][TILE + 1], sB[TILE][TILE + 1];
+  const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
+  const int first_row = blockIdx.x * TILE, column = blockIdx.y * TILE + x;
+  float acc[4] = {};
+  for (int k0 = 0; k0 < p.k; k0 += TILE) {
+    for (int i = y; i < TILE; i += 8) {
+      const bool a_there = first_row + i < p.m && k0 + x < p.k, b_there = k0 + i < p.k && column < p.n;
+      sA[i][x] = a_there ? element(static_cast<const T*>(p.a), p.layout_a, p.lda, first_row + i, k0 + x) : 0.0F;
+      sB[i][x] = b_there ? element(static_cast<const T*>(p.b), p.layout_b, p.ldb, k0 + i, column) : 0.0F;
+    }
+    __syncthreads();
+    for (int k = 0; k < TILE; ++k)
+      for (int i = 0; i < 4; ++i) acc[i] += sA[y + 8 * i][k] * sB[k][x];
+    __syncthreads();
+  }
+  for (int i = 0; i < 4; ++i) {
+    const int row = first_row + y + 8 * i;
+    if (row >= p.m || column >= p.n) continue;
+    TC* const c = static_cast<TC*>(p.c) + static_cast<size_t>(row) * p.ldc + column;
+    *c = from_float<TC>(p.alpha * acc[i] + (p.beta == 0.0F ? 0.0F : p.beta * to_float(*c)));
+  }
+}
+
+template <class TC>
+__global__ void __launch_bounds__(256) scale(Problem p) {
+  const int column = blockIdx.y * 256 + threadIdx.x;
+  if (column >= p.n) return;
+  TC* const c = static_cast<TC*>(p.c) + static_cast<size_t>(blockIdx.x) * p.ldc + column;
+  *c = p.beta == 0.0F ? TC(0.0F) : from_float<TC>(p.beta * to_float(*c));
+}
+
+}  // namespace
+
+void plain_gemm(const Problem& p) {
+  visit(AllTypes{}, p.type, p.out, [&]<Type type, class TC>() {
+    const dim3 blocks(ceil_div(p.m, TILE), ceil_div(p.n, TILE));
+    plain<typename Operand<type>::Element, TC><<<blocks, 256, 0, p.stream>>>(p);
+  });
+  cuda_check(cudaGetLastError());
+}
+
+void scale_c(const Problem& p) {
+  visit(AllTypes{}, p.type, p.out,
+        [&]<Type type, class TC>() { scale<TC><<<dim3(p.m, ceil_div(p.n, 256)), 256, 0, p.stream>>>(p); });
+  cuda_check(cudaGetLastError());
+}
+
+}  // namespace ladder

@@ -1,0 +1,446 @@
+// libgemm_ladder.so through its C header: right as BLAS defines it, whichever kernel a call takes. GEMM_LADDER_RANDOM=N: so many random
+// problems (1,000 without, 60 on the simulator).
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "include/gemm_ladder.h"
+
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
+
+bool simulated() {
+  cudaDeviceProp properties;
+  return cudaGetDeviceProperties(&properties, 0) == cudaSuccess && std::strstr(properties.name, "Simulated");
+}
+
+int bytes_of(gemm_ladder_type_t type) { return type == GEMM_LADDER_BF16 || type == GEMM_LADDER_F16 ? 2 : 4; }
+int result_bytes(const gemm_ladder_problem_t& p) { return p.result == GEMM_LADDER_RESULT_F32 ? 4 : bytes_of(p.type); }
+
+double decoded(const char* at, gemm_ladder_type_t type, int bytes) {
+  if (bytes == 4) {
+    float x;
+    std::memcpy(&x, at, 4);
+    return x;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, 2);
+  if (type == GEMM_LADDER_F16) return __half2float(__half(__half_raw{bits}));
+  return __bfloat162float(__nv_bfloat16(__nv_bfloat16_raw{bits}));
+}
+void encode(double x, char* at, gemm_ladder_type_t type, int bytes) {
+  const float single = static_cast<float>(x);
+  if (bytes == 4) {
+    std::memcpy(at, &single, 4);
+  } else if (type == GEMM_LADDER_F16) {
+    const __half_raw raw = __half(single);
+    std::memcpy(at, &raw.x, 2);
+  } else {
+    const __nv_bfloat16_raw raw = __nv_bfloat16(single);
+    std::memcpy(at, &raw.x, 2);
+  }
+}
+
+/// A batch of matrices in device memory, some elements after its start; between rows and after them NaN.
+class Matrices {
+ public:
+  /// `rows` stored rows of `columns`.
+  Matrices(int64_t rows, int64_t columns, int64_t ld, int64_t stride, int64_t batch, int offset,
+           gemm_ladder_type_t type, int bytes, bool poisoned, std::mt19937& random)
+      : rows_(rows), columns_(columns), ld_(ld), stride_(stride), type_(type), bytes_(bytes), offset_(offset) {
+    elements_ = offset + std::max<int64_t>(0, batch - 1) * stride + rows * ld + 8;
+    host_.resize(elements_ * bytes);
+    for (int64_t i = 0; i < elements_; ++i) encode(NOT_A_NUMBER, &host_[i * bytes], type, bytes);
+    std::normal_distribution<double> normal;
+    if (!poisoned)
+      for (int64_t set = 0; set < batch; ++set)
+        for (int64_t row = 0; row < rows; ++row)
+          for (int64_t column = 0; column < columns; ++column)
+            encode(normal(random), at(set, row, column), type, bytes);
+    EXPECT_EQ(cudaMalloc(&device_, host_.size()), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(device_, host_.data(), host_.size(), cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~Matrices() { cudaFree(device_); }
+  Matrices(const Matrices&) = delete;
+  Matrices& operator=(const Matrices&) = delete;
+
+  void* data() const { return static_cast<char*>(device_) + offset_ * bytes_; }
+  double value(int64_t set, int64_t row, int64_t column) { return decoded(at(set, row, column), type_, bytes_); }
+
+  /// What the device holds now.
+  std::vector<char> fetched() const {
+    std::vector<char> now(host_.size());
+    EXPECT_EQ(cudaMemcpy(now.data(), device_, now.size(), cudaMemcpyDeviceToHost), cudaSuccess);
+    return now;
+  }
+  double value(const std::vector<char>& now, int64_t set, int64_t row, int64_t column) {
+    return decoded(now.data() + (at(set, row, column) - host_.data()), type_, bytes_);
+  }
+  /// Whether anything but the elements of the matrices differs from what was put there.
+  bool padding_changed(const std::vector<char>& now, int64_t batch) {
+    std::vector<char> mine = host_;
+    for (int64_t set = 0; set < batch; ++set)
+      for (int64_t row = 0; row < rows_; ++row)
+        std::memcpy(mine.data() + (at(set, row, 0) - host_.data()), now.data() + (at(set, row, 0) - host_.data()),
+                    columns_ * bytes_);
+    return mine != now;
+  }
+
+ private:
+  char* at(int64_t set, int64_t row, int64_t column) {
+    return &host_[(offset_ + set * stride_ + row * ld_ + column) * bytes_];
+  }
+  int64_t rows_, columns_, ld_, stride_, elements_;
+  gemm_ladder_type_t type_;
+  int bytes_, offset_;
+  std::vector<char> host_;
+  void* device_ = nullptr;
+};
+
+struct Options {
+  float alpha = 1.0F, beta = 0.0F;
+  int offset_a = 0, offset_b = 0, offset_c = 0;  // elements from an address that is aligned to 256 bytes
+  int64_t pad = 0;                               // elements added to each leading dimension
+};
+
+/// m, n, k and what else is asked; leading dimensions and strides as small as they can be, but for `pad`.
+gemm_ladder_problem_t problem(int64_t m, int64_t n, int64_t k, gemm_ladder_type_t type = GEMM_LADDER_F32,
+                              gemm_ladder_operation_t op_a = GEMM_LADDER_N,
+                              gemm_ladder_operation_t op_b = GEMM_LADDER_N,
+                              gemm_ladder_order_t order = GEMM_LADDER_ROW_MAJOR,
+                              gemm_ladder_result_t result = GEMM_LADDER_RESULT_F32, int64_t batch = 1,
+                              int64_t pad = 0) {
+  gemm_ladder_problem_t p{order, type, result, op_a, op_b, m, n, k, 0, 0, 0, batch, 0, 0, 0};
+  const bool rows = order == GEMM_LADDER_ROW_MAJOR;
+  const auto ld = [&](gemm_ladder_operation_t op, int64_t height, int64_t width) {
+    return std::max<int64_t>(1, (op == GEMM_LADDER_N) == rows ? width : height) + pad;
+  };
+  p.lda = ld(op_a, m, k), p.ldb = ld(op_b, k, n), p.ldc = ld(GEMM_LADDER_N, m, n);
+  const auto stored = [&](gemm_ladder_operation_t op, int64_t height, int64_t width) {
+    return (op == GEMM_LADDER_N) == rows ? height : width;
+  };
+  p.stride_a = stored(op_a, m, k) * p.lda, p.stride_b = stored(op_b, k, n) * p.ldb,
+  p.stride_c = stored(GEMM_LADDER_N, m, n) * p.ldc;
+  return p;
+}
+
+std::string described(const gemm_ladder_problem_t& p, const Options& o) {
+  return std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + " type " +
+         std::to_string(p.type) + " result " + std::to_string(p.result) + " order " + std::to_string(p.order) +
+         " ops " + std::to_string(p.op_a) + std::to_string(p.op_b) + " ld " + std::to_string(p.lda) + " " +
+         std::to_string(p.ldb) + " " + std::to_string(p.ldc) + " batch " + std::to_string(p.batch) + " alpha " +
+         std::to_string(o.alpha) + " beta " + std::to_string(o.beta) + " offsets " + std::to_string(o.offset_a) + " " +
+         std::to_string(o.offset_b) + " " + std::to_string(o.offset_c);
+}
+
+/// The three operands of a problem.
+struct Operands {
+  Matrices a, b, c;
+  Operands(const gemm_ladder_problem_t& p, const Options& o, std::mt19937& random)
+      : a(stored(p.order, p.op_a, p.m, p.k), stored(p.order, p.op_a, p.k, p.m), p.lda, p.stride_a, p.batch, o.offset_a,
+          p.type, bytes_of(p.type), o.alpha == 0.0F, random),
+        b(stored(p.order, p.op_b, p.k, p.n), stored(p.order, p.op_b, p.n, p.k), p.ldb, p.stride_b, p.batch, o.offset_b,
+          p.type, bytes_of(p.type), o.alpha == 0.0F, random),
+        c(stored(p.order, GEMM_LADDER_N, p.m, p.n), stored(p.order, GEMM_LADDER_N, p.n, p.m), p.ldc, p.stride_c,
+          p.batch, o.offset_c, p.type, result_bytes(p), o.beta == 0.0F, random) {}
+  /// Of height and width, the one that is the number of stored rows.
+  static int64_t stored(gemm_ladder_order_t order, gemm_ladder_operation_t op, int64_t height, int64_t width) {
+    return (order == GEMM_LADDER_ROW_MAJOR) == (op == GEMM_LADDER_N) ? height : width;
+  }
+};
+
+/// The largest error of a result of `now` over what rounding allows, of all elements or of 400.
+double worst(const gemm_ladder_problem_t& p, const Options& o, Operands& x, const std::vector<char>& now,
+             std::mt19937& random) {
+  const bool rows = p.order == GEMM_LADDER_ROW_MAJOR;
+  const auto element = [&](Matrices& matrix, gemm_ladder_operation_t op, int64_t set, int64_t row, int64_t column) {
+    return rows == (op == GEMM_LADDER_N) ? matrix.value(set, row, column) : matrix.value(set, column, row);
+  };
+  const int64_t all = p.batch * p.m * p.n;
+  double most = 0;
+  for (int64_t i = 0; i < std::min<int64_t>(all, 400); ++i) {
+    const int64_t at = all <= 400 ? i : static_cast<int64_t>(random() % all), set = at / (p.m * p.n),
+                  row = at / p.n % p.m, column = at % p.n;
+    double sum = 0, scale = 0;
+    if (o.alpha != 0.0F)
+      for (int64_t k = 0; k < p.k; ++k) {
+        const double product = element(x.a, p.op_a, set, row, k) * element(x.b, p.op_b, set, k, column);
+        sum += product, scale += std::fabs(product);
+      }
+    const double c = o.beta == 0.0F ? 0 : element(x.c, GEMM_LADDER_N, set, row, column);
+    const double want = o.alpha * sum + o.beta * c;
+    const double operands = p.type == GEMM_LADDER_TF32 ? 0x1p-9 : p.type == GEMM_LADDER_F32 ? 0 : 0x1p-20;
+    const double rounded = result_bytes(p) == 4 ? 0x1p-22 : p.type == GEMM_LADDER_BF16 ? 0x1p-8 : 0x1p-11;
+    const double allowed = std::fabs(o.alpha) * scale * (operands + (p.k + 8) * 0x1p-23) + std::fabs(want) * rounded +
+                           std::fabs(o.beta * c) * 0x1p-22 + 1e-6;
+    const double got = rows ? x.c.value(now, set, row, column) : x.c.value(now, set, column, row);
+    const double error = std::fabs(got - want) / allowed;
+    most = std::max(most, std::isnan(error) ? 1e30 : error);
+  }
+  return most;
+}
+
+class Library : public testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU here";
+    ASSERT_EQ(gemm_ladder_create(&handle_), GEMM_LADDER_OK);
+  }
+  void TearDown() override {
+    if (handle_) {
+      EXPECT_EQ(gemm_ladder_destroy(handle_), GEMM_LADDER_OK);
+    }
+  }
+
+  void expect_right(const gemm_ladder_problem_t& p, const Options& o = {}) {
+    Operands x(p, o, random_);
+    ASSERT_EQ(gemm_ladder_run(handle_, &p, o.alpha, x.a.data(), x.b.data(), o.beta, x.c.data()), GEMM_LADDER_OK)
+        << gemm_ladder_last_error(handle_) << ": " << described(p, o);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << described(p, o);
+    const std::vector<char> now = x.c.fetched();
+    EXPECT_LE(worst(p, o, x, now, random_), 1) << described(p, o);
+    EXPECT_FALSE(x.c.padding_changed(now, p.batch)) << described(p, o);
+  }
+
+  std::string explained(const gemm_ladder_problem_t& p) {
+    char text[4096];
+    EXPECT_EQ(gemm_ladder_explain(handle_, &p, text, sizeof text), GEMM_LADDER_OK);
+    return text;
+  }
+
+  gemm_ladder_handle_t handle_ = nullptr;
+  std::mt19937 random_{7};
+};
+
+TEST_F(Library, EveryLayoutOfEveryTypeIsRight) {
+  for (const auto type : {GEMM_LADDER_F32, GEMM_LADDER_TF32, GEMM_LADDER_BF16, GEMM_LADDER_F16})
+    for (const auto result : {GEMM_LADDER_RESULT_F32, GEMM_LADDER_RESULT_SAME})
+      for (const auto order : {GEMM_LADDER_ROW_MAJOR, GEMM_LADDER_COL_MAJOR})
+        for (const auto op_a : {GEMM_LADDER_N, GEMM_LADDER_T})
+          for (const auto op_b : {GEMM_LADDER_N, GEMM_LADDER_T})
+            expect_right(problem(72, 136, 40, type, op_a, op_b, order, result), {.alpha = -1.5F, .beta = 0.5F});
+}
+
+TEST_F(Library, RandomProblemsAreRight) {
+  const char* const asked = std::getenv("GEMM_LADDER_RANDOM");
+  const int count = asked ? std::atoi(asked) : simulated() ? 60 : 1000;
+  const auto one_of = [&](std::initializer_list<int> values) { return values.begin()[random_() % values.size()]; };
+  for (int i = 0; i < count && !HasFailure(); ++i) {
+    const auto size = [&] {
+      return static_cast<int64_t>(one_of({1, 4, 16, 64, 100, simulated() ? 100 : 700}) + random_() % 9);
+    };
+    const auto op = [&] { return static_cast<gemm_ladder_operation_t>(random_() % 2); };
+    const bool odd = random_() % 3 == 0;
+    const int64_t step = odd ? 1 : 8;
+    const auto rounded = [&](int64_t x) { return (x + step - 1) / step * step; };
+    const auto p =
+        problem(rounded(size()), rounded(size()), rounded(size()), static_cast<gemm_ladder_type_t>(random_() % 4), op(),
+                op(), static_cast<gemm_ladder_order_t>(random_() % 2), static_cast<gemm_ladder_result_t>(random_() % 2),
+                one_of({1, 1, 1, 1, 3}), step * one_of({0, 0, 1, 3}));
+    const auto offset = [&] { return odd ? one_of({0, 0, 1, 2, 3}) : one_of({0, 8}); };
+    const float factors[] = {1.0F, 0.0F, -1.5F, 0.5F};
+    expect_right(p, {.alpha = factors[random_() % 4],
+                     .beta = factors[random_() % 4],
+                     .offset_a = offset(),
+                     .offset_b = offset(),
+                     .offset_c = offset()});
+  }
+}
+
+TEST_F(Library, SizesOfNothing) {
+  expect_right(problem(0, 5, 7));
+  expect_right(problem(5, 0, 7));
+  expect_right(problem(5, 7, 0));  // C becomes 0, though it held NaN
+  expect_right(problem(5, 7, 0), {.beta = 0.5F});
+  expect_right(
+      problem(5, 7, 0, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T, GEMM_LADDER_COL_MAJOR, GEMM_LADDER_RESULT_SAME),
+      {.beta = 0.5F});
+  const auto p =
+      problem(8, 8, 8, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_N, GEMM_LADDER_ROW_MAJOR, GEMM_LADDER_RESULT_F32, 0);
+  EXPECT_EQ(gemm_ladder_run(handle_, &p, 1, nullptr, nullptr, 0, nullptr), GEMM_LADDER_OK);
+}
+
+TEST_F(Library, FactorsOfZeroReadNothing) {  // what is not to be read holds NaN
+  for (const auto type : {GEMM_LADDER_F32, GEMM_LADDER_BF16}) {
+    expect_right(problem(40, 72, 24, type), {.alpha = 0.0F, .beta = 0.5F});
+    expect_right(problem(40, 72, 24, type), {.alpha = 0.0F, .beta = 0.0F});
+    expect_right(problem(40, 72, 24, type), {.alpha = 0.0F, .beta = 1.0F});
+    expect_right(problem(40, 72, 24, type), {.alpha = 1.0F, .beta = 0.0F});
+  }
+}
+
+TEST_F(Library, ACallThatWasSeenIsRightForOtherData) {
+  const auto p = problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T);
+  Operands first(p, {}, random_), second(p, {}, random_);
+  for (int i = 0; i < 3; ++i)
+    for (Operands* x : {&first, &second}) {
+      const Options o{.alpha = 1.0F + static_cast<float>(i)};
+      ASSERT_EQ(gemm_ladder_run(handle_, &p, o.alpha, x->a.data(), x->b.data(), o.beta, x->c.data()), GEMM_LADDER_OK);
+      const std::vector<char> now = x->c.fetched();
+      EXPECT_LE(worst(p, o, *x, now, random_), 1);
+    }
+}
+
+/// C = A B by `count` launches of a graph that holds the call.
+TEST_F(Library, CapturedIntoAGraph) {
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(gemm_ladder_set_stream(handle_, stream), GEMM_LADDER_OK);
+  // The first call in a capture: no workspace is there yet, and none can be had. The second is after one outside it.
+  for (const bool seen : {false, true})
+    for (const auto& p : {problem(136, 264, 2056), problem(64, 64, 64),
+                          problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T)}) {
+      const Options o{.beta = 1.0F};
+      Operands x(p, o, random_);
+      const auto call = [&] {
+        return gemm_ladder_run(handle_, &p, o.alpha, x.a.data(), x.b.data(), seen ? 0.0F : o.beta, x.c.data());
+      };
+      if (seen) {
+        ASSERT_EQ(call(), GEMM_LADDER_OK);
+        ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      }
+      cudaGraph_t graph;
+      cudaGraphExec_t executable;
+      ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+      ASSERT_EQ(call(), GEMM_LADDER_OK) << gemm_ladder_last_error(handle_);
+      ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+      ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+      const int count = seen ? 3 : 1;
+      for (int i = 0; i < count; ++i) ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      const std::vector<char> now = x.c.fetched();
+      EXPECT_LE(worst(p, {.alpha = 1, .beta = seen ? 0.0F : 1.0F}, x, now, random_), 1)
+          << described(p, o) << (seen ? " seen" : "");
+      cudaGraphExecDestroy(executable), cudaGraphDestroy(graph);
+    }
+  ASSERT_EQ(gemm_ladder_set_stream(handle_, nullptr), GEMM_LADDER_OK);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(Library, StreamsOfOneHandleDoNotShareAWorkspace) {
+  const auto p = problem(136, 264, 2056);  // K is divided among blocks
+  std::vector<cudaStream_t> streams(3);
+  std::vector<std::unique_ptr<Operands>> all;
+  for (cudaStream_t& stream : streams) {
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    all.push_back(std::make_unique<Operands>(p, Options{}, random_));
+  }
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    ASSERT_EQ(gemm_ladder_set_stream(handle_, streams[i]), GEMM_LADDER_OK);
+    ASSERT_EQ(gemm_ladder_run(handle_, &p, 1, all[i]->a.data(), all[i]->b.data(), 0, all[i]->c.data()), GEMM_LADDER_OK);
+  }
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (const auto& x : all) {
+    const std::vector<char> now = x->c.fetched();
+    EXPECT_LE(worst(p, {}, *x, now, random_), 1);
+  }
+  ASSERT_EQ(gemm_ladder_set_stream(handle_, nullptr), GEMM_LADDER_OK);
+  for (const cudaStream_t stream : streams) ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(Library, ThreadsEachWithAHandle) {
+  std::vector<std::thread> threads;
+  std::vector<double> errors(4, 1e30);
+  for (size_t i = 0; i < errors.size(); ++i)
+    threads.emplace_back([&, i] {
+      std::mt19937 random(static_cast<unsigned>(i));
+      gemm_ladder_handle_t mine;
+      if (gemm_ladder_create(&mine) != GEMM_LADDER_OK) return;
+      const auto p = problem(64 + 8 * static_cast<int64_t>(i), 136, simulated() ? 264 : 1032);
+      double most = 0;
+      for (int n = 0; n < (simulated() ? 1 : 20); ++n) {
+        Operands x(p, {}, random);
+        if (gemm_ladder_run(mine, &p, 1, x.a.data(), x.b.data(), 0, x.c.data()) != GEMM_LADDER_OK) return;
+        const std::vector<char> now = x.c.fetched();
+        most = std::max(most, worst(p, {}, x, now, random));
+      }
+      if (gemm_ladder_destroy(mine) == GEMM_LADDER_OK) errors[i] = most;
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const double error : errors) EXPECT_LE(error, 1);
+}
+
+TEST_F(Library, TheCallersWorkspaceIsUsedWhereItIsLargeEnough) {
+  void* workspace;
+  ASSERT_EQ(cudaMalloc(&workspace, 64 << 20), cudaSuccess);
+  ASSERT_EQ(gemm_ladder_set_workspace(handle_, workspace, 64 << 20), GEMM_LADDER_OK);
+  expect_right(problem(136, 264, 2056));
+  ASSERT_EQ(gemm_ladder_set_workspace(handle_, workspace, 256), GEMM_LADDER_OK);  // too small: the handle's own
+  expect_right(problem(136, 264, 2056));
+  ASSERT_EQ(gemm_ladder_set_workspace(handle_, nullptr, 0), GEMM_LADDER_OK);
+  EXPECT_EQ(gemm_ladder_set_workspace(handle_, static_cast<char*>(workspace) + 8, 1024), GEMM_LADDER_INVALID_VALUE);
+  EXPECT_THAT(gemm_ladder_last_error(handle_), HasSubstr("256 bytes"));
+  ASSERT_EQ(cudaFree(workspace), cudaSuccess);
+}
+
+TEST_F(Library, WrongArgumentsAreNamed) {
+  const auto refused = [&](gemm_ladder_problem_t p, const char* what) {
+    float dummy = 0;
+    EXPECT_EQ(gemm_ladder_run(handle_, &p, 1, &dummy, &dummy, 0, &dummy), GEMM_LADDER_INVALID_VALUE) << what;
+    EXPECT_THAT(gemm_ladder_last_error(handle_), HasSubstr(what));
+  };
+  const auto with = [](auto change) {
+    gemm_ladder_problem_t p = problem(8, 16, 24);
+    change(p);
+    return p;
+  };
+  refused(with([](auto& p) { p.m = -1; }), "m, n and k must be at least 0");
+  refused(with([](auto& p) { p.k = int64_t{1} << 31; }), "below 2^31");
+  refused(with([](auto& p) { p.lda = 23; }), "lda");
+  refused(with([](auto& p) { p.ldb = 15; }), "ldb");
+  refused(with([](auto& p) { p.ldc = 15; }), "ldc");
+  auto by_columns = problem(8, 16, 24, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_N, GEMM_LADDER_COL_MAJOR);
+  by_columns.lda = 7;
+  refused(by_columns, "lda");
+  refused(with([](auto& p) { p.batch = -1; }), "batch");
+  refused(with([](auto& p) { p.type = static_cast<gemm_ladder_type_t>(9); }), "type");
+  refused(with([](auto& p) { p.op_b = static_cast<gemm_ladder_operation_t>(2); }), "op_b");
+  const auto p = problem(8, 16, 24);
+  float c = 0;
+  EXPECT_EQ(gemm_ladder_run(handle_, &p, 1, nullptr, &c, 0, &c), GEMM_LADDER_INVALID_VALUE);
+  EXPECT_THAT(gemm_ladder_last_error(handle_), HasSubstr("A is a null pointer"));
+  EXPECT_EQ(gemm_ladder_run(handle_, &p, 1, &c, &c, 0, nullptr), GEMM_LADDER_INVALID_VALUE);
+  EXPECT_EQ(gemm_ladder_run(nullptr, &p, 1, &c, &c, 0, &c), GEMM_LADDER_INVALID_VALUE);
+  EXPECT_EQ(gemm_ladder_create(nullptr), GEMM_LADDER_INVALID_VALUE);
+}
+
+TEST_F(Library, ExplainsWhatRunsAndWhy) {
+  const std::string first = explained(problem(4096, 4096, 4096));
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  if (properties.major != 9) {
+    EXPECT_THAT(first, HasSubstr("sm_90a"));
+    return;
+  }
+  EXPECT_THAT(first, testing::StartsWith("38_sgemm_layouts:\n"));
+  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T)),
+              HasSubstr("33_cost_model"));
+  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16)), HasSubstr("layout"));
+  EXPECT_THAT(explained(problem(4096, 4097, 4096)), HasSubstr("multiples of 16 bytes"));
+  EXPECT_THAT(explained(problem(4096, 0, 4096)), HasSubstr("no product"));
+}
+
+TEST(Status, HasASentence) {
+  for (int status = GEMM_LADDER_OK; status <= GEMM_LADDER_CUBLAS_ERROR; ++status)
+    EXPECT_THAT(gemm_ladder_status_string(static_cast<gemm_ladder_status_t>(status)),
+                testing::Not(HasSubstr("no status")));
+  EXPECT_THAT(gemm_ladder_status_string(static_cast<gemm_ladder_status_t>(99)), HasSubstr("no status"));
+}
+
+}  // namespace
