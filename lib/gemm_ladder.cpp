@@ -19,6 +19,7 @@
 #include "common/rung.h"
 #include "common/types.h"
 #include "lib/cublas.h"
+#include "lib/internal.h"
 #include "lib/plain.h"
 
 using namespace ladder;
@@ -230,6 +231,7 @@ struct gemm_ladder_context {
   std::map<cudaStream_t, StreamMemory> memory;
   std::unordered_map<Key, Call, KeyHash> calls;
   cublasHandle_t cublas = nullptr;
+  bool beside_cublas = false;  // the caller has one: what this handle's would compute is left to it
   std::string error;
 
   ~gemm_ladder_context() {
@@ -238,13 +240,14 @@ struct gemm_ladder_context {
 
   Call plan(const Problem& p, const Batch& batch) const {
     if (!why_not(p, batch).empty()) return {};
-    if (cublas && !why_cublas(p, batch).empty()) return {};
+    if ((cublas || beside_cublas) && !why_cublas(p, batch).empty()) return {};
     const Rung& rung = rung_for(p.type);
     const Resources resources = rung.resources(p);
     return {rung.prepare(p), resources.workspace_bytes, resources.locks * sizeof(unsigned)};
   }
 
-  void run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c);
+  /// False where nothing was done: the caller's cuBLAS is to compute it.
+  bool run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c);
   void run_cublas(const Problem& p, const Batch& batch) const;
 };
 
@@ -265,10 +268,10 @@ void gemm_ladder_context::run_cublas(const Problem& p, const Batch& batch) const
                "cublasGemmStridedBatchedEx");
 }
 
-void gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c) {
+bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c) {
   Problem p = batch.problem;
   p.alpha = alpha, p.beta = beta, p.a = a, p.b = b, p.c = c, p.stream = stream;
-  if (p.m == 0 || p.n == 0 || batch.count == 0) return;
+  if (p.m == 0 || p.n == 0 || batch.count == 0) return true;
   if (!c) throw InvalidValue("C is a null pointer");
   const auto each = [&](auto&& f) {
     const size_t operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
@@ -282,7 +285,7 @@ void gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, co
   };
   if (p.k == 0 || alpha == 0.0F) {
     if (beta != 1.0F) each(scale_c);
-    return;
+    return true;
   }
   if (!a || !b) throw InvalidValue(a ? "B is a null pointer" : "A is a null pointer");
 
@@ -305,14 +308,20 @@ void gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, co
       p.locks = static_cast<unsigned*>(own.locks.get(call.lock_bytes, true, stream, capturing));
       there = (p.workspace || !call.workspace_bytes) && (p.locks || !call.lock_bytes);
     }
-    if (there)
-      return each([&](Problem q) {
+    if (there) {
+      each([&](Problem q) {
         q.workspace = p.workspace, q.locks = p.locks;
         call.launch(q);
       });
+      return true;
+    }
   }
-  if (cublas) return run_cublas(p, batch);
-  each(plain_gemm);
+  if (beside_cublas) return false;
+  if (cublas)
+    run_cublas(p, batch);
+  else
+    each(plain_gemm);
+  return true;
 }
 
 namespace {
@@ -369,17 +378,19 @@ class OnDevice {
 
 }  // namespace
 
-gemm_ladder_status_t gemm_ladder_create(gemm_ladder_handle_t* handle) {
+namespace {
+
+gemm_ladder_status_t create(gemm_ladder_handle_t* handle, bool beside_cublas) {
   if (!handle) return GEMM_LADDER_INVALID_VALUE;
   *handle = nullptr;
   auto* const context = new (std::nothrow) gemm_ladder_context;
   if (!context) return GEMM_LADDER_OUT_OF_MEMORY;
+  context->beside_cublas = beside_cublas;
   const gemm_ladder_status_t status = guarded(context, [&] {
     cuda_check(cudaGetDevice(&context->device));
     device_limits();
-    // Without a driver, on the simulator, there is no cuBLAS: its handle cannot be created.
-    const CublasFunctions* const functions = cublas_functions();
-    if (functions && functions->create(&context->cublas) != CUBLAS_STATUS_SUCCESS) context->cublas = nullptr;
+    const CublasFunctions* const functions = beside_cublas ? nullptr : cublas_functions();
+    if (functions) cublas_check(functions->create(&context->cublas), "cublasCreate");
   });
   if (status == GEMM_LADDER_OK)
     *handle = context;
@@ -387,6 +398,32 @@ gemm_ladder_status_t gemm_ladder_create(gemm_ladder_handle_t* handle) {
     delete context;
   return status;
 }
+
+gemm_ladder_status_t run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha, const void* a,
+                         const void* b, float beta, void* c, bool& done) {
+  return guarded(handle, [&] {
+    if (!problem) throw InvalidValue("the problem is a null pointer");
+    const Batch batch = batch_of(*problem);
+    const OnDevice on(handle->device);
+    const bool swapped = problem->order == GEMM_LADDER_COL_MAJOR;
+    done = handle->run(batch, alpha, swapped ? b : a, swapped ? a : b, beta, c);
+  });
+}
+
+}  // namespace
+
+gemm_ladder_status_t ladder::create_beside_cublas(gemm_ladder_handle_t* handle) { return create(handle, true); }
+
+gemm_ladder_status_t ladder::run_beside_cublas(gemm_ladder_handle_t handle, const gemm_ladder_problem_t& problem,
+                                               float alpha, const void* a, const void* b, float beta, void* c,
+                                               bool& done) {
+  done = false;
+  return run(handle, &problem, alpha, a, b, beta, c, done);
+}
+
+std::string ladder::rung_name(gemm_ladder_type_t type) { return rung_for(type_of(type)).stem(); }
+
+gemm_ladder_status_t gemm_ladder_create(gemm_ladder_handle_t* handle) { return create(handle, false); }
 
 gemm_ladder_status_t gemm_ladder_destroy(gemm_ladder_handle_t handle) {
   const gemm_ladder_status_t status = guarded(handle, [&] {
@@ -410,13 +447,8 @@ gemm_ladder_status_t gemm_ladder_set_workspace(gemm_ladder_handle_t handle, void
 
 gemm_ladder_status_t gemm_ladder_run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha,
                                      const void* a, const void* b, float beta, void* c) {
-  return guarded(handle, [&] {
-    if (!problem) throw InvalidValue("the problem is a null pointer");
-    const Batch batch = batch_of(*problem);
-    const OnDevice on(handle->device);
-    const bool swapped = problem->order == GEMM_LADDER_COL_MAJOR;
-    handle->run(batch, alpha, swapped ? b : a, swapped ? a : b, beta, c);
-  });
+  bool done = false;
+  return run(handle, problem, alpha, a, b, beta, c, done);
 }
 
 gemm_ladder_status_t gemm_ladder_gemm(gemm_ladder_handle_t handle, gemm_ladder_order_t order, gemm_ladder_type_t type,

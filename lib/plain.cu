@@ -49,6 +49,13 @@ __global__ void __launch_bounds__(256) scale(Problem p) {
   *c = p.beta == 0.0F ? TC(0.0F) : from_float<TC>(p.beta * to_float(*c));
 }
 
+__global__ void __launch_bounds__(256) fill(const float* column, float* to, int64_t height, int64_t n, int64_t ld) {
+  const int64_t row = blockIdx.x * int64_t{256} + threadIdx.x;
+  if (row >= height) return;
+  const float x = column[row];
+  for (int64_t i = blockIdx.y; i < n; i += gridDim.y) to[i * ld + row] = x;
+}
+
 }  // namespace
 
 void plain_gemm(const Problem& p) {
@@ -62,6 +69,12 @@ void plain_gemm(const Problem& p) {
 void scale_c(const Problem& p) {
   visit(AllTypes{}, p.type, p.out,
         [&]<Type type, class TC>() { scale<TC><<<dim3(p.m, ceil_div(p.n, 256)), 256, 0, p.stream>>>(p); });
+  cuda_check(cudaGetLastError());
+}
+
+void fill_columns(const float* column, float* to, int64_t height, int64_t n, int64_t ld, cudaStream_t stream) {
+  const dim3 blocks(static_cast<unsigned>((height + 255) / 256), static_cast<unsigned>(n < 4096 ? n : 4096));
+  fill<<<blocks, 256, 0, stream>>>(column, to, height, n, ld);
   cuda_check(cudaGetLastError());
 }
 
