@@ -1,4 +1,4 @@
-"""PyTorch's products under libgemm_ladder_blas.so against FP64, as a program: prints how many were right; exit status 1 where one is wrong.
+"""PyTorch's products under libgemm_ladder_blas.so against FP64: prints how many were right; exit status 1 where one is wrong.
 
 usage: LD_PRELOAD=build/lib/libgemm_ladder_blas.so python3 tests/lib/torch_products.py [N]
 """
@@ -29,7 +29,8 @@ def main(count: int) -> int:
         want, scale = x.double() @ y.double(), x.double().abs() @ y.double().abs()
         if kind == "addmm":
             c = torch.randn(m, n, device="cuda")
-            got, want, scale = torch.addmm(c, x, y, beta=0.5, alpha=-1.5), 0.5 * c.double() - 1.5 * want, 1.5 * scale + c.double().abs()
+            got, want = torch.addmm(c, x, y, beta=0.5, alpha=-1.5), 0.5 * c.double() - 1.5 * want
+            scale = 1.5 * scale + c.double().abs()
         elif kind == "bmm":
             got = torch.bmm(x.expand(3, m, k), y.expand(3, k, n))[1]
         elif kind == "linear":
