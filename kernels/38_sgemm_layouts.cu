@@ -434,11 +434,12 @@ __global__ void __launch_bounds__(256)
   __shared__ float square[64][65];
   const int x = threadIdx.x % 16 * 4, y = threadIdx.x / 16, row = blockIdx.y * 64, column = blockIdx.x * 64;
 #pragma unroll
-  for (int i = y; i < 64; i += 16)
-    if (row + i < rows && column + x < columns) {
-      const float4 r = *reinterpret_cast<const float4*>(from + static_cast<size_t>(row + i) * ld + column + x);
-      square[i][x] = r.x, square[i][x + 1] = r.y, square[i][x + 2] = r.z, square[i][x + 3] = r.w;
-    }
+  for (int i = y; i < 64; i += 16) {
+    float4 r = {};
+    if (row + i < rows && column + x < columns)
+      r = *reinterpret_cast<const float4*>(from + static_cast<size_t>(row + i) * ld + column + x);
+    square[i][x] = r.x, square[i][x + 1] = r.y, square[i][x + 2] = r.z, square[i][x + 3] = r.w;
+  }
   __syncthreads();
 #pragma unroll
   for (int i = y; i < 64; i += 16)

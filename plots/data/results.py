@@ -46,7 +46,8 @@ NEWER = [
     *COUNTERS,
 ]  # empty in a file that was recorded before there were these
 CEILING_COLUMNS = ["name", "value", "unit"]
-TEXT = {"kernel", "type", "out", "layout", "ld_pad", "init", "l2", "protocol", "status", "reason", "throttle", "tile", *PROVENANCE}
+TEXT = {"kernel", "type", "out", "layout", "ld_pad", "init", "l2", "protocol"}
+TEXT |= {"status", "reason", "throttle", "tile", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
     "protocol": {"rounds", "steady", "check"},

@@ -207,7 +207,7 @@ def tables(results: Results) -> list[Table]:
     """One table per type, in the order in which the facts name the types."""
     timed = results.ladder[results.ladder["protocol"] != "check"]
     own = [results.facts.layout(kernel) for kernel in timed["kernel"]]
-    timed = timed.assign(layout=["" if one == other else one for one, other in zip(timed["layout"], own, strict=True)])
+    timed = timed.assign(layout=["" if other in ("", one) else one for one, other in zip(timed["layout"], own, strict=True)])
     return [_table(kind, timed[timed["type"] == kind], results) for kind in results.facts.types if kind in set(timed["type"])]
 
 
