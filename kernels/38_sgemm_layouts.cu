@@ -427,8 +427,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 }
 
 // [transpose-before]
-/// to[columns][ld_to] = from[rows][ld]'s transpose, in squares of 64 x 64 elements. Both ld are multiples of 4. What lies between the rows'
-/// ends and ld_to becomes anything.
+/// to[columns][ld_to] = from[rows][ld]'s transpose, in squares of 64 x 64 elements. Both ld are multiples of 4. A row of `to` is filled
+/// with zeros up to a multiple of 4.
 __global__ void __launch_bounds__(256)
     transpose_matrix(const float* __restrict__ from, int rows, int columns, int ld, float* __restrict__ to, int ld_to) {
   __shared__ float square[64][65];
@@ -521,9 +521,9 @@ struct Choice {
 };
 
 // [choice]
-constexpr double PIECE = 64;        // clocks by which a k tile takes longer for each piece that is transposed
+constexpr double PIECE = 64;  // clocks by which a k tile takes longer for each piece that is transposed
 constexpr double LAUNCH = TUNABLE(LAUNCH, 8000);  // clocks from one kernel to the next
-constexpr double MOST_BYTES = 1e9;  // of the workspace, for B transposed
+constexpr double MOST_BYTES = 1e9;                // of the workspace, for B transposed
 
 /// The problem that is left when B has been transposed: it lies in the workspace, after the partial sums.
 Problem with_transposed_b(Problem p, size_t partial_bytes = 0) {
