@@ -343,7 +343,7 @@ def _by(shape: tuple[int, int]) -> str:
 def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float = 0.0, kind: str | None = None) -> Any:
     """alpha · a · b + beta · out, on the GPU.
 
-    a is m x k, b is k x n, the result is m x n. All are matrices on one GPU, of float32, bfloat16 or float16. Either their rows or
+    a is m x k, b is k x n, the result m x n. All are matrices on one GPU, of float32, bfloat16 or float16. Either their rows or
     their columns are contiguous; none is copied. `kind` says how float32 is multiplied: "f32", the default, loses no bits; "tf32"
     rounds both operands to TF32 for the tensor cores. Sums are FP32.
 
@@ -353,8 +353,8 @@ def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float =
     The product is enqueued on the current stream of a's framework. For JAX, matmul() waits until the result is there. There is no
     gradient.
 
-    Raises TypeError (a type, no GPU), ValueError (shapes, strides, devices, kind), GemmLadderError (the library refuses or fails),
-    OSError (there is no library).
+    Raises TypeError (a type, no GPU), ValueError (shapes, strides, devices, kind), GemmLadderError (the library refused or
+    failed), OSError (there is no library).
     """
     if out is None and beta != 0:
         raise ValueError(f"beta is {beta}, and there is no out to be multiplied by it")
@@ -377,7 +377,7 @@ def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float =
 def explain(a: Any, b: Any, *, out: Any = None, kind: str | None = None) -> str:
     """Which kernel matmul() with these arguments runs, and why: text of one line or more. Nothing is run.
 
-    The arrays are taken to be aligned to 256 bytes; without `out`, the result to be row-major and of a's type. Raises as matmul().
+    Arrays are taken to be aligned to 256 bytes; without `out`, the result to be row-major and of a's type. Raises as matmul().
     """
     stream = _stream(a)
     left, right = _matrix(a, "a", stream), _matrix(b, "b", stream)

@@ -1,6 +1,6 @@
 """The module gemm_ladder on the simulator: matrices in the memory of its GPU, and their products against NumPy's.
 
-usage: LD_LIBRARY_PATH=build/sim PYTHONPATH=lib/python python3 tests/lib/on_simulator.py        (tests/lib/test_python.py calls it)
+usage: LD_LIBRARY_PATH=build/sim PYTHONPATH=lib/python python3 tests/lib/on_simulator.py   (tests/lib/test_python.py calls it)
 
 Each function named check_... is one case: a line `name: ok`, or `name: ` and what is wrong; exit status 1 where one is.
 """
