@@ -74,7 +74,7 @@ struct TileConfig {
   // 8 rows of 128 bytes, swizzled, and as many of them as cover a tile and its stages
   using Atom = decltype(composition(Swizzle<3, 3, 3>{}, Layout<Shape<_8, _64>, Stride<_64, _1>>{}));
   using LayoutA = decltype(tile_to_shape(Atom{}, Shape<Int<BM>, Int<BK>, Int<STAGES>>{}));
-  using MatrixLayout = decltype(tile_to_shape(Atom{}, Shape<Int<BN>, Int<BK>, Int<STAGES>>{}));
+  using LayoutB = decltype(tile_to_shape(Atom{}, Shape<Int<BN>, Int<BK>, Int<STAGES>>{}));
   // [/layouts]
 
   // [c-layout]
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(Config::THREADS, 1)
   const Tensor mB = make_tensor(make_gmem_ptr(B), make_shape(N, K), make_stride(int64_t{ldb}, _1{}));
   const Tensor mC = make_tensor(make_gmem_ptr(C), make_shape(M, N), make_stride(int64_t{ldc}, _1{}));
   const Tensor sA = make_tensor(make_smem_ptr(reinterpret_cast<T*>(smem)), typename Config::LayoutA{});
-  const Tensor sB = make_tensor(sA.data() + cosize(sA.layout()), typename Config::MatrixLayout{});
+  const Tensor sB = make_tensor(sA.data() + cosize(sA.layout()), typename Config::LayoutB{});
 
   // 2. set up
   // [tiled-copy]

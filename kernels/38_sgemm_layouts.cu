@@ -1,12 +1,12 @@
 // 38_sgemm_layouts · A and B as BLAS has them, stored as they are or transposed
 //
-// Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. An operand whose rows lie across k is copied there by TMA, as
-//                   B is in 37. One whose rows lie along k is transposed by producer warps, as A is in 37. B is transposed so once for every
-//                   128 rows of C; if there are many of them, a kernel of its own does it once, before.
+// Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. If an operand's rows lie across k, TMA copies it there, as B
+//                   in 37. If they lie along k (K-major), producer warps transpose it, as A in 37: B once for every row of tiles of C.
+//                   If there are many of those, a kernel of its own transposes B once, before.
 // Changed from 37   which operands are transposed is a parameter of the kernel; a slot of sRows holds a part of a tile, of either operand;
 //                   a kernel that transposes B in global memory, and the choice
-// Expect            4096 x 4096 x 4096 with B transposed, as PyTorch's Linear has it (nt): 0.97 times the fastest layout
-// Limiter now       issue slots, and the register file's two banks
+// Expect            1.00 times 37 in its layout, nn; with B transposed, as PyTorch's Linear has it (nt), 0.97 of the fastest layout
+// Limiter now       issue slots, and the register file's two banks; where warps transpose, passes through shared memory
 // New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 38 4096 4096 4096 --layout nt

@@ -43,6 +43,7 @@ class Rung:
     ceilings: dict[str, str]  # type -> the name of the measured ceiling that it cannot pass
     source: str  # its file, from the project's root where it lies inside
     constants: dict[str, dict[str, float]] = field(default_factory=dict)  # numbers of a tile or a model, by name
+    layout_b: str = "row_major"  # how B is stored, "row_major" or "col_major", where --layout does not say it; A is row_major
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ class Facts:
     def idea(self, stem: str) -> str:
         """The idea of a rung; empty for a kernel unknown here."""
         return self.rungs[stem].idea if stem in self.rungs else ""
+
+    def layout(self, stem: str) -> str:
+        """The layout that a rung is listed with, as --layout names it: "nn" or "nt"; empty for a kernel unknown here."""
+        return {"row_major": "nn", "col_major": "nt"}[self.rungs[stem].layout_b] if stem in self.rungs else ""
 
     def computing(self, kind: str) -> list[Rung]:
         """The rungs that compute a type."""

@@ -27,13 +27,14 @@ class Condition(NamedTuple):
     out: str
     alpha: float
     beta: float
+    layout: str  # of A and B: "nn", "nt", "tn" or "tt"; empty: each rung's own
     ld_pad: str  # elements, or "align"
     init: str
     l2: str
     protocol: str
 
     def __str__(self) -> str:
-        pad = f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else ""
+        pad = (f", layout {self.layout}" if self.layout else "") + (f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else "")
         return (
             f"{self.protocol} protocol, {self.init} data, {self.l2} L2, alpha {self.alpha:g}, beta {self.beta:g}"
             f"{pad}, out {self.out}"
@@ -205,6 +206,8 @@ class Table:
 def tables(results: Results) -> list[Table]:
     """One table per type, in the order in which the facts name the types."""
     timed = results.ladder[results.ladder["protocol"] != "check"]
+    own = [results.facts.layout(kernel) for kernel in timed["kernel"]]
+    timed = timed.assign(layout=["" if one == other else one for one, other in zip(timed["layout"], own, strict=True)])
     return [_table(kind, timed[timed["type"] == kind], results) for kind in results.facts.types if kind in set(timed["type"])]
 
 
@@ -260,4 +263,4 @@ def _baselines(found: dict[tuple[str, Shape], Cell]) -> dict[str, dict[Shape, li
 
 
 def _is_default(condition: Condition) -> bool:
-    return condition[1:] == (1.0, 0.0, "0", "normal", "cold", "rounds")
+    return condition[1:] == (1.0, 0.0, "", "0", "normal", "cold", "rounds")

@@ -103,7 +103,7 @@ CLAIMS = {
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 37 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.
-    "37": Claim(present=(*PRODUCER, *WIDE, "FENCE"), absent=("LDGSTS",), barriers=False),
+    **dict.fromkeys(("37", "38"), Claim(present=(*PRODUCER, *WIDE, "FENCE"), absent=("LDGSTS",), barriers=False)),
 }
 
 # ---- the tests ------------------------------------------------------------------------------------------------------
@@ -221,15 +221,26 @@ def test_a_tile_ahead_takes_one_barrier_in_place_of_two(number, before, machine_
 
 
 def test_a_larger_thread_tile_saves_shared_loads_and_the_share_of_ffma_grows(machine_code):
-    """Chapter 08: 16x8 results per thread take three quarters of the loads that 8x8 do. 17f, 18f, 34 to 37 multiply alike."""
+    """Chapter 08: 16x8 results per thread take three quarters of the loads that 8x8 do. 17f, 18f, 34 to 38 multiply alike."""
 
     def share(number: str, pattern: str) -> float:
         return per_multiply(multiplying(machine_code(number))[0], pattern)
 
     assert share("08", r"LDS\.128") == 3 / 4 * share("07", r"LDS\.128") == share("08", "LDS")
     assert share("08", ".*") < share("07", ".*") and share("37", ".*") < share("08", ".*")
-    for number in ("17f", "18f", "34", "35", "36", "37"):
+    for number in ("17f", "18f", "34", "35", "36", "37", "38"):
         assert share(number, r"LDS\.128") == share("08", r"LDS\.128")
+
+
+def test_38_multiplies_as_37_does_in_every_layout(machine_code):
+    """Chapter 38: the loop of FFMAs of the largest tile, for A and B transposed or not."""
+    loops = {
+        (number, kernel.symbol): (once(kernel).count(".*"), once(kernel).count("FFMA"), once(kernel).count(r"LDS\.128"))
+        for number in ("37", "38")
+        for kernel in machine_code(number)
+        if "TileILi128ELi256E" in kernel.symbol
+    }
+    assert len(loops) == 1 + 4 and len(set(loops.values())) == 1
 
 
 # Shared loads of 4 bytes per FFMA in the source. With fewer docs/sim.md explains what a GPU counts less than the simulator, which

@@ -55,6 +55,16 @@ def test_rows_under_other_conditions_are_counted_not_mixed(tmp_path):
     assert table.value("01_naive", SIZE) == row("01_naive", SIZE)["gflops"]
 
 
+def test_the_layouts_of_a_product_are_told_apart(tmp_path):
+    """A rung that takes any layout has a row for each; tables show the one that it is listed with, or the only one there is."""
+    layouts = [row("08_warp_tiling", SIZE, layout=layout, gflops=rate) for layout, rate in (("nn", 2.0), ("tn", 1.0), ("nt", 3.0))]
+    own = row("01_naive", SIZE)
+    both = tables(load(write_folder(tmp_path / "both", [own, *layouts])))[0]
+    assert both.left_out == 2 and both.value("08_warp_tiling", SIZE) == 2.0 and "layout" not in str(both.condition)
+    one = tables(load(write_folder(tmp_path / "one", layouts[1:2])))[0]
+    assert one.value("08_warp_tiling", SIZE) == 1.0 and "layout tn" in str(one.condition)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
