@@ -189,7 +189,7 @@ class Matrix(NamedTuple):
 
 def _is(array: Any, module: str, name: str) -> bool:
     """Whether it is of a framework's type. A framework that nobody imported has no arrays."""
-    return module in sys.modules and isinstance(array, getattr(sys.modules[module], name))
+    return module in sys.modules and isinstance(array, getattr(sys.modules[module], name, ()))
 
 
 def _framework(array: Any) -> str:
