@@ -16,6 +16,7 @@
 #   ./run_all.sh counts 06 M N K   what each source line of a rung did, counted by the simulator; --csv, --with
 #   ./run_all.sh sim PROGRAM ...   run any CUDA program on the simulator; before PROGRAM: --sim-seed, --sim-gpu, --sim-counts,
 #                                  --sim-checks
+#   ./run_all.sh use               PyTorch's FP32 products with and without the library (docs/use.md); --results
 #   ./run_all.sh compare A B       two results folders side by side, with what is outside the noise
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text; help run, or run --help: the part on run

@@ -9,12 +9,14 @@ Words that are wrong are refused in one line, with exit status 2.
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from shlex import join, quote
 from typing import NamedTuple, NoReturn
 
+from plots.data import gpu
 from plots.data.gpu import has_gpu
 from plots.errors import hint
 
@@ -228,6 +230,28 @@ class Call(NamedTuple):
             join(["exec", program, *left[1:]]),
         ]
 
+    def use(self, *words: str) -> list[str]:
+        """The caller's python3 is the one with PyTorch, which no set-up fetches."""
+        results, left = "", iter(words)
+        for word in left:
+            if word != "--results":
+                unknown_option("use", word, "use: ")
+            results = self.path(next(left, "") or refuse("--results takes a folder"))
+        if not has_gpu():
+            refuse("use needs a GPU, and nvidia-smi lists none", WAIVED)
+        python = shutil.which("python3")
+        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
+            refuse(f"use needs PyTorch, and {python} cannot import torch: put one that can first on the PATH", WAIVED)
+        folder = results or f"{self.here}results/{gpu.folder(gpu.name())}"
+        file, library = f"{folder}/use.csv", "build/lib/libgemm_ladder_blas.so"  # a whole path could hold spaces
+        variables = ["CUDA_DEVICE_ORDER=PCI_BUS_ID", f"LD_PRELOAD={library}"]
+        return [
+            build("gemm_ladder_blas"),
+            join(["mkdir", "-p", folder]),
+            join(["env", *variables, python, "bench/use.py", "--csv", file]),
+            join(["echo", f"Table: {file}"]),
+        ]
+
     def compare(self, *words: str) -> list[str]:
         if len(words) != 2:
             refuse("compare takes two results folders, such as: compare results/before results/after")
@@ -248,7 +272,7 @@ class Call(NamedTuple):
 
 COMMANDS = {"--quick": Call.whole_ladder, "list": Call.rungs} | {
     name: getattr(Call, name)
-    for name in ("test", "run", "new", "exercise", "diff", "profile", "counts", "sim", "compare", "docs")
+    for name in ("test", "run", "new", "exercise", "diff", "profile", "counts", "sim", "use", "compare", "docs")
 }
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 # From top to bottom. A box is a folder with all that is in it, but for what is in a box of its own; or a module.
 LAYERS = {
     "C++": """
-        kernels  bench  tests  docs
+        kernels  bench  tests  docs  lib
         common/harness
-        common
+        common  include
         sim/tests
         sim/shim  sim/driver
         sim/executor

@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NoReturn
 
+from plots.data.gpu import folder as folder_of_gpu
 from plots.data.gpu import has_gpu
 from plots.data.gpu import name as name_of_gpu
 
@@ -214,7 +215,7 @@ def main(arguments: list[str]) -> int:
         return show_recorded(options.here)
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # so that CUDA and nvidia-smi number the GPUs alike
     gpu = SIMULATED if simulated else name_of_gpu()
-    folder = "simulator" if simulated else gpu.lower().replace(" ", "-")
+    folder = "simulator" if simulated else folder_of_gpu(gpu)
     return LadderRun(options.results or Path(f"{options.here}results/{folder}"), gpu, options.quick).whole()
 
 

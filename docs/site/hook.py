@@ -13,7 +13,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
 ROOT = Path(__file__).resolve().parents[2]
-START = ["index.md", "your_own_kernel.md", "exercises.md", "00_gpu.md", "00_map.md"]
+START = ["index.md", "your_own_kernel.md", "exercises.md", "use.md", "00_gpu.md", "00_map.md"]
 REFERENCE = ["results.md", "sim.md", "methodology.md", "glossary.md"]
 MARKER = re.compile(r"<!--[=?:].*?-->")  # plots fills numbers and tests claims by it
 LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#L(\d+))?\)")

@@ -16,6 +16,11 @@ def has_gpu() -> bool:
     return any(line.startswith("GPU") for line in _lines("--list-gpus"))
 
 
+def folder(gpu: str) -> str:
+    """Of its results, in `results` or `bench/recorded`."""
+    return gpu.lower().replace(" ", "-")
+
+
 def name() -> str:
     """Of the GPU that CUDA takes, where it numbers them as nvidia-smi does: with CUDA_DEVICE_ORDER=PCI_BUS_ID."""
     device = os.environ.get("CUDA_VISIBLE_DEVICES") or "0"

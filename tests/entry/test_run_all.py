@@ -47,6 +47,8 @@ def run_all(*arguments: str, folder: Path = ROOT, cwd: Path | None = None, **env
         (["diff"], "diff takes two rungs"),
         (["diff", "05", "o6"], "there is no rung 'o6'"),
         (["profile", "06", "64"], "profile takes a rung"),
+        (["use", "--result", "here"], "use: there is no option '--result'; the nearest is --results"),
+        (["use", "--results"], "--results takes a folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -72,6 +74,7 @@ def test_help_names_every_sub_command():
         "profile",
         "counts",
         "sim",
+        "use",
         "compare",
         "docs",
         "help",
@@ -520,3 +523,51 @@ def test_without_a_gpu_and_without_recorded_results_it_says_so(checkout):
     done = run_all(folder=checkout)
     assert done.returncode == 0
     assert "no results are recorded" in done.stderr
+
+
+# ---- use ---------------------------------------------------------------------------------------------------------------
+
+PYTHON = """#!/usr/bin/env bash
+# Stands in for a python3 with PyTorch, where the file "torch" is; else it is the real one.
+case "$*" in
+  "-c import torch") [[ -f torch ]] ;;
+  bench/use.py*) echo "$LD_PRELOAD $CUDA_DEVICE_ORDER $*" >>calls.txt; exit $(<torch) ;;
+  *) exec {} "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def with_torch(checkout):
+    """The same checkout with a GPU and that python3. The file "torch" holds the exit status of what is started."""
+    (checkout / "bin/python3").write_text(PYTHON.replace("{}", sys.executable))
+    (checkout / "bin/python3").chmod(0o755)
+    (checkout / "torch").write_text("0")
+    return checkout
+
+
+def test_use_times_pytorch_with_the_library_preloaded(with_torch):
+    done = run_all("use", folder=with_torch)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "Table: results/nvidia-h200/use.csv"
+    library = "build/lib/libgemm_ladder_blas.so PCI_BUS_ID"
+    assert calls(with_torch) == [f"{library} bench/use.py --csv results/nvidia-h200/use.csv"]
+    assert run_all("use", "--results", "a b", folder=with_torch).returncode == 0
+    assert (with_torch / "a b").is_dir() and calls(with_torch)[-1] == f"{library} bench/use.py --csv {with_torch}/a b/use.csv"
+
+
+def test_use_hands_over_the_exit_status(with_torch):
+    (with_torch / "torch").write_text("77")
+    assert (run_all("use", folder=with_torch).returncode, len(calls(with_torch))) == (77, 1)
+
+
+@pytest.mark.parametrize("missing", ["GPU", "PyTorch"])
+def test_use_without_a_gpu_or_pytorch_says_so_and_is_waived(missing, with_torch):
+    if missing == "GPU":
+        (with_torch / "no_gpu").touch()
+    else:
+        (with_torch / "torch").unlink()
+    done = run_all("use", folder=with_torch)
+    assert (done.returncode, done.stdout) == (77, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"run_all.sh: use needs {'a GPU' if missing == 'GPU' else 'PyTorch'}, and ")

@@ -1,0 +1,253 @@
+"""The module gemm_ladder on the simulator: matrices in the memory of its GPU, and their products against NumPy's.
+
+usage: LD_LIBRARY_PATH=build/sim PYTHONPATH=lib/python python3 tests/lib/on_simulator.py   (tests/lib/test_python.py calls it)
+
+Each function named check_... is one case: a line `name: ok`, or `name: ` and what is wrong; exit status 1 where one is.
+"""
+
+import ctypes
+import sys
+import threading
+import traceback
+
+# Global, so that the library sees the simulator and does without cuBLAS.
+cuda = ctypes.CDLL("libcudart.so.13", mode=ctypes.RTLD_GLOBAL)
+
+import gemm_ladder  # noqa: E402
+import numpy as np  # noqa: E402
+
+TO_DEVICE, TO_HOST = 1, 2
+random = np.random.default_rng(5)
+
+
+class Memory:
+    """A copy of an array's bytes on the device."""
+
+    def __init__(self, host: np.ndarray):
+        self.pointer, self.bytes = ctypes.c_void_p(), host.nbytes
+        assert cuda.cudaMalloc(ctypes.byref(self.pointer), ctypes.c_size_t(max(1, self.bytes))) == 0
+        assert cuda.cudaMemcpy(self.pointer, host.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(self.bytes), TO_DEVICE) == 0
+
+
+class Array:
+    """A matrix on the device with the strides of one of the host, as a view of the memory that this one is a view of."""
+
+    def __init__(self, host: np.ndarray):
+        base = host
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        self.host, self.base, self.memory = host, base, Memory(base)
+        offset = host.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        self.__cuda_array_interface__ = {
+            "shape": host.shape,
+            "strides": host.strides,
+            "typestr": host.dtype.str,
+            "data": (self.memory.pointer.value + offset, False),
+            "version": 3,
+            "stream": 1,
+        }
+
+    def numpy(self) -> np.ndarray:
+        """What it holds now, with all that its memory holds beside it."""
+        assert cuda.cudaDeviceSynchronize() == 0
+        at = ctypes.c_void_p(self.base.__array_interface__["data"][0])
+        assert cuda.cudaMemcpy(at, self.memory.pointer, ctypes.c_size_t(self.memory.bytes), TO_HOST) == 0
+        return self.host
+
+
+def stored(rows: int, columns: int, order: str = "C", padding: int = 0, dtype: type = np.float32) -> np.ndarray:
+    """Random numbers, by rows ("C") or columns ("F"), with so many others between them."""
+    shape = (rows, columns + padding) if order == "C" else (columns, rows + padding)
+    whole = random.standard_normal(shape).astype(dtype)
+    return whole[:, :columns] if order == "C" else whole[:, :rows].T
+
+
+def close(got: np.ndarray, want: np.ndarray, k: int, unit: float = 0) -> None:
+    """Numbers are of the order of 1: the error is that of k sums in FP32, and of the result's rounding."""
+    error = np.abs(got.astype(np.float64) - want).max()
+    assert error <= 8 * np.sqrt(k) * (k + 8) * 2.0**-24 + unit * np.abs(want).max(), error
+
+
+def double(*arrays: np.ndarray) -> np.ndarray:
+    first, second = (one.astype(np.float64) for one in arrays)
+    return first @ second
+
+
+def raises(error: type, words: str, call) -> None:
+    try:
+        call()
+    except error as raised:
+        assert words in str(raised), raised
+        assert "\n" not in str(raised)
+    else:
+        raise AssertionError(f"nothing was raised: {words}")
+
+
+def check_all_layouts_without_a_copy():
+    m, n, k = 72, 136, 40
+    for order_a in "CF":
+        for order_b in "CF":
+            for order_c in "CF":
+                for padding in (0, 4, 3):  # 3: rows do not begin at multiples of 16 bytes
+                    a, b = stored(m, k, order_a, padding), stored(k, n, order_b, padding)
+                    out = Array(stored(m, n, order_c, padding))
+                    before = out.base.copy()
+                    assert gemm_ladder.matmul(Array(a), Array(b), out=out) is out
+                    close(out.numpy(), double(a, b), k)
+                    lines = m if order_c == "C" else n
+                    line = n if order_c == "C" else m
+                    assert (out.base[:lines, line:] == before[:lines, line:]).all(), "what lies between the rows has changed"
+
+
+def check_alpha_and_beta():
+    a, b, c = stored(40, 24), stored(24, 72, "F"), stored(40, 72)
+    out = Array(c.copy())
+    gemm_ladder.matmul(Array(a), Array(b), out=out, alpha=-1.5, beta=0.5)
+    close(out.numpy(), -1.5 * double(a, b) + 0.5 * c, 24)
+
+
+def check_vectors_and_nothing():
+    for m, n, k in ((1, 1, 1), (1, 8, 16), (8, 1, 16), (5, 7, 1)):
+        for order in "CF":
+            a, b, out = stored(m, k, order), stored(k, n, order), Array(stored(m, n))
+            gemm_ladder.matmul(Array(a), Array(b), out=out)
+            close(out.numpy(), double(a, b), k)
+    out = Array(stored(5, 7))
+    gemm_ladder.matmul(Array(stored(5, 0)), Array(stored(0, 7)), out=out)
+    assert (out.numpy() == 0).all()
+    gemm_ladder.matmul(Array(stored(0, 7)), Array(stored(7, 5)), out=Array(stored(0, 5)))
+
+
+def check_tf32_and_fp16():
+    a, b, out = stored(64, 32), stored(32, 64, "F"), Array(stored(64, 64))
+    gemm_ladder.matmul(Array(a), Array(b), out=out, kind="tf32")
+    error = np.abs(out.numpy() - double(a, b)).max()
+    assert 1e-5 < error < 0.1, f"{error}: TF32 has ten bits"
+    half = [stored(64, 32, "C", dtype=np.float16), stored(32, 64, "F", dtype=np.float16)]
+    for dtype, unit in ((np.float16, 2.0**-11), (np.float32, 0)):
+        out = Array(stored(64, 64, dtype=dtype))
+        gemm_ladder.matmul(*map(Array, half), out=out)
+        close(out.numpy(), double(*half), 32, unit)
+
+
+class OfDLPack:
+    """The same through DLPack alone, with another word for its type where one is given."""
+
+    def __init__(self, array: Array, code: int = 2, bits: int = 32):
+        host, facts = array.host, array.__cuda_array_interface__
+        numbers = ctypes.c_int64 * host.ndim
+        self.array, self.streams = array, []
+        self.shape, self.strides = numbers(*host.shape), numbers(*(one // host.itemsize for one in host.strides))
+        offset = 8
+        data = facts["data"][0] - offset
+        self.tensor = gemm_ladder.DLTensor(data, 2, 0, host.ndim, code, bits, 1, self.shape, self.strides, offset)
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, *, stream=None):
+        self.streams.append(stream)
+        new = ctypes.pythonapi.PyCapsule_New
+        new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+def bfloat16(array: np.ndarray) -> np.ndarray:
+    """The upper halves of numbers, and these numbers again."""
+    return (array.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def check_dlpack():
+    a, b, out = stored(40, 24), stored(24, 72, "F"), Array(stored(40, 72, "C", 4))
+    left = OfDLPack(Array(a))
+    gemm_ladder.matmul(left, OfDLPack(Array(b)), out=OfDLPack(out))
+    close(out.numpy(), double(a, b), 24)
+    assert left.streams == [1], "the default stream, which DLPack calls 1"
+
+
+def check_bf16():
+    a, b = stored(64, 32), stored(64, 32)
+    halves = [bfloat16(a), bfloat16(b)]
+    for one, bits in zip((a, b), halves, strict=True):
+        one.view(np.uint32)[:] = bits.astype(np.uint32) << 16
+    out = Array(stored(64, 64))
+    operands = [OfDLPack(Array(bits), 4, 16) for bits in (halves[0], halves[1].T)]
+    gemm_ladder.matmul(*operands, out=out)
+    close(out.numpy(), double(a, b.T), 32)
+    assert gemm_ladder.explain(*operands).startswith("33_cost_model:\n")
+
+
+def check_explain():
+    a, b = Array(stored(256, 64)), Array(stored(64, 128))
+    text = gemm_ladder.explain(a, b)
+    assert text.startswith("38_sgemm_layouts:\n"), text
+    odd = gemm_ladder.explain(Array(stored(256, 63)), Array(stored(63, 128)))
+    assert "rows do not begin at multiples of 16 bytes" in odd, odd
+    half = [Array(stored(64, 64, dtype=np.float16)) for _ in range(2)]
+    assert "layout nt" in gemm_ladder.explain(*half)
+
+
+def check_threads_have_their_own_handles():
+    a, b = stored(64, 64), stored(64, 64)
+    outs, handles = [Array(stored(64, 64)) for _ in range(3)], []
+
+    def work(out: Array) -> None:
+        for _ in range(2):
+            gemm_ladder.matmul(Array(a), Array(b), out=out)
+        handles.append(gemm_ladder.Library.get().handle(0))
+
+    threads = [threading.Thread(target=work, args=(out,)) for out in outs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(handles) == 3 and gemm_ladder.Library.get().handle(0) == gemm_ladder.Library.get().handle(0)
+    for out in outs:
+        close(out.numpy(), double(a, b), 64)
+
+
+def check_refusals():
+    a, b, out = Array(stored(8, 16)), Array(stored(16, 24)), Array(stored(8, 24))
+    refused = {
+        "a is 8 x 16 and b 8 x 16": (ValueError, lambda: gemm_ladder.matmul(a, a, out=out)),
+        "out is 8 x 16, and the product 8 x 24": (ValueError, lambda: gemm_ladder.matmul(a, b, out=a)),
+        "a has 3 dimensions": (ValueError, lambda: gemm_ladder.matmul(Array(random.random((2, 8, 16), np.float32)), b)),
+        "a has strides 64 and 2": (ValueError, lambda: gemm_ladder.matmul(Array(stored(8, 64)[:, ::2]), b)),
+        "a has strides -16 and 1": (ValueError, lambda: gemm_ladder.matmul(Array(stored(8, 16)[::-1]), b)),
+        "b is of <f8": (TypeError, lambda: gemm_ladder.matmul(a, Array(stored(16, 24, dtype=np.float64)), out=out)),
+        "a is of float32, and b of float16": (
+            TypeError,
+            lambda: gemm_ladder.matmul(a, Array(stored(16, 24, dtype=np.float16)), out=out),
+        ),
+        "out is of float16": (TypeError, lambda: gemm_ladder.matmul(a, b, out=Array(stored(8, 24, dtype=np.float16)))),
+        "kind is 'bf16': of float32 it is 'f32' or 'tf32'": (ValueError, lambda: gemm_ladder.matmul(a, b, out=out, kind="bf16")),
+        "beta is 0.5": (ValueError, lambda: gemm_ladder.matmul(a, b, beta=0.5)),
+        "give matmul() one as out": (TypeError, lambda: gemm_ladder.matmul(a, b)),
+        "a is not in a GPU's memory": (TypeError, lambda: gemm_ladder.matmul(stored(8, 16), b, out=out)),
+        "a is list": (TypeError, lambda: gemm_ladder.matmul([[1.0]], b, out=out)),
+        "out overlaps a or b": (ValueError, lambda: gemm_ladder.matmul(*[square := Array(stored(8, 8))] * 2, out=square)),
+    }
+    for words, (error, call) in refused.items():
+        raises(error, words, call)
+
+
+def check_what_the_library_refuses_is_its_sentence():
+    library = gemm_ladder.Library.get()
+    problem = gemm_ladder.Problem(m=8, n=8, k=8, lda=7, ldb=8, ldc=8, batch=1)
+    raises(gemm_ladder.GemmLadderError, "lda is smaller than a stored row", lambda: library.run(0, 0, problem, 1, 8, 8, 0, 8))
+
+
+def main() -> int:
+    failed = 0
+    for name, check in [(name, value) for name, value in globals().items() if name.startswith("check_")]:
+        try:
+            check()
+            print(f"{name}: ok")
+        except Exception:
+            failed += 1
+            print(f"{name}: {traceback.format_exc()}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
