@@ -175,6 +175,7 @@ SUITES: dict[str, Callable[[Log], Count]] = {
     "tests/plots": lambda log: python_tests(log, ["tests/plots"], "pytest_plots"),
     "sim_tests": lambda log: google_tests(log, "sim_tests"),
     "sim_lib_tests": lambda log: google_tests(log, "sim_lib_tests"),
+    "sim_preload_tests": lambda log: google_tests(log, "sim_preload_tests"),
     "sim_rung_tests": lambda log: google_tests(log, "sim_rung_tests"),
     "other tests in Python": lambda log: python_tests(log, other_folders(), "pytest_others"),
     "clang-format": lambda log: check(log, ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")]),
