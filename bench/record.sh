@@ -8,6 +8,7 @@
 #   map        30 to 33 and 37 over many shapes, beside the libraries               map.csv
 #   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py        plans.csv tuned.csv
 #   layouts    38 in each layout of A and B                                         layouts.csv
+#   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
@@ -36,12 +37,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | power | map | plans | layouts | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | power | map | plans | layouts | library | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady power map plans layouts waves conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -133,6 +134,11 @@ layouts() {
   for layout in nn nt tn tt; do
     ladder --kernels 38 --layout $layout --check sample --sittings 3 --csv "$to/layouts.csv" --shapes bench/shapes/layouts.txt
   done
+}
+
+library() {
+  build/bin/host_time >"$to/host_time.csv"
+  LD_PRELOAD=build/lib/libgemm_ladder_blas.so python3 bench/use.py --csv "$to/use.csv" || (($? == 77))
 }
 
 waves() {
