@@ -21,6 +21,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <tuple>
 
 #include "include/gemm_ladder.h"
@@ -109,15 +110,15 @@ void failed(gemm_ladder_handle_t handle, gemm_ladder_status_t status) {
                  gemm_ladder_last_error(handle), gemm_ladder_status_string(status));
 }
 
-/// Handles of the library: one for each of cuBLAS's, whose thread it serves, and each device.
+/// Handles of the library: one for each of cuBLAS's, device and thread. Threads may share a handle of cublasLt.
 std::mutex mutex;
-std::map<std::pair<const void*, int>, gemm_ladder_handle_t> handles;
+std::map<std::tuple<const void*, int, std::thread::id>, gemm_ladder_handle_t> handles;
 
 gemm_ladder_handle_t handle_beside(const void* cublas) {
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return nullptr;
   const std::lock_guard lock(mutex);
-  const auto [place, is_new] = handles.try_emplace({cublas, device}, nullptr);
+  const auto [place, is_new] = handles.try_emplace({cublas, device, std::this_thread::get_id()}, nullptr);
   if (is_new)
     if (const auto status = create_beside_cublas(&place->second); status != GEMM_LADDER_OK) failed(nullptr, status);
   return place->second;
@@ -126,7 +127,7 @@ gemm_ladder_handle_t handle_beside(const void* cublas) {
 void forget(const void* cublas) {
   const std::lock_guard lock(mutex);
   std::erase_if(handles, [&](const auto& entry) {
-    if (entry.first.first != cublas) return false;
+    if (std::get<0>(entry.first) != cublas) return false;
     if (entry.second) gemm_ladder_destroy(entry.second);
     return true;
   });
