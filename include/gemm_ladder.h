@@ -14,7 +14,7 @@ extern "C" {
 /* What a function returns. */
 typedef enum {
   GEMM_LADDER_OK = 0,
-  GEMM_LADDER_INVALID_VALUE = 1, /* an argument is wrong: a size is negative, a leading dimension too small, a pointer null */
+  GEMM_LADDER_INVALID_VALUE = 1, /* an argument is wrong; gemm_ladder_last_error() says which */
   GEMM_LADDER_OUT_OF_MEMORY = 2, /* the workspace could not be allocated */
   GEMM_LADDER_CUDA_ERROR = 3,    /* a call of CUDA failed */
   GEMM_LADDER_CUBLAS_ERROR = 4   /* a call of cuBLAS failed */
@@ -71,8 +71,9 @@ gemm_ladder_status_t gemm_ladder_set_workspace(gemm_ladder_handle_t handle, void
  * alpha is 0, A and B are not read, and where beta is 0, C is not. Enqueues and returns. */
 gemm_ladder_status_t gemm_ladder_gemm(gemm_ladder_handle_t handle, gemm_ladder_order_t order, gemm_ladder_type_t type,
                                       gemm_ladder_result_t result, gemm_ladder_operation_t op_a,
-                                      gemm_ladder_operation_t op_b, int64_t m, int64_t n, int64_t k, float alpha, const void* a,
-                                      int64_t lda, const void* b, int64_t ldb, float beta, void* c, int64_t ldc);
+                                      gemm_ladder_operation_t op_b, int64_t m, int64_t n, int64_t k, float alpha,
+                                      const void* a, int64_t lda, const void* b, int64_t ldb, float beta, void* c,
+                                      int64_t ldc);
 
 /* The same for a problem in a struct, of one matrix or of a batch with strides. */
 gemm_ladder_status_t gemm_ladder_run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha,

@@ -532,7 +532,7 @@ PYTHON = """#!/usr/bin/env bash
 case "$*" in
   "-c import torch") [[ -f torch ]] ;;
   bench/use.py*) echo "$LD_PRELOAD $CUDA_DEVICE_ORDER $*" >>calls.txt; exit $(<torch) ;;
-  *) exec {} "$@" ;;
+  *) exec "{}" "$@" ;;
 esac
 """
 
