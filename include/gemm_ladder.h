@@ -64,7 +64,7 @@ gemm_ladder_status_t gemm_ladder_destroy(gemm_ladder_handle_t handle);
 gemm_ladder_status_t gemm_ladder_set_stream(gemm_ladder_handle_t handle, cudaStream_t stream);
 
 /* Later calls use this device memory, aligned to 256 bytes, where it is large enough for their kernel; else, and with a null pointer, the
- * handle's own. Its own grows as it must; in a stream that is being captured it cannot, and such a call goes to cuBLAS. */
+ * handle's own. Its own grows as it must; each stream and each captured graph has a part of its own. */
 gemm_ladder_status_t gemm_ladder_set_workspace(gemm_ladder_handle_t handle, void* workspace, size_t bytes);
 
 /* C = alpha op(A) op(B) + beta C, row-major or column-major as `order` says. alpha and beta are on the host. As BLAS defines it: where

@@ -26,10 +26,12 @@ const CublasFunctions* cublas_functions() {
     look(found.create, "cublasCreate_v2");
     look(found.destroy, "cublasDestroy_v2");
     look(found.set_stream, "cublasSetStream_v2");
+    look(found.set_math_mode, "cublasSetMathMode");
     look(found.gemm, "cublasGemmStridedBatchedEx_64");
     return found;
   }();
-  const bool whole = functions.create && functions.destroy && functions.set_stream && functions.gemm;
+  const bool whole =
+      functions.create && functions.destroy && functions.set_stream && functions.set_math_mode && functions.gemm;
   return whole ? &functions : nullptr;
 }
 

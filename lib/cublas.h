@@ -12,6 +12,7 @@ struct CublasFunctions {
   decltype(&cublasCreate_v2) create;
   decltype(&cublasDestroy_v2) destroy;
   decltype(&cublasSetStream_v2) set_stream;
+  decltype(&cublasSetMathMode) set_math_mode;
   decltype(&cublasGemmStridedBatchedEx_64) gemm;
 };
 

@@ -30,6 +30,10 @@ namespace {
 struct InvalidValue : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+/// Some matrices of a batch were enqueued, and then a launch failed: nobody may begin anew.
+struct Partly : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 struct CublasFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -146,47 +150,55 @@ std::string why_cublas(const Problem& p, const Batch& batch) {
 
 // ---- the handle -------------------------------------------------------------------------------------------------------
 
-/// Device memory that grows. What a captured graph may use is kept until the end.
+/// While this lives, this thread may allocate and wait although some thread captures a stream.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// Device memory that grows, for the kernels of one stream or of one capture. What a graph may use is not freed when it grows.
 class Memory {
  public:
   Memory() = default;
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  ~Memory() {
-    for (void* const block : blocks_) cudaFree(block);
-  }
 
-  /// At least so many bytes, zero at first; null where they cannot be had during a capture. Throws CudaError.
+  /// At least so many bytes, zero at first. Throws CudaError.
   void* get(size_t bytes, bool zeroed, cudaStream_t stream, bool capturing) {
     if (bytes > size_) {
-      if (capturing) return nullptr;
+      const RelaxedCapture relaxed;
       const size_t grown = std::max(bytes, size_ + size_ / 2);
-      cuda_check(cudaStreamSynchronize(stream));  // a kernel may be using the old one
-      if (!blocks_.empty() && !captured_) {
-        cuda_check(cudaFree(blocks_.back()));
-        blocks_.pop_back();
-        size_ = 0;
+      if (!blocks_.empty() && !capturing) {
+        cuda_check(cudaStreamSynchronize(stream));  // a kernel may be using it
+        free();
       }
       void* block = nullptr;
       cuda_check(cudaMalloc(&block, grown));
       blocks_.push_back(block);
-      size_ = grown, captured_ = false;
-      if (zeroed) {
-        cuda_check(cudaMemsetAsync(block, 0, grown, stream));
-        cuda_check(cudaStreamSynchronize(stream));
-      }
+      if (zeroed) cuda_check(cudaMemsetAsync(block, 0, grown, stream));  // in a capture a node of the graph
+      size_ = grown;
     }
-    captured_ |= capturing;
     return blocks_.empty() ? nullptr : blocks_.back();
+  }
+
+  void free() {
+    for (void* const block : blocks_) cudaFree(block);
+    blocks_.clear();
+    size_ = 0;
   }
 
  private:
   std::vector<void*> blocks_;
-  size_t size_ = 0;        // of the last block
-  bool captured_ = false;  // the last block, by a graph
+  size_t size_ = 0;  // of the last block
 };
 
-/// What kernels on one stream use. Those on different streams may run at the same time.
+/// What kernels on one stream use, or those of one capture: others may run at the same time.
 struct StreamMemory {
   Memory workspace, locks;
 };
@@ -228,14 +240,23 @@ struct gemm_ladder_context {
   cudaStream_t stream = nullptr;
   void* own_workspace = nullptr;  // the caller's
   size_t own_bytes = 0;
-  std::map<cudaStream_t, StreamMemory> memory;
+  std::map<std::pair<cudaStream_t, unsigned long long>, StreamMemory> memory;  // and the number of the capture, or 0
   std::unordered_map<Key, Call, KeyHash> calls;
   cublasHandle_t cublas = nullptr;
   bool beside_cublas = false;  // the caller has one: what this handle's would compute is left to it
   std::string error;
 
-  ~gemm_ladder_context() {
+  /// Waits for the work on the device, which is current, and gives everything back; but what graphs use only where the caller was told
+  /// that they must not be launched any more.
+  void finish() {
+    const RelaxedCapture relaxed;
+    cudaDeviceSynchronize();
+    for (auto& [key, of_stream] : memory) {
+      if (key.second != 0 && beside_cublas) continue;
+      of_stream.workspace.free(), of_stream.locks.free();
+    }
     if (cublas) cublas_functions()->destroy(cublas);
+    cublas = nullptr;
   }
 
   Call plan(const Problem& p, const Batch& batch) const {
@@ -247,7 +268,9 @@ struct gemm_ladder_context {
   }
 
   /// False where nothing was done: the caller's cuBLAS is to compute it.
-  bool run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c);
+  /// `before` enqueues what comes first, where something is done.
+  bool run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c,
+           const std::function<void()>& before);
   void run_cublas(const Problem& p, const Batch& batch) const;
 };
 
@@ -268,7 +291,8 @@ void gemm_ladder_context::run_cublas(const Problem& p, const Batch& batch) const
                "cublasGemmStridedBatchedEx");
 }
 
-bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c) {
+bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c,
+                              const std::function<void()>& before) {
   Problem p = batch.problem;
   p.alpha = alpha, p.beta = beta, p.a = a, p.b = b, p.c = c, p.stream = stream;
   if (p.m == 0 || p.n == 0 || batch.count == 0) return true;
@@ -284,6 +308,7 @@ bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, co
     }
   };
   if (p.k == 0 || alpha == 0.0F) {
+    if (before) before();
     if (beta != 1.0F) each(scale_c);
     return true;
   }
@@ -297,24 +322,29 @@ bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, co
   }
   const Call& call = known->second;
   if (call.launch) {
-    bool there = true;
     if (call.workspace_bytes || call.lock_bytes) {
-      cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-      cuda_check(cudaStreamIsCapturing(stream, &capture));
-      const bool capturing = capture != cudaStreamCaptureStatusNone;
-      StreamMemory& own = memory[stream];
+      cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+      unsigned long long capture = 0;
+      cuda_check(cudaStreamGetCaptureInfo(stream, &status, &capture));
+      const bool capturing = status != cudaStreamCaptureStatusNone;
+      StreamMemory& own = memory[{stream, capturing ? capture : 0}];
       const bool callers = own_workspace && call.workspace_bytes <= own_bytes;
       p.workspace = callers ? own_workspace : own.workspace.get(call.workspace_bytes, false, stream, capturing);
       p.locks = static_cast<unsigned*>(own.locks.get(call.lock_bytes, true, stream, capturing));
-      there = (p.workspace || !call.workspace_bytes) && (p.locks || !call.lock_bytes);
     }
-    if (there) {
+    if (before) before();
+    bool enqueued = false;
+    try {
       each([&](Problem q) {
         q.workspace = p.workspace, q.locks = p.locks;
         call.launch(q);
+        enqueued = true;
       });
-      return true;
+    } catch (const CudaError& error) {
+      if (enqueued) throw Partly(error.what());
+      throw;
     }
+    return true;
   }
   if (beside_cublas) return false;
   if (cublas)
@@ -346,7 +376,7 @@ gemm_ladder_status_t guarded(gemm_ladder_handle_t handle, F&& f) noexcept {
     return failed(GEMM_LADDER_CUBLAS_ERROR, error.what());
   } catch (const CudaError& error) {
     const bool memory = error.status == cudaErrorMemoryAllocation;
-    if (memory) cudaGetLastError();  // it is told here; the next call begins anew
+    cudaGetLastError();  // it is told here: nobody else shall find it
     return failed(memory ? GEMM_LADDER_OUT_OF_MEMORY : GEMM_LADDER_CUDA_ERROR, error.what());
   } catch (const std::bad_alloc&) {
     return failed(GEMM_LADDER_OUT_OF_MEMORY, "out of host memory");
@@ -390,7 +420,10 @@ gemm_ladder_status_t create(gemm_ladder_handle_t* handle, bool beside_cublas) {
     cuda_check(cudaGetDevice(&context->device));
     device_limits();
     const CublasFunctions* const functions = beside_cublas ? nullptr : cublas_functions();
-    if (functions) cublas_check(functions->create(&context->cublas), "cublasCreate");
+    if (!functions) return;
+    cublas_check(functions->create(&context->cublas), "cublasCreate");
+    cublas_check(functions->set_math_mode(context->cublas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                 "cublasSetMathMode");
   });
   if (status == GEMM_LADDER_OK)
     *handle = context;
@@ -400,13 +433,18 @@ gemm_ladder_status_t create(gemm_ladder_handle_t* handle, bool beside_cublas) {
 }
 
 gemm_ladder_status_t run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha, const void* a,
-                         const void* b, float beta, void* c, bool& done) {
+                         const void* b, float beta, void* c, bool& done, const std::function<void()>& before = {}) {
   return guarded(handle, [&] {
     if (!problem) throw InvalidValue("the problem is a null pointer");
     const Batch batch = batch_of(*problem);
     const OnDevice on(handle->device);
     const bool swapped = problem->order == GEMM_LADDER_COL_MAJOR;
-    done = handle->run(batch, alpha, swapped ? b : a, swapped ? a : b, beta, c);
+    try {
+      done = handle->run(batch, alpha, swapped ? b : a, swapped ? a : b, beta, c, before);
+    } catch (const Partly& error) {
+      done = true;
+      throw CudaError(error.what(), cudaErrorLaunchFailure);
+    }
   });
 }
 
@@ -416,9 +454,9 @@ gemm_ladder_status_t ladder::create_beside_cublas(gemm_ladder_handle_t* handle) 
 
 gemm_ladder_status_t ladder::run_beside_cublas(gemm_ladder_handle_t handle, const gemm_ladder_problem_t& problem,
                                                float alpha, const void* a, const void* b, float beta, void* c,
-                                               bool& done) {
+                                               bool& done, const std::function<void()>& before) {
   done = false;
-  return run(handle, &problem, alpha, a, b, beta, c, done);
+  return run(handle, &problem, alpha, a, b, beta, c, done, before);
 }
 
 std::string ladder::rung_name(gemm_ladder_type_t type) { return rung_for(type_of(type)).stem(); }
@@ -428,7 +466,7 @@ gemm_ladder_status_t gemm_ladder_create(gemm_ladder_handle_t* handle) { return c
 gemm_ladder_status_t gemm_ladder_destroy(gemm_ladder_handle_t handle) {
   const gemm_ladder_status_t status = guarded(handle, [&] {
     const OnDevice on(handle->device);
-    cuda_check(cudaDeviceSynchronize());
+    handle->finish();
   });
   delete handle;
   return status;

@@ -43,10 +43,10 @@ __global__ void __launch_bounds__(256) plain(Problem p) {
 
 template <class TC>
 __global__ void __launch_bounds__(256) scale(Problem p) {
-  const int column = blockIdx.y * 256 + threadIdx.x;
-  if (column >= p.n) return;
-  TC* const c = static_cast<TC*>(p.c) + static_cast<size_t>(blockIdx.x) * p.ldc + column;
-  *c = p.beta == 0.0F ? TC(0.0F) : from_float<TC>(p.beta * to_float(*c));
+  for (int64_t column = blockIdx.y * 256 + threadIdx.x; column < p.n; column += gridDim.y * 256) {
+    TC* const c = static_cast<TC*>(p.c) + static_cast<size_t>(blockIdx.x) * p.ldc + column;
+    *c = p.beta == 0.0F ? TC(0.0F) : from_float<TC>(p.beta * to_float(*c));
+  }
 }
 
 __global__ void __launch_bounds__(256) fill(const float* column, float* to, int64_t height, int64_t n, int64_t ld) {
@@ -68,7 +68,7 @@ void plain_gemm(const Problem& p) {
 
 void scale_c(const Problem& p) {
   visit(AllTypes{}, p.type, p.out,
-        [&]<Type type, class TC>() { scale<TC><<<dim3(p.m, ceil_div(p.n, 256)), 256, 0, p.stream>>>(p); });
+        [&]<Type type, class TC>() { scale<TC><<<dim3(p.m, min(ceil_div(p.n, 256), 4096)), 256, 0, p.stream>>>(p); });
   cuda_check(cudaGetLastError());
 }
 

@@ -17,12 +17,14 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "include/gemm_ladder.h"
 #include "lib/internal.h"
@@ -60,8 +62,8 @@ bool takes(gemm_ladder_type_t type) {
 template <class Function>
 Function next(const char* name, const char* library) {
   void* found = dlsym(RTLD_NEXT, name);
-  for (const char* version : {".13", ".12"})
-    for (const int how : {RTLD_NOLOAD, 0}) {
+  for (const int how : {RTLD_NOLOAD, 0})  // the one that is loaded, whichever it is, before another
+    for (const char* version : {".13", ".12"}) {
       if (found) return reinterpret_cast<Function>(found);
       if (void* const opened = dlopen((std::string(library) + version).c_str(), RTLD_LAZY | how))
         found = dlsym(opened, name);
@@ -110,27 +112,48 @@ void failed(gemm_ladder_handle_t handle, gemm_ladder_status_t status) {
                  gemm_ladder_last_error(handle), gemm_ladder_status_string(status));
 }
 
-/// Handles of the library: one for each of cuBLAS's, device and thread. Threads may share a handle of cublasLt.
-std::mutex mutex;
-std::map<std::tuple<const void*, int, std::thread::id>, gemm_ladder_handle_t> handles;
+/// A handle of the library beside one of cuBLAS's on a device. Threads may share one of cublasLt's.
+struct Handle {
+  std::mutex mutex;
+  gemm_ladder_handle_t handle = nullptr;
+};
+using Handles = std::map<std::pair<const void*, int>, std::shared_ptr<Handle>>;
 
-gemm_ladder_handle_t handle_beside(const void* cublas) {
+// Never destroyed: a program may give back its handles after its other objects are gone.
+std::mutex& handles_mutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+Handles& handles() {
+  static auto* const all = new Handles;
+  return *all;
+}
+
+std::shared_ptr<Handle> handle_beside(const void* cublas) {
   int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return nullptr;
-  const std::lock_guard lock(mutex);
-  const auto [place, is_new] = handles.try_emplace({cublas, device, std::this_thread::get_id()}, nullptr);
-  if (is_new)
-    if (const auto status = create_beside_cublas(&place->second); status != GEMM_LADDER_OK) failed(nullptr, status);
-  return place->second;
+  if (cudaGetDevice(&device) != cudaSuccess) return cudaGetLastError(), nullptr;
+  const std::lock_guard lock(handles_mutex());
+  std::shared_ptr<Handle>& place = handles()[{cublas, device}];
+  if (!place) {
+    auto made = std::make_shared<Handle>();
+    if (const auto status = create_beside_cublas(&made->handle); status != GEMM_LADDER_OK)
+      return failed(nullptr, status), nullptr;
+    place = made;
+  }
+  return place;
 }
 
 void forget(const void* cublas) {
-  const std::lock_guard lock(mutex);
-  std::erase_if(handles, [&](const auto& entry) {
-    if (std::get<0>(entry.first) != cublas) return false;
-    if (entry.second) gemm_ladder_destroy(entry.second);
-    return true;
-  });
+  std::vector<std::shared_ptr<Handle>> gone;
+  {
+    const std::lock_guard lock(handles_mutex());
+    std::erase_if(handles(), [&](const auto& entry) {
+      if (entry.first.first != cublas) return false;
+      gone.push_back(entry.second);
+      return true;
+    });
+  }
+  for (const auto& one : gone) gemm_ladder_destroy(one->handle);
 }
 
 /// A product as cuBLAS is asked for it, by columns.
@@ -190,20 +213,28 @@ void log(const Product& p, gemm_ladder_handle_t handle, cudaStream_t stream, boo
                theirs / ours);
 }
 
-/// Enqueues the product by a rung; false where cuBLAS is to compute it. `cublas` enqueues it there, into a C of its own, for the log.
-bool by_rung(const void* key, cudaStream_t stream, const Product& p, const std::function<void(void* c)>& cublas) {
-  const gemm_ladder_handle_t handle = handle_beside(key);
-  if (!handle) return false;
+/// Enqueues the product by a rung, after what `before` enqueues; nothing where cuBLAS is to compute it. `cublas` enqueues it there, into a
+/// C of its own, for the log.
+std::optional<cublasStatus_t> by_rung(const void* key, cudaStream_t stream, const Product& p,
+                                      const std::function<void(void* c)>& cublas,
+                                      const std::function<void()>& before = {}) {
+  if (stream == cudaStreamPerThread) return {};  // one name for many streams
+  const std::shared_ptr<Handle> beside = handle_beside(key);
+  if (!beside) return {};
+  const std::lock_guard lock(beside->mutex);
   bool done = false;
-  auto status = gemm_ladder_set_stream(handle, stream);
-  if (status == GEMM_LADDER_OK) {
-    status = run_beside_cublas(handle, p.problem, p.alpha, p.a, p.b, p.beta, p.c, done);
-    if (status == GEMM_LADDER_INVALID_VALUE) done = false, status = GEMM_LADDER_OK;  // cuBLAS says so itself
+  auto status = gemm_ladder_set_stream(beside->handle, stream);
+  if (status == GEMM_LADDER_OK)
+    status = run_beside_cublas(beside->handle, p.problem, p.alpha, p.a, p.b, p.beta, p.c, done, before);
+  if (status == GEMM_LADDER_INVALID_VALUE) return {};  // cuBLAS says so itself
+  if (status != GEMM_LADDER_OK) {
+    failed(beside->handle, status);
+    if (done) return CUBLAS_STATUS_EXECUTION_FAILED;  // of a batch some matrices are on their way
   }
-  if (status != GEMM_LADDER_OK) done = false, failed(handle, status);
   ++(done ? counts.rungs : counts.cublas);
-  if (logs) log(p, handle, stream, done, cublas);
-  return done;
+  if (logs) log(p, beside->handle, stream, done, cublas);
+  if (done) return CUBLAS_STATUS_SUCCESS;
+  return {};
 }
 
 std::optional<gemm_ladder_operation_t> operation(cublasOperation_t op) {
@@ -217,12 +248,14 @@ std::optional<gemm_ladder_type_t> type_of(cudaDataType_t a, cudaDataType_t b, cu
                                           cublasMath_t math) {
   if (a != b) return {};
   if (a == CUDA_R_32F) {
-    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return GEMM_LADDER_TF32;
+    static const char* const no_tf32 = std::getenv("NVIDIA_TF32_OVERRIDE");  // cuBLAS obeys it
+    const auto tf32 = no_tf32 && std::strcmp(no_tf32, "0") == 0 ? GEMM_LADDER_F32 : GEMM_LADDER_TF32;
+    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return tf32;
     if (compute == CUBLAS_COMPUTE_32F_PEDANTIC) return GEMM_LADDER_F32;
     if (compute != CUBLAS_COMPUTE_32F) return {};
-    return (math & 0xF) == CUBLAS_TF32_TENSOR_OP_MATH ? GEMM_LADDER_TF32 : GEMM_LADDER_F32;
+    return (math & 0xF) == CUBLAS_TF32_TENSOR_OP_MATH ? tf32 : GEMM_LADDER_F32;
   }
-  if (compute != CUBLAS_COMPUTE_32F) return {};
+  if (compute != CUBLAS_COMPUTE_32F || (math & 0xF) == CUBLAS_PEDANTIC_MATH) return {};
   if (a == CUDA_R_16BF) return GEMM_LADDER_BF16;
   if (a == CUDA_R_16F) return GEMM_LADDER_F16;
   return {};
@@ -247,35 +280,42 @@ struct Call {
   cublasComputeType_t compute;
 };
 
-bool by_rung(const Call& call) {
-  if (off || !call.handle || !call.alpha || !call.beta) return false;
-  cublasPointerMode_t mode;
-  cublasMath_t math;
-  cudaStream_t stream;
-  if (NEXT(cublasGetPointerMode_v2)(call.handle, &mode) != CUBLAS_STATUS_SUCCESS || mode != CUBLAS_POINTER_MODE_HOST ||
-      NEXT(cublasGetMathMode)(call.handle, &math) != CUBLAS_STATUS_SUCCESS ||
-      NEXT(cublasGetStream_v2)(call.handle, &stream) != CUBLAS_STATUS_SUCCESS)
-    return false;
-  const auto type = type_of(call.type_a, call.type_b, call.compute, math);
-  const auto op_a = operation(call.op_a), op_b = operation(call.op_b);
-  if (!type || !op_a || !op_b || !takes(*type)) return false;
-  if (call.type_c != CUDA_R_32F && call.type_c != call.type_a) return false;
-  const Product p{
-      {GEMM_LADDER_COL_MAJOR, *type, call.type_c == CUDA_R_32F ? GEMM_LADDER_RESULT_F32 : GEMM_LADDER_RESULT_SAME,
-       *op_a, *op_b, call.m, call.n, call.k, call.lda, call.ldb, call.ldc, call.batch, call.stride_a, call.stride_b,
-       call.stride_c},
-      *static_cast<const float*>(call.alpha),
-      *static_cast<const float*>(call.beta),
-      call.a,
-      call.b,
-      call.c};
-  return by_rung(call.handle, stream, p, [&](void* c) {
-    const float zero = 0;
-    NEXT(cublasGemmStridedBatchedEx_64)
-    (call.handle, call.op_a, call.op_b, call.m, call.n, call.k, call.alpha, call.a, call.type_a, call.lda,
-     call.stride_a, call.b, call.type_b, call.ldb, call.stride_b, &zero, c, call.type_c, call.ldc, call.stride_c,
-     call.batch, call.compute, CUBLAS_GEMM_DEFAULT);
-  });
+/// Likewise.
+std::optional<cublasStatus_t> by_rung(const Call& call) {
+  try {
+    if (off || !call.handle || !call.alpha || !call.beta) return {};
+    int sms = 0;  // fewer than all, for kernels beside it
+    cublasPointerMode_t mode;
+    cublasMath_t math;
+    cudaStream_t stream;
+    if (NEXT(cublasGetSmCountTarget)(call.handle, &sms) != CUBLAS_STATUS_SUCCESS || sms != 0 ||
+        NEXT(cublasGetPointerMode_v2)(call.handle, &mode) != CUBLAS_STATUS_SUCCESS ||
+        mode != CUBLAS_POINTER_MODE_HOST || NEXT(cublasGetMathMode)(call.handle, &math) != CUBLAS_STATUS_SUCCESS ||
+        NEXT(cublasGetStream_v2)(call.handle, &stream) != CUBLAS_STATUS_SUCCESS)
+      return {};
+    const auto type = type_of(call.type_a, call.type_b, call.compute, math);
+    const auto op_a = operation(call.op_a), op_b = operation(call.op_b);
+    if (!type || !op_a || !op_b || !takes(*type)) return {};
+    if (call.type_c != CUDA_R_32F && call.type_c != call.type_a) return {};
+    const Product p{
+        {GEMM_LADDER_COL_MAJOR, *type, call.type_c == CUDA_R_32F ? GEMM_LADDER_RESULT_F32 : GEMM_LADDER_RESULT_SAME,
+         *op_a, *op_b, call.m, call.n, call.k, call.lda, call.ldb, call.ldc, call.batch, call.stride_a, call.stride_b,
+         call.stride_c},
+        *static_cast<const float*>(call.alpha),
+        *static_cast<const float*>(call.beta),
+        call.a,
+        call.b,
+        call.c};
+    return by_rung(call.handle, stream, p, [&](void* c) {
+      const float zero = 0;
+      NEXT(cublasGemmStridedBatchedEx_64)
+      (call.handle, call.op_a, call.op_b, call.m, call.n, call.k, call.alpha, call.a, call.type_a, call.lda,
+       call.stride_a, call.b, call.type_b, call.ldb, call.stride_b, &zero, c, call.type_c, call.ldc, call.stride_c,
+       call.batch, call.compute, CUBLAS_GEMM_DEFAULT);
+    });
+  } catch (...) {  // nothing of ours takes the program down
+    return {};
+  }
 }
 
 // ---- cublasLtMatmul ---------------------------------------------------------------------------------------------------
@@ -299,12 +339,109 @@ struct LtMatrix {
   int64_t ld, stride;
 
   bool read(cublasLtMatrixLayout_t layout) {
+#if CUBLAS_VERSION >= 130000
+    uint32_t pointers = 0;  // an array of pointers in place of a matrix
+    if (get(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, pointers) && pointers != 0) return false;
+#endif
     return get(layout, CUBLASLT_MATRIX_LAYOUT_TYPE, type) && get(layout, CUBLASLT_MATRIX_LAYOUT_ORDER, order) &&
            get(layout, CUBLASLT_MATRIX_LAYOUT_ROWS, rows) && get(layout, CUBLASLT_MATRIX_LAYOUT_COLS, columns) &&
            get(layout, CUBLASLT_MATRIX_LAYOUT_LD, ld) && get(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch) &&
            get(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride) && order == CUBLASLT_ORDER_COL;
   }
 };
+
+/// A call of cublasLtMatmul.
+struct LtCall {
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t desc;
+  const void* alpha;
+  const void* a;
+  cublasLtMatrixLayout_t layout_a;
+  const void* b;
+  cublasLtMatrixLayout_t layout_b;
+  const void* beta;
+  const void* c;
+  cublasLtMatrixLayout_t layout_c;
+  void* d;
+  cublasLtMatrixLayout_t layout_d;
+  const cublasLtMatmulAlgo_t* algorithm;
+  void* workspace;
+  size_t workspace_bytes;
+  cudaStream_t stream;
+
+  cublasStatus_t to_cublas(const void* c_now, void* d_now) const {
+    return NEXT_LT(cublasLtMatmul)(handle, desc, alpha, a, layout_a, b, layout_b, beta, c_now, layout_c, d_now,
+                                   layout_d, algorithm, workspace, workspace_bytes, stream);
+  }
+};
+
+/// What PyTorch's Linear asks for in FP32: by columns, one matrix, its epilogue none or a bias per row of D. The bias goes into D first,
+/// and the product is added to it.
+std::optional<cublasStatus_t> by_rung(const LtCall& call) {
+  const cublasLtMatmulDesc_t desc = call.desc;
+  if (off || !desc || !call.alpha || !call.beta || !call.d) return {};
+  int32_t compute, scale, mode, op_a, op_b, fill = CUBLAS_FILL_MODE_FULL, sms = 0;
+  uint32_t epilogue;
+  LtMatrix x, y, z;
+  if (!get(desc, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, compute) || !get(desc, CUBLASLT_MATMUL_DESC_SCALE_TYPE, scale) ||
+      !get(desc, CUBLASLT_MATMUL_DESC_POINTER_MODE, mode) || !get(desc, CUBLASLT_MATMUL_DESC_TRANSA, op_a) ||
+      !get(desc, CUBLASLT_MATMUL_DESC_TRANSB, op_b) || !get(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) ||
+      !x.read(call.layout_a) || !y.read(call.layout_b) || !z.read(call.layout_d))
+    return {};
+  const bool adds_bias = epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if ((!adds_bias && epilogue != CUBLASLT_EPILOGUE_DEFAULT) || scale != CUDA_R_32F ||
+      mode != CUBLASLT_POINTER_MODE_HOST)
+    return {};
+  if (x.type != CUDA_R_32F || z.type != CUDA_R_32F || x.batch != 1 || y.batch != 1 || z.batch != 1) return {};
+  if ((get(desc, CUBLASLT_MATMUL_DESC_FILL_MODE, fill) && fill != CUBLAS_FILL_MODE_FULL) ||
+      (get(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, sms) && sms != 0))
+    return {};
+  for (const auto what : {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+                          CUBLASLT_MATMUL_DESC_C_SCALE_POINTER, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER,
+                          CUBLASLT_MATMUL_DESC_AMAX_D_POINTER}) {
+    const void* pointer = nullptr;
+    if (get(desc, what, pointer) && pointer) return {};
+  }
+  const void* bias = nullptr;
+  int32_t bias_type = -1;
+  if (adds_bias &&
+      (!get(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias) || !bias ||
+       (get(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias_type) && bias_type != -1 && bias_type != CUDA_R_32F)))
+    return {};
+  const auto type = type_of(static_cast<cudaDataType_t>(x.type), static_cast<cudaDataType_t>(y.type),
+                            static_cast<cublasComputeType_t>(compute), CUBLAS_DEFAULT_MATH);
+  const auto first = operation(static_cast<cublasOperation_t>(op_a)),
+             second = operation(static_cast<cublasOperation_t>(op_b));
+  const float beta = *static_cast<const float*>(call.beta);
+  if (!type || !first || !second || !takes(*type)) return {};
+  if (beta != 0.0F) {  // then C is D
+    LtMatrix w;
+    if (adds_bias || call.c != call.d || !w.read(call.layout_c) || w.type != z.type || w.ld != z.ld ||
+        w.rows != z.rows || w.columns != z.columns || w.batch != 1)
+      return {};
+  }
+  const auto size = [](gemm_ladder_operation_t op, const LtMatrix& matrix) {
+    return op == GEMM_LADDER_N ? std::pair(matrix.rows, matrix.columns) : std::pair(matrix.columns, matrix.rows);
+  };
+  const auto [m, k] = size(*first, x);
+  const auto [k_of_b, n] = size(*second, y);
+  if (m != z.rows || n != z.columns || k != k_of_b) return {};  // cuBLAS says so
+  const Product p{{GEMM_LADDER_COL_MAJOR, *type, GEMM_LADDER_RESULT_F32, *first, *second, static_cast<int64_t>(m),
+                   static_cast<int64_t>(n), static_cast<int64_t>(k), x.ld, y.ld, z.ld, 1, 0, 0, 0},
+                  *static_cast<const float*>(call.alpha),
+                  adds_bias ? 1.0F : beta,
+                  call.a,
+                  call.b,
+                  call.d};
+  std::function<void()> before;
+  if (adds_bias)
+    before = [&] {
+      fill_columns(static_cast<const float*>(bias), static_cast<float*>(call.d), p.problem.m, p.problem.n, z.ld,
+                   call.stream);
+    };
+  return by_rung(
+      call.handle, call.stream, p, [&](void* other) { call.to_cublas(other, other); }, before);
+}
 
 }  // namespace
 
@@ -316,18 +453,20 @@ extern "C" {
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n,
                               int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
                               const float* beta, float* c, int ldc) {
-  if (by_rung({handle, op_a,       op_b, m, n,    k, alpha,      a,   CUDA_R_32F, lda, 0,
-               b,      CUDA_R_32F, ldb,  0, beta, c, CUDA_R_32F, ldc, 0,          1,   CUBLAS_COMPUTE_32F}))
-    return CUBLAS_STATUS_SUCCESS;
+  if (const auto status =
+          by_rung({handle, op_a,       op_b, m, n,    k, alpha,      a,   CUDA_R_32F, lda, 0,
+                   b,      CUDA_R_32F, ldb,  0, beta, c, CUDA_R_32F, ldc, 0,          1,   CUBLAS_COMPUTE_32F}))
+    return *status;
   return NEXT(cublasSgemm_v2)(handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int64_t m,
                                  int64_t n, int64_t k, const float* alpha, const float* a, int64_t lda, const float* b,
                                  int64_t ldb, const float* beta, float* c, int64_t ldc) {
-  if (by_rung({handle, op_a,       op_b, m, n,    k, alpha,      a,   CUDA_R_32F, lda, 0,
-               b,      CUDA_R_32F, ldb,  0, beta, c, CUDA_R_32F, ldc, 0,          1,   CUBLAS_COMPUTE_32F}))
-    return CUBLAS_STATUS_SUCCESS;
+  if (const auto status =
+          by_rung({handle, op_a,       op_b, m, n,    k, alpha,      a,   CUDA_R_32F, lda, 0,
+                   b,      CUDA_R_32F, ldb,  0, beta, c, CUDA_R_32F, ldc, 0,          1,   CUBLAS_COMPUTE_32F}))
+    return *status;
   return NEXT(cublasSgemm_v2_64)(handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
@@ -335,9 +474,10 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          int n, int k, const float* alpha, const float* a, int lda,
                                          long long int stride_a, const float* b, int ldb, long long int stride_b,
                                          const float* beta, float* c, int ldc, long long int stride_c, int batch) {
-  if (by_rung({handle, op_a,       op_b, m,        n,    k, alpha,      a,   CUDA_R_32F, lda,   stride_a,
-               b,      CUDA_R_32F, ldb,  stride_b, beta, c, CUDA_R_32F, ldc, stride_c,   batch, CUBLAS_COMPUTE_32F}))
-    return CUBLAS_STATUS_SUCCESS;
+  if (const auto status = by_rung(
+          {handle, op_a,       op_b, m,        n,    k, alpha,      a,   CUDA_R_32F, lda,   stride_a,
+           b,      CUDA_R_32F, ldb,  stride_b, beta, c, CUDA_R_32F, ldc, stride_c,   batch, CUBLAS_COMPUTE_32F}))
+    return *status;
   return NEXT(cublasSgemmStridedBatched)(handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
                                          c, ldc, stride_c, batch);
 }
@@ -346,9 +486,9 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cubla
                             const void* alpha, const void* a, cudaDataType type_a, int lda, const void* b,
                             cudaDataType type_b, int ldb, const void* beta, void* c, cudaDataType type_c, int ldc,
                             cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
-  if (by_rung({handle, op_a,   op_b, m, n,    k, alpha,  a,   type_a, lda, 0,
-               b,      type_b, ldb,  0, beta, c, type_c, ldc, 0,      1,   compute}))
-    return CUBLAS_STATUS_SUCCESS;
+  if (const auto status = by_rung({handle, op_a,   op_b, m, n,    k, alpha,  a,   type_a, lda, 0,
+                                   b,      type_b, ldb,  0, beta, c, type_c, ldc, 0,      1,   compute}))
+    return *status;
   return NEXT_AS(GemmEx, cublasGemmEx)(handle, op_a, op_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c,
                                        type_c, ldc, compute, algorithm);
 }
@@ -359,9 +499,9 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           long long int stride_b, const void* beta, void* c, cudaDataType type_c,
                                           int ldc, long long int stride_c, int batch, cublasComputeType_t compute,
                                           cublasGemmAlgo_t algorithm) {
-  if (by_rung({handle, op_a,   op_b, m,        n,    k, alpha,  a,   type_a,   lda,   stride_a,
-               b,      type_b, ldb,  stride_b, beta, c, type_c, ldc, stride_c, batch, compute}))
-    return CUBLAS_STATUS_SUCCESS;
+  if (const auto status = by_rung({handle, op_a,   op_b, m,        n,    k, alpha,  a,   type_a,   lda,   stride_a,
+                                   b,      type_b, ldb,  stride_b, beta, c, type_c, ldc, stride_c, batch, compute}))
+    return *status;
   return NEXT_AS(GemmStridedBatchedEx, cublasGemmStridedBatchedEx)(handle, op_a, op_b, m, n, k, alpha, a, type_a, lda,
                                                                    stride_a, b, type_b, ldb, stride_b, beta, c, type_c,
                                                                    ldc, stride_c, batch, compute, algorithm);
@@ -375,64 +515,23 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   return NEXT(cublasDestroy_v2)(handle);
 }
 
-// What PyTorch's Linear asks for in FP32: by columns, one matrix, its epilogue none or a bias per row of D. The bias goes into D first,
-// and the product is added to it.
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t layout_a, const void* b, cublasLtMatrixLayout_t layout_b,
                               const void* beta, const void* c, cublasLtMatrixLayout_t layout_c, void* d,
                               cublasLtMatrixLayout_t layout_d, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream) {
-  const auto pass = [&] {
-    return NEXT_LT(cublasLtMatmul)(handle, desc, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d,
-                                   algorithm, workspace, workspace_bytes, stream);
-  };
-  int32_t compute, scale, mode, op_a, op_b;
-  uint32_t epilogue;
-  const void* bias = nullptr;
-  LtMatrix x, y, z;
-  if (off || !desc || !alpha || !beta || !get(desc, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, compute) ||
-      !get(desc, CUBLASLT_MATMUL_DESC_SCALE_TYPE, scale) || !get(desc, CUBLASLT_MATMUL_DESC_POINTER_MODE, mode) ||
-      !get(desc, CUBLASLT_MATMUL_DESC_TRANSA, op_a) || !get(desc, CUBLASLT_MATMUL_DESC_TRANSB, op_b) ||
-      !get(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) || !x.read(layout_a) || !y.read(layout_b) ||
-      !z.read(layout_d))
-    return pass();
-  const bool adds_bias = epilogue == CUBLASLT_EPILOGUE_BIAS;
-  if ((!adds_bias && epilogue != CUBLASLT_EPILOGUE_DEFAULT) || scale != CUDA_R_32F ||
-      mode != CUBLASLT_POINTER_MODE_HOST)
-    return pass();
-  if (x.type != CUDA_R_32F || z.type != CUDA_R_32F || x.batch != 1) return pass();
-  int32_t bias_type = -1;
-  if (adds_bias &&
-      (!get(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias) || !bias ||
-       (get(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias_type) && bias_type != -1 && bias_type != CUDA_R_32F)))
-    return pass();
-  const auto type = type_of(static_cast<cudaDataType_t>(x.type), static_cast<cudaDataType_t>(y.type),
-                            static_cast<cublasComputeType_t>(compute), CUBLAS_DEFAULT_MATH);
-  const auto first = operation(static_cast<cublasOperation_t>(op_a)),
-             second = operation(static_cast<cublasOperation_t>(op_b));
-  const float factor = *static_cast<const float*>(beta);
-  if (!type || !first || !second || !takes(*type) || (factor != 0.0F && (adds_bias || c != d))) return pass();
-  const int64_t k = *first == GEMM_LADDER_N ? x.columns : x.rows;
-  Product p{{GEMM_LADDER_COL_MAJOR, *type, GEMM_LADDER_RESULT_F32, *first, *second, static_cast<int64_t>(z.rows),
-             static_cast<int64_t>(z.columns), k, x.ld, y.ld, z.ld, 1, 0, 0, 0},
-            *static_cast<const float*>(alpha),
-            adds_bias ? 1.0F : factor,
-            a,
-            b,
-            d};
-  if (adds_bias) {
-    try {
-      fill_columns(static_cast<const float*>(bias), static_cast<float*>(d), p.problem.m, p.problem.n, z.ld, stream);
-    } catch (const std::exception&) {
-      return pass();
-    }
+  const LtCall call = {handle, desc,     alpha, a,        layout_a,  b,         layout_b,        beta,
+                       c,      layout_c, d,     layout_d, algorithm, workspace, workspace_bytes, stream};
+  try {
+    if (const auto status = by_rung(call)) return *status;
+  } catch (...) {  // nothing of ours takes the program down
   }
-  const auto into = [&](void* other) {
-    NEXT_LT(cublasLtMatmul)
-    (handle, desc, alpha, a, layout_a, b, layout_b, beta, other, layout_c, other, layout_d, algorithm, workspace,
-     workspace_bytes, stream);
-  };
-  return by_rung(handle, stream, p, into) ? CUBLAS_STATUS_SUCCESS : pass();
+  return call.to_cublas(c, d);
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  forget(handle);
+  return NEXT_LT(cublasLtDestroy)(handle);
 }
 
 }  // extern "C"

@@ -156,6 +156,11 @@ TEST_F(Preload, LinearWithABias) {
   cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, sizeof gelu);
   ASSERT_EQ(call(), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(stand_in_lt_calls, 1) << "an epilogue that no rung has";
+  cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &with_bias, sizeof with_bias);
+  cublasLtMatrixLayoutDestroy(layout_b);
+  cublasLtMatrixLayoutCreate(&layout_b, CUDA_R_32F, K + 4, N, K + 4);
+  ASSERT_EQ(call(), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(stand_in_lt_calls, 2) << "sizes that do not fit: cuBLAS says so";
   for (const auto layout : {layout_a, layout_b, layout_c}) cublasLtMatrixLayoutDestroy(layout);
   cublasLtMatmulDescDestroy(desc);
 }

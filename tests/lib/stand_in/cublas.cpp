@@ -30,6 +30,7 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
   return handle->math = mode, CUBLAS_STATUS_SUCCESS;
 }
+cublasStatus_t cublasGetSmCountTarget(cublasHandle_t, int* count) { return *count = 0, CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
   return *stream = handle->stream, CUBLAS_STATUS_SUCCESS;
 }

@@ -33,7 +33,8 @@ std::atomic<int> stand_in_lt_calls{0};
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute, cudaDataType_t scale) {
   auto* const attributes = new Attributes;
-  const int epilogue = CUBLASLT_EPILOGUE_DEFAULT, bias_type = -1;
+  const int epilogue = CUBLASLT_EPILOGUE_DEFAULT, bias_type = -1, fill = CUBLAS_FILL_MODE_FULL;
+  set(*attributes, CUBLASLT_MATMUL_DESC_FILL_MODE, &fill, 4);
   set(*attributes, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, &compute, 4),
       set(*attributes, CUBLASLT_MATMUL_DESC_SCALE_TYPE, &scale, 4);
   set(*attributes, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, 4),
