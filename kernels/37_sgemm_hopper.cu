@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   __syncthreads();
 
   // Stage and phase of the next k tile, for producer and consumers. Not a PipelineState: with it the largest tile's loop has 1082
-  // instructions per k tile, without it 1080.
+  // instructions per pass, without it 1080.
   int stage = 0;
   uint32_t phase = 0;
 

@@ -53,7 +53,7 @@ struct Tile {
 
   static constexpr int UNROLL = TUNABLE(UNROLL, 8);               // k steps per basic block, for the instruction cache
   static constexpr int GROUP_SIZE_M = TUNABLE(GROUP_SIZE_M, 16);  // rows of tiles: 132 blocks are about 16 x 8
-  static constexpr int PRODUCERS = 128;  // threads: a warp that issues copies, and those that transpose A
+  static constexpr int PRODUCERS = 128;  // threads: a warp that issues copies, and those that transpose
   static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;        // warps
   static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   __syncthreads();
 
   // Stage and phase of the next k tile, for producer and consumers. Not a PipelineState: with it the largest tile's loop has 1082
-  // instructions per k tile, without it 1080.
+  // instructions per pass, without it 1080.
   int stage = 0;
   uint32_t phase = 0;
 

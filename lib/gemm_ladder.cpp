@@ -108,12 +108,14 @@ Batch batch_of(const gemm_ladder_problem_t& asked) {
 
 // ---- which kernel -----------------------------------------------------------------------------------------------------
 
-/// The rung for a type: the last one of its part of the ladder.
+/// The last rung of this library that computes a type.
 const Rung& rung_for(Type type) {
-  const char* const number = type == Type::f32 ? "38" : "33";
-  for (const Rung& rung : rungs())
-    if (std::string_view(rung.number) == number) return rung;
-  throw std::logic_error("the library lacks its rung");
+  const std::vector<Rung>& all = rungs();
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Rung& rung) {
+    return std::find(rung.types.begin(), rung.types.end(), type) != rung.types.end();
+  });
+  if (found == all.rend()) throw std::logic_error("the library has no rung for " + name(type));
+  return *found;
 }
 
 bool is_aligned(const void* pointer, int bytes) { return reinterpret_cast<uintptr_t>(pointer) % bytes == 0; }

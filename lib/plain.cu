@@ -20,7 +20,8 @@ template <class T, class TC>
 __global__ void __launch_bounds__(256) plain(Problem p) {
   __shared__ float sA[TILE][TILE + 1], sB[TILE][TILE + 1];
   const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
-  const int first_row = blockIdx.x * TILE, column = blockIdx.y * TILE + x;
+  const int tiles_n = ceil_div(p.n, TILE);
+  const int first_row = blockIdx.x / tiles_n * TILE, column = blockIdx.x % tiles_n * TILE + x;
   float acc[4] = {};
   for (int k0 = 0; k0 < p.k; k0 += TILE) {
     for (int i = y; i < TILE; i += 8) {
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(256) fill(const float* column, float* to, int6
 
 void plain_gemm(const Problem& p) {
   visit(AllTypes{}, p.type, p.out, [&]<Type type, class TC>() {
-    const dim3 blocks(ceil_div(p.m, TILE), ceil_div(p.n, TILE));
+    const unsigned blocks = static_cast<unsigned>(ceil_div(p.m, TILE)) * ceil_div(p.n, TILE);
     plain<typename Operand<type>::Element, TC><<<blocks, 256, 0, p.stream>>>(p);
   });
   cuda_check(cudaGetLastError());

@@ -318,6 +318,16 @@ std::optional<cublasStatus_t> by_rung(const Call& call) {
   }
 }
 
+/// Of cublasSgemm in its forms: one matrix, or a batch with strides.
+std::optional<cublasStatus_t> sgemm_by_rung(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
+                                            int64_t m, int64_t n, int64_t k, const float* alpha, const float* a,
+                                            int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
+                                            int64_t stride_b, const float* beta, float* c, int64_t ldc,
+                                            int64_t stride_c, int64_t batch) {
+  return by_rung({handle, op_a,       op_b, m,        n,    k, alpha,      a,   CUDA_R_32F, lda,   stride_a,
+                  b,      CUDA_R_32F, ldb,  stride_b, beta, c, CUDA_R_32F, ldc, stride_c,   batch, CUBLAS_COMPUTE_32F});
+}
+
 // ---- cublasLtMatmul ---------------------------------------------------------------------------------------------------
 
 template <class T>
@@ -453,9 +463,7 @@ extern "C" {
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n,
                               int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
                               const float* beta, float* c, int ldc) {
-  if (const auto status =
-          by_rung({handle, op_a,       op_b, m, n,    k, alpha,      a,   CUDA_R_32F, lda, 0,
-                   b,      CUDA_R_32F, ldb,  0, beta, c, CUDA_R_32F, ldc, 0,          1,   CUBLAS_COMPUTE_32F}))
+  if (const auto status = sgemm_by_rung(handle, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1))
     return *status;
   return NEXT(cublasSgemm_v2)(handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
@@ -463,9 +471,7 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t op_a, cub
 cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int64_t m,
                                  int64_t n, int64_t k, const float* alpha, const float* a, int64_t lda, const float* b,
                                  int64_t ldb, const float* beta, float* c, int64_t ldc) {
-  if (const auto status =
-          by_rung({handle, op_a,       op_b, m, n,    k, alpha,      a,   CUDA_R_32F, lda, 0,
-                   b,      CUDA_R_32F, ldb,  0, beta, c, CUDA_R_32F, ldc, 0,          1,   CUBLAS_COMPUTE_32F}))
+  if (const auto status = sgemm_by_rung(handle, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1))
     return *status;
   return NEXT(cublasSgemm_v2_64)(handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
@@ -474,9 +480,8 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          int n, int k, const float* alpha, const float* a, int lda,
                                          long long int stride_a, const float* b, int ldb, long long int stride_b,
                                          const float* beta, float* c, int ldc, long long int stride_c, int batch) {
-  if (const auto status = by_rung(
-          {handle, op_a,       op_b, m,        n,    k, alpha,      a,   CUDA_R_32F, lda,   stride_a,
-           b,      CUDA_R_32F, ldb,  stride_b, beta, c, CUDA_R_32F, ldc, stride_c,   batch, CUBLAS_COMPUTE_32F}))
+  if (const auto status = sgemm_by_rung(handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
+                                        ldc, stride_c, batch))
     return *status;
   return NEXT(cublasSgemmStridedBatched)(handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
                                          c, ldc, stride_c, batch);
