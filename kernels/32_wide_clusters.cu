@@ -349,12 +349,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const Coord of_block = first_result(c_tile), first{of_block.row + (TURNS == 1 ? warpgroup * WM : 0), of_block.col};
     if constexpr (Tile::CAN_SPLIT)
       if (OVER_GRID || splits > 1) {
-        if constexpr (OVER_GRID)
+        if constexpr (OVER_GRID) {
           sum_over_grid<Tile>(acc, split, splits, partials + static_cast<size_t>(c_tile) * splits * (BM * BN / 4),
-                              counters + c_tile * (Tile::CONSUMERS / TURNS / 32));
-        else
+                              counters + c_tile, of_block, M, N, alpha, beta, C, ldc);
+        } else {
           sum_over_cluster<Tile>(acc, split, splits, buffers, arrived);
-        store_owned<Tile>(acc, split, splits, first, M, N, alpha, beta, C, ldc);
+          store_owned<Tile>(acc, split, splits, first, M, N, alpha, beta, C, ldc);
+        }
         break;
       }
     store_results<Tile>(acc, first, M, N, alpha, beta, C, ldc, map_c,
@@ -507,7 +508,7 @@ const Registration registration{{
                              Tile::SMEM_BYTES,
                              {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES},
                              sizeof(float) * tiles * grid.cluster.splits * Tile::BM * Tile::BN,
-                             tiles * Tile::CONSUMERS / Tile::TURNS / 32};
+                             tiles};
           });
         },
     .launch = launch,

@@ -222,6 +222,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   else
     cluster_arrive_relaxed(), cluster_wait();
 
+  constexpr int ZERO_THREADS = 96;  // the producer's other warps
+  const bool rows_missing = grid.box_m < Tile::BOX_M || grid.box_n < Tile::BOX_N;  // of a tile
   PipelineState<STAGES> state;  // of the next k tile
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
@@ -237,24 +239,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       // A block that has exited has no mbarriers to arrive at: wait until all have released its stages.
       for (int stage = 0; !ALONE && stage < STAGES; ++stage, ++state)
         mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+    } else if (warp > 0 && rows_missing) {  // TMA copies only the rows that there are: it takes time to write zeros
+      const auto zero = [&](uint32_t box, int first, int rows) {
+        for (int i = first * (BK_BYTES / 16) + threadIdx.x - 32; i < rows * (BK_BYTES / 16); i += ZERO_THREADS)
+          store4_shared(box + i * 16, {0.0F, 0.0F, 0.0F, 0.0F});
+      };
+      for (uint32_t tile = shared_address(smem); tile < buffers; tile += Tile::STAGE_BYTES) {
+        for (int row = 0; row < BM; row += Tile::BOX_M) zero(tile + row * BK_BYTES, grid.box_m, Tile::BOX_M);
+        for (int row = BM; row < BM + BN; row += Tile::BOX_N) zero(tile + row * BK_BYTES, grid.box_n, Tile::BOX_N);
+      }
+      fence_proxy_async_shared();
+      bar_arrive(6, ZERO_THREADS + Tile::CONSUMERS);
     }
     return;
   }
   // [/producer]
   setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
-  // A product with fewer rows or columns than a tile: TMA copies only these (it takes time to write zeros), the rest is zeroed once.
-  if (grid.box_m < Tile::BOX_M || grid.box_n < Tile::BOX_N) {
-    const auto zero = [&](uint32_t box, int first, int rows) {
-      for (int i = first * (BK_BYTES / 16) + threadIdx.x - 128; i < rows * (BK_BYTES / 16); i += Tile::CONSUMERS)
-        store4_shared(box + i * 16, {0.0F, 0.0F, 0.0F, 0.0F});
-    };
-    for (uint32_t tile = shared_address(smem); tile < buffers; tile += Tile::STAGE_BYTES) {
-      for (int row = 0; row < BM; row += Tile::BOX_M) zero(tile + row * BK_BYTES, grid.box_m, Tile::BOX_M);
-      for (int row = BM; row < BM + BN; row += Tile::BOX_N) zero(tile + row * BK_BYTES, grid.box_n, Tile::BOX_N);
-    }
-    fence_proxy_async_shared();
-    bar_sync(6, Tile::CONSUMERS);
-  }
+  if (rows_missing) bar_sync(6, ZERO_THREADS + Tile::CONSUMERS);  // the others are zero
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
   int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
@@ -291,13 +292,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int turn = warpgroup % TURNS;
   if (turn == 1) state.advance(k_tiles);  // the first tile is the other warpgroup's
   for (int c_tile = cluster + turn * clusters; c_tile < c_tiles; c_tile += TURNS * clusters) {
+    const Coord of_block = first_result(c_tile), first{of_block.row + (TURNS == 1 ? warpgroup * WM : 0), of_block.col};
     float acc[WM / 64][BN / 8][4] = {};  // [64 rows][8 columns][results of this lane: mma_c]
     if (TURNS > 1 && c_tile != cluster)
       bar_sync(4 + warpgroup, Tile::CONSUMERS);  // the other warpgroup has issued all of its wgmma
 #pragma unroll 1
     for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
       if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1))
-        prefetch_results<Tile>(first_result(c_tile), M, N, C, ldc);
+        prefetch_results<Tile>(of_block, M, N, C, ldc);
       multiply_k_tile(acc);
     }
     if (TURNS > 1 && c_tile + clusters < c_tiles) bar_arrive(5 - warpgroup, Tile::CONSUMERS);  // the other's turn
@@ -307,11 +309,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (TURNS > 1) state.advance(k_tiles);  // past the other warpgroup's tile
 
     // 4. store
-    const Coord of_block = first_result(c_tile), first{of_block.row + (TURNS == 1 ? warpgroup * WM : 0), of_block.col};
     if constexpr (Tile::SPLITS) {
       sum_over_grid<Tile>(acc, split, splits, partials + static_cast<size_t>(c_tile) * splits * (BM * BN / 4),
-                          counters + c_tile * (Tile::CONSUMERS / TURNS / 32));
-      store_owned<Tile>(acc, split, splits, first, M, N, alpha, beta, C, ldc);
+                          counters + c_tile, of_block, M, N, alpha, beta, C, ldc);
     } else {
       store_results<Tile>(acc, first, M, N, alpha, beta, C, ldc, map_c,
                           buffers + warpgroup * Tile::BUFFERS * Tile::C_BYTES, part_number);
@@ -433,7 +433,7 @@ Resources resources(const Choice& choice) {
           Tile::SMEM_BYTES,
           {Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES},
           sizeof(float) * tiles * choice.grid.splits * Tile::BM * Tile::BN,
-          tiles * Tile::CONSUMERS / Tile::TURNS / 32};
+          tiles};
 }
 
 /// How TMA loads the operands and stores C.

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include "common/layout.h"
+#include "common/operand_types.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/elect.h"
@@ -46,6 +47,62 @@ __device__ __forceinline__ void prefetch_results(Coord first, int M, int N, cons
   }
 }
 
+/// alpha * acc + beta * C into C, 16 bytes of C per lane, by way of this warpgroup's first buffer: 64 rows and 32 columns of D at a time, as
+/// floats. For what TMA cannot do: read C, and leave out some of the 16 bytes in which a row of C ends. Arguments as store_results().
+template <class Tile, class TC>
+__device__ __forceinline__ void store_without_tma(const float (&acc)[Tile::WM / 64][Tile::BN / 8][4], Coord first, int M,
+                                                  int N, float alpha, float beta, TC* __restrict__ C, int ldc,
+                                                  uint32_t buffers) {
+  constexpr int BN = Tile::BN, CHUNK = 16 / sizeof(TC);
+  constexpr int PARTS_OF_ROWS = (BN + 31) / 32, PARTS = Tile::WM / 64 * PARTS_OF_ROWS;
+  constexpr bool SWAP_AB = Tile::SWAP_AB;
+  const int thread = threadIdx.x % 128, warpgroup = threadIdx.x / 128 - 1;
+  const auto place = [&](int r, int c) { return buffers + swizzle(r, c / 4, 128) + c % 4 * 4; };
+  if (warp_index_sync() % 4 == 0 && elect_sync())
+    cp_async_bulk_wait_group_read<0>();  // the stores of earlier tiles have read it
+#pragma unroll 1
+  for (int part = 0; part < PARTS; ++part) {
+    const int i = part / PARTS_OF_ROWS, first_col = part % PARTS_OF_ROWS * 32;
+    bar_sync(1 + warpgroup, 128);
+#pragma unroll
+    for (int p = 0; p < PARTS; ++p) {  // registers have no index
+      if (p != part) continue;
+#pragma unroll
+      for (int j = p % PARTS_OF_ROWS * 4; j < BN / 8 && j < p % PARTS_OF_ROWS * 4 + 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; e += 2) {
+          const float(&x)[4] = acc[p / PARTS_OF_ROWS][j];
+          const auto [r, c] = mma_c(thread % 32, e);
+          store2_shared(place(thread / 32 * 16 + r, j % 4 * 8 + c), {alpha * x[e], alpha * x[e + 1]});
+        }
+    }
+    bar_sync(1 + warpgroup, 128);
+#pragma unroll 1
+    for (int chunk = thread; chunk < 64 * 32 / CHUNK; chunk += 128) {
+      const int r = SWAP_AB ? chunk % (64 / CHUNK) * CHUNK : chunk / (32 / CHUNK);
+      const int c = SWAP_AB ? chunk / (64 / CHUNK) : chunk % (32 / CHUNK) * CHUNK;
+      const int m = first.row + i * 64 + r, n = first.col + first_col + c;
+      const int left = SWAP_AB ? M - m : N - n;  // elements of this row of C, from here on
+      if (first_col + c >= BN || m >= M || n >= N) continue;
+      TC* const to = C + (SWAP_AB ? static_cast<size_t>(n) * ldc + m : static_cast<size_t>(m) * ldc + n);
+      const auto result = [&](int x, const TC& c_x) {  // beta = 0 must not read C: it may hold NaN
+        const float d = load_shared(SWAP_AB ? place(r + x, c) : place(r, c + x));
+        return from_float<TC>(beta == 0.0F ? d : d + beta * to_float(c_x));
+      };
+      if (left >= CHUNK) {
+        Vector<TC> v = {};
+        if (beta != 0.0F) v.bits = *reinterpret_cast<const uint4*>(to);
+#pragma unroll
+        for (int x = 0; x < CHUNK; ++x) v.element[x] = result(x, v.element[x]);
+        *reinterpret_cast<uint4*>(to) = v.bits;
+      } else {
+#pragma unroll 1
+        for (int x = 0; x < left; ++x) to[x] = result(x, to[x]);
+      }
+    }
+  }
+}
+
 // [epilogue]
 /// alpha * acc + beta * C into C, by way of the BUFFERS buffers of this warpgroup, in parts of 64 rows of D and BUFFERED columns. The
 /// results of acc begin in row `first.row` and column `first.col` of D, which has M rows and N columns. `part_number` counts the buffers
@@ -59,36 +116,20 @@ __device__ __forceinline__ void store_results(float (&acc)[Tile::WM / 64][Tile::
   constexpr int BN = Tile::BN, CHUNK = 16 / sizeof(TC);
   constexpr bool SWAP_AB = Tile::SWAP_AB;
   const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
+  if (beta != 0.0F || (SWAP_AB ? M % CHUNK != 0 && first.row + Tile::WM > M : N % CHUNK != 0 && first.col + BN > N)) {
+    store_without_tma<Tile>(acc, first, M, N, alpha, beta, C, ldc, buffers);
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < Tile::WM / 64; ++i)
 #pragma unroll
     for (int first_col = 0; first_col < BN; first_col += Box::BUFFERED) {
       const int row = first.row + i * 64, col = first.col + first_col;
       const int columns = BN - first_col < Box::BUFFERED ? BN - first_col : Box::BUFFERED;
-      const auto each = [&](auto f) {  // f(element of C, result) for those of this lane that C has
-#pragma unroll
-        for (int j = 0; j < Box::BUFFERED / 8 && first_col + j * 8 < BN; ++j)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            const auto [c_row, c_col] = mma_c(lane, e);  // of 16 rows and 8 columns
-            const int m = row + warp % 4 * 16 + c_row, n = col + j * 8 + c_col;
-            if (m < M && n < N)
-              f(C[SWAP_AB ? static_cast<size_t>(n) * ldc + m : static_cast<size_t>(m) * ldc + n],
-                acc[i][first_col / 8 + j][e]);
-          }
-      };
 #pragma unroll
       for (int j = 0; j < Box::BUFFERED / 8 && first_col + j * 8 < BN; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e) acc[i][first_col / 8 + j][e] *= alpha;
-      if (beta != 0.0F)  // beta = 0 must not read C: it may hold NaN
-        each([&](const TC& c, float& d) { d += beta * to_float(c); });
-      // TMA would write all of the 16 bytes in which a row of C ends.
-      if (SWAP_AB ? M % CHUNK != 0 && row + 64 > M : N % CHUNK != 0 && col + columns > N) {
-        each([](TC& c, float d) { c = from_float<TC>(d); });
-        if (warp % 4 == 0 && elect_sync()) cp_async_bulk_commit_group();  // an empty one: the waits below count groups
-        continue;
-      }
       const uint32_t buffer = buffers + part_number++ % Tile::BUFFERS * Tile::C_BYTES;
       if (warp % 4 == 0 && elect_sync())
         cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it

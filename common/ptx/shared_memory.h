@@ -21,6 +21,13 @@ __device__ __forceinline__ void store4_shared(uint32_t smem, const float (&x)[4]
                : "memory");
 }
 
+/// ld.shared.f32 x, [smem];
+__device__ __forceinline__ float load_shared(uint32_t smem) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(smem) : "memory");
+  return x;
+}
+
 /// ld.shared.v4.f32 {x[0], x[1], x[2], x[3]}, [smem]; `smem` is a multiple of 16.
 __device__ __forceinline__ void load4_shared(float* x, uint32_t smem) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
