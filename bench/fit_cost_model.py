@@ -30,7 +30,7 @@ from plots.data.rungs import of_ladder
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = [
     "launch_us", "cluster_clocks", "turn_clocks", "received_per_clock", "asked_unaligned", "cooperative",
-    "epilogue_clocks", "exchange_clocks", "exchange_per_result",
+    "epilogue_clocks", "narrow_boxes", "exchange_clocks", "exchange_per_result",
 ]  # fmt: skip
 RECORDED = sorted((ROOT / "bench/recorded").glob("*/plans.csv"))
 NEAR = 1.4  # plans up to so many times the fastest count for the error of the times
@@ -43,7 +43,8 @@ class Product(ctypes.Structure):
 
 class Tiling(ctypes.Structure):
     _fields_ = [("bm", ctypes.c_int), ("bn", ctypes.c_int), ("cluster_m", ctypes.c_int), ("cluster_n", ctypes.c_int),
-                ("clusters", ctypes.c_int), ("ping_pong", ctypes.c_bool), ("splits", ctypes.c_int)]  # fmt: skip
+                ("clusters", ctypes.c_int), ("ping_pong", ctypes.c_bool), ("splits", ctypes.c_int),
+                ("narrow_boxes", ctypes.c_bool)]  # fmt: skip
 
 
 class Card(ctypes.Structure):
@@ -91,7 +92,8 @@ class Times:
             size = float(element * (row.m + row.n) * row.k + result * row.m * row.n)
             self.products[i] = Product(*sides, k_tiles, row.k * element % 128 == 0, size, result)
             self.tilings[i] = Tiling(tile["bm"], tile["bn"], tile["cluster_m"], tile["cluster_n"], RESIDENT[blocks],
-                                     bool(tile["ping_pong"]), splits)  # fmt: skip
+                                     bool(tile["ping_pong"]), splits,
+                                     not tile["swapped"] and tile["bn"] * result % 64 != 0)  # fmt: skip
 
     def predict(self, constants: np.ndarray) -> np.ndarray:
         """The rows of a card are neighbours."""

@@ -2,7 +2,7 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 29 configurations, whose fields are constants of the kernel; rows that are not there
+// Changed from 32   a table of 36 configurations, whose fields are constants of the kernel; rows that are not there
 //                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1536 x 1536 x 1536: 132 tiles of 128 x 144 for 132 SMs, 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -33,7 +33,6 @@
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
-#include "common/ptx/shared_memory.h"
 #include "common/ptx/wgmma.h"
 #include "common/ptx/wgmma_n.h"
 #include "common/rung.h"
@@ -78,32 +77,39 @@ struct Configuration {
 constexpr Configuration CONFIGURATIONS[] = {
     // name, schedule, warpgroups, rows per warpgroup, columns, stages, buffers, cluster, splits, operands
     {"c256x128", COOPERATIVE, 2, 128, 128, 4, 1},
-    {"c192x192", COOPERATIVE, 3, 64, 192, 4, 1},
+    {"c192x160", COOPERATIVE, 3, 64, 160, 4, 1},
     {"c192x96", COOPERATIVE, 3, 64, 96, 5, 1},
-    {"c128x240", COOPERATIVE, 2, 64, 240, 4, 2},
+    {"c128x256t", COOPERATIVE, 2, 64, 256, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c128x224", COOPERATIVE, 2, 64, 224, 4, 2},
     {"c128x208t", COOPERATIVE, 2, 64, 208, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
-    {"c128x176", COOPERATIVE, 2, 64, 176, 5, 2},
-    {"c128x144", COOPERATIVE, 2, 64, 144, 5, 2},
     {"c128x128", COOPERATIVE, 2, 64, 128, 6, 2},
     {"c128x112", COOPERATIVE, 2, 64, 112, 6, 2},
+    {"c128x112t", COOPERATIVE, 2, 64, 112, 6, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"p128x192", PING_PONG, 2, 128, 192, 4, 4},
+    {"p128x176t", PING_PONG, 2, 128, 176, 5, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"p128x160", PING_PONG, 2, 128, 160, 5, 2},
-    {"p64x192", PING_PONG, 2, 64, 192, 6, 2},
+    {"p128x144", PING_PONG, 2, 128, 144, 5, 2},
+    {"p128x128", PING_PONG, 2, 128, 128, 6, 2},
+    {"p128x96", PING_PONG, 2, 128, 96, 6, 2},
     {"p64x128", PING_PONG, 2, 64, 128, 8, 2},
+    {"p64x128t", PING_PONG, 2, 64, 128, 8, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"p64x112", PING_PONG, 2, 64, 112, 8, 2},
-    {"p64x96", PING_PONG, 2, 64, 96, 9, 2},
     {"p64x64", PING_PONG, 2, 64, 64, 12, 2},
     {"p64x48t", PING_PONG, 2, 64, 48, 13, 2, {1, 1}, NO_SPLITS, SWAPPED},
-    {"c256x192 1x2", COOPERATIVE, 2, 128, 192, 3, 3, {1, 2}},
-    {"c256x160t 1x2", COOPERATIVE, 2, 128, 160, 3, 2, {1, 2}, NO_SPLITS, SWAPPED},
+    {"p64x32t", PING_PONG, 2, 64, 32, 13, 2, {1, 1}, NO_SPLITS, SWAPPED},
+    {"c256x192t 1x2", COOPERATIVE, 2, 128, 192, 3, 3, {1, 2}, NO_SPLITS, SWAPPED},
+    {"c256x160 1x2", COOPERATIVE, 2, 128, 160, 4, 1, {1, 2}},
+    {"c256x144t 1x2", COOPERATIVE, 2, 128, 144, 4, 1, {1, 2}, NO_SPLITS, SWAPPED},
+    {"c192x176t 1x2", COOPERATIVE, 3, 64, 176, 4, 1, {1, 2}, NO_SPLITS, SWAPPED},
+    {"c128x224t 2x1", COOPERATIVE, 2, 64, 224, 4, 3, {2, 1}, NO_SPLITS, SWAPPED},
+    {"p128x192t 2x1", PING_PONG, 2, 128, 192, 4, 4, {2, 1}, NO_SPLITS, SWAPPED},
     {"p128x176 2x1", PING_PONG, 2, 128, 176, 5, 2, {2, 1}},
-    {"p128x176t 4x2", PING_PONG, 2, 128, 176, 5, 2, {4, 2}, NO_SPLITS, SWAPPED},
     {"p128x160 4x2", PING_PONG, 2, 128, 160, 5, 2, {4, 2}},
     {"p128x160t 4x2", PING_PONG, 2, 128, 160, 5, 2, {4, 2}, NO_SPLITS, SWAPPED},
-    {"p128x144 2x2", PING_PONG, 2, 128, 144, 5, 2, {2, 2}},
-    {"p128x80 4x2", PING_PONG, 2, 128, 80, 7, 2, {4, 2}},
+    {"p64x128 2x1", PING_PONG, 2, 64, 128, 8, 2, {2, 1}},
+    {"c192x128 g", COOPERATIVE, 3, 64, 128, 5, 1, {1, 1}, SPLITS_OVER_GRID},
     {"c192x96 g", COOPERATIVE, 3, 64, 96, 5, 1, {1, 1}, SPLITS_OVER_GRID},
+    {"c128x96 g", COOPERATIVE, 2, 64, 96, 6, 2, {1, 1}, SPLITS_OVER_GRID},
     {"c128x64 g", COOPERATIVE, 2, 64, 64, 8, 2, {1, 1}, SPLITS_OVER_GRID},
     {"p64x64 g", PING_PONG, 2, 64, 64, 12, 2, {1, 1}, SPLITS_OVER_GRID},
 };
@@ -151,7 +157,8 @@ struct Grid {
   int tiles_m, tiles_n;  // of D, in tiles of clusters
   int group_size_m;      // rows of tiles that are computed column by column: raster()
   int splits;            // of K, each by other blocks
-  int box_m, box_n;      // rows of A and B that a block copies: those that there are
+  int box_m,
+      box_n;  // rows of A and B that a block copies: those that there are. The others make results that C does not have
 };
 
 template <class Tile, Type type, class TC>
@@ -222,8 +229,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   else
     cluster_arrive_relaxed(), cluster_wait();
 
-  constexpr int ZERO_THREADS = 96;  // the producer's other warps
-  const bool rows_missing = grid.box_m < Tile::BOX_M || grid.box_n < Tile::BOX_N;  // of a tile
   PipelineState<STAGES> state;  // of the next k tile
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
@@ -239,23 +244,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       // A block that has exited has no mbarriers to arrive at: wait until all have released its stages.
       for (int stage = 0; !ALONE && stage < STAGES; ++stage, ++state)
         mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
-    } else if (warp > 0 && rows_missing) {  // TMA copies only the rows that there are: it takes time to write zeros
-      const auto zero = [&](uint32_t box, int first, int rows) {
-        for (int i = first * (BK_BYTES / 16) + threadIdx.x - 32; i < rows * (BK_BYTES / 16); i += ZERO_THREADS)
-          store4_shared(box + i * 16, {0.0F, 0.0F, 0.0F, 0.0F});
-      };
-      for (uint32_t tile = shared_address(smem); tile < buffers; tile += Tile::STAGE_BYTES) {
-        for (int row = 0; row < BM; row += Tile::BOX_M) zero(tile + row * BK_BYTES, grid.box_m, Tile::BOX_M);
-        for (int row = BM; row < BM + BN; row += Tile::BOX_N) zero(tile + row * BK_BYTES, grid.box_n, Tile::BOX_N);
-      }
-      fence_proxy_async_shared();
-      bar_arrive(6, ZERO_THREADS + Tile::CONSUMERS);
     }
     return;
   }
   // [/producer]
   setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
-  if (rows_missing) bar_sync(6, ZERO_THREADS + Tile::CONSUMERS);  // the others are zero
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
   int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
@@ -298,8 +291,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       bar_sync(4 + warpgroup, Tile::CONSUMERS);  // the other warpgroup has issued all of its wgmma
 #pragma unroll 1
     for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
-      if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1))
-        prefetch_results<Tile>(of_block, M, N, C, ldc);
+      if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1)) prefetch_results<Tile>(of_block, M, N, C, ldc);
       multiply_k_tile(acc);
     }
     if (TURNS > 1 && c_tile + clusters < c_tiles) bar_arrive(5 - warpgroup, Tile::CONSUMERS);  // the other's turn
@@ -383,7 +375,8 @@ Choice weigh(const Problem& p, int index) {
   if (resident == 0) return {index, grid, 0, INFINITY};  // no such cluster fits: a part of a GPU, by MIG
   if (Tile::SPLITS) grid.splits = min(resident / tiles, product.k_tiles / LEAST_K_TILES);
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
-  const Tiling tiling{Tile::BM, Tile::BN, Tile::CLUSTER_M, Tile::CLUSTER_N, resident, Tile::TURNS > 1, grid.splits};
+  const Tiling tiling{Tile::BM, Tile::BN,        Tile::CLUSTER_M, Tile::CLUSTER_N,
+                      resident, Tile::TURNS > 1, grid.splits,     CBox<Tile, TC>::BYTES == 32};
   return {index, grid, min(tiles * grid.splits, resident),
           predicted_us(product, tiling, {CLOCK_REACHED * card.clock_mhz, card.memory_bytes_per_us()})};
 }
@@ -539,6 +532,7 @@ std::vector<Constants> constants() {
                                      {"asked_unaligned", cost.asked_unaligned},
                                      {"cooperative", cost.cooperative},
                                      {"epilogue_clocks", cost.epilogue_clocks},
+                                     {"narrow_boxes", cost.narrow_boxes},
                                      {"exchange_clocks", cost.exchange_clocks},
                                      {"exchange_per_result", cost.exchange_per_result}}}};
   for (const Configuration& c : CONFIGURATIONS)
@@ -557,7 +551,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 29 tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for 36 tiles, and a cost model that picks one for each product",
     .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",

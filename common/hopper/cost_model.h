@@ -25,6 +25,7 @@ struct Tiling {
   int clusters;              ///< that can be resident at once
   bool ping_pong;            ///< one warpgroup multiplies while the other stores: all epilogues but the last are hidden
   int splits;                ///< of K over the grid, by different blocks; 1: none
+  bool narrow_boxes;         ///< TMA stores C in boxes of 32 bytes per row, because of a tile's width
 };
 
 /// What a kernel reaches on a card.
@@ -37,15 +38,16 @@ struct Card {
 /// Fitted to times on an H100 and an H200 by bench/fit_cost_model.py. Chosen are the powers below, 4 and 2.5, and the clock
 /// (CLOCK_REACHED in 33). All else are counts, and what the driver says of the card.
 struct CostConstants {
-  double launch_us = 5.30;             ///< from event to event, of a product of nearly nothing
-  double cluster_clocks = 2707;        ///< until the blocks of a cluster can begin
-  double turn_clocks = 28;             ///< of each k tile, where one warpgroup multiplies
-  double received_per_clock = 67.9;    ///< bytes that an SM gets into shared memory while all SMs do
-  double asked_unaligned = 36.4;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-  double cooperative = 1.076;          ///< times the clocks of a k tile, where warpgroups share it
-  double epilogue_clocks = 0.0854;     ///< per result of 16 bits
-  double exchange_clocks = 568;        ///< of partial sums over the grid, for each split
-  double exchange_per_result = 0.429;  ///< likewise, for each result of a tile
+  double launch_us = 5.12;             ///< from event to event, of a product of nearly nothing
+  double cluster_clocks = 2151;        ///< until the blocks of a cluster can begin
+  double turn_clocks = 34.7;           ///< of each k tile, where one warpgroup multiplies
+  double received_per_clock = 73.9;    ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 36.6;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double cooperative = 1.084;          ///< times the clocks of a k tile, where warpgroups share it
+  double epilogue_clocks = 0.0612;     ///< per result of 16 bits
+  double narrow_boxes = 2.54;          ///< times these, where TMA stores boxes of 32 bytes per row
+  double exchange_clocks = 43.4;       ///< of partial sums over the grid, for each split
+  double exchange_per_result = 0.533;  ///< likewise, for each result of a tile
 };
 
 /// Microseconds of the product with this tiling.
@@ -70,7 +72,8 @@ inline double predicted_us(const TiledProduct& product, const Tiling& tiling, co
         const double longest = std::sqrt(std::sqrt(fourth(multiply) + fourth(std::max(receive * busy, ask))));
         return tiling.ping_pong ? cost.turn_clocks + longest : cost.cooperative * longest;
       };
-  const double epilogue = cost.epilogue_clocks * product.result_size / 2 * results;
+  const double epilogue =
+      cost.epilogue_clocks * product.result_size / 2 * results * (tiling.narrow_boxes ? cost.narrow_boxes : 1);
   const double clocks = full_waves * (k_tiles * k_tile(1) + (tiling.ping_pong ? 0 : epilogue)) +
                         k_tiles * k_tile(full_waves > 0 ? 1 : filled) + epilogue +
                         (tiling.cluster_m * tiling.cluster_n > 1 ? cost.cluster_clocks : 0);

@@ -50,8 +50,8 @@ __device__ __forceinline__ void prefetch_results(Coord first, int M, int N, cons
 /// alpha * acc + beta * C into C, 16 bytes of C per lane, by way of this warpgroup's first buffer: 64 rows and 32 columns of D at a time, as
 /// floats. For what TMA cannot do: read C, and leave out some of the 16 bytes in which a row of C ends. Arguments as store_results().
 template <class Tile, class TC>
-__device__ __forceinline__ void store_without_tma(const float (&acc)[Tile::WM / 64][Tile::BN / 8][4], Coord first, int M,
-                                                  int N, float alpha, float beta, TC* __restrict__ C, int ldc,
+__device__ __forceinline__ void store_without_tma(const float (&acc)[Tile::WM / 64][Tile::BN / 8][4], Coord first,
+                                                  int M, int N, float alpha, float beta, TC* __restrict__ C, int ldc,
                                                   uint32_t buffers) {
   constexpr int BN = Tile::BN, CHUNK = 16 / sizeof(TC);
   constexpr int PARTS_OF_ROWS = (BN + 31) / 32, PARTS = Tile::WM / 64 * PARTS_OF_ROWS;

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
+#include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "executor/rounding.h"
@@ -16,7 +19,8 @@ namespace {
 
 constexpr uint32_t rows = 64;             ///< of A and D
 constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K is 32 bytes, 16 halves or 8 words
-constexpr uint32_t poison = 0x7fffdead;   ///< a NaN, in FP32 and as two halves
+constexpr uint32_t units_per_row = operand_k_bytes / 16;
+constexpr uint32_t poison = 0x7fffdead;  ///< a NaN, in FP32 and as two halves
 
 /// 16 bytes of an operand: eight halves or four words.
 void to_doubles(NumberType type, __m128i bits, double* values) {
@@ -104,6 +108,29 @@ void for_each_unit(const MatrixDescriptor& d, bool k_contiguous, uint32_t extent
       for (uint32_t i = 0; i < extent / each; ++i) f(i * each, j, d.address(false, i, j));
 }
 
+/// Nobody may have written some of the rows of A, or columns of B: then the rows or columns of D that they make are NaN, and
+/// whoever uses none of these is right. `units`: of A, `of_a` of them, and of B; `unwritten`: the words that nobody has written.
+/// Returns one where a row is written in part, or none of a matrix's.
+std::optional<uint32_t> poison_rows(std::span<const uint32_t> units, size_t of_a,
+                                    const std::vector<uint32_t>& unwritten, std::byte* memory) {
+  if (unwritten.empty()) return {};
+  const std::unordered_set<uint32_t> words(unwritten.begin(), unwritten.end());
+  for (const auto matrix : {units.first(of_a), units.subspan(of_a)}) {
+    size_t missing = 0;
+    for (size_t row = 0; row < matrix.size(); row += units_per_row) {
+      uint32_t here = 0;
+      for (const uint32_t unit : matrix.subspan(row, units_per_row))
+        for (uint32_t i = 0; i < 4; ++i) here += words.contains(unit / 4 + i);
+      if (here == 0) continue;
+      if (here < 4 * units_per_row) return unwritten[0];
+      ++missing;
+      for (const uint32_t unit : matrix.subspan(row, units_per_row)) std::memset(memory + unit, 0xff, 16);
+    }
+    if (missing && missing == matrix.size() / units_per_row) return unwritten[0];
+  }
+  return {};
+}
+
 }  // namespace
 
 /// One warp issues an operation. The first one of the warpgroup finds out what it will read.
@@ -144,10 +171,20 @@ void WgmmaEngine::issue(Warp& warp, const Op& op, uint32_t pc) {
     };
     if (!shape.a_in_registers) begin_read(a, shape.a_k_contiguous, rows);
     begin_read(b, shape.b_k_contiguous, shape.n);
-    warp.block->shared.begin_async_reads(one.units, warp.actor, pc,
-                                         [&](uint32_t word, const SharedMemory::Verdict& verdict) {
-                                           checker_.report_shared(warp, lane, op, word, "read", verdict);
-                                         });
+    std::vector<uint32_t> unwritten;  // words
+    const auto report = [&](uint32_t word, const SharedMemory::Verdict& verdict) {
+      if (verdict.found == SharedMemory::Found::uninitialised)
+        unwritten.push_back(word);
+      else
+        checker_.report_shared(warp, lane, op, word, "read", verdict);
+    };
+    warp.block->shared.begin_async_reads(one.units, warp.actor, pc, report);
+    const bool by_rows = shape.a_k_contiguous && shape.b_k_contiguous;
+    const size_t of_a = shape.a_in_registers ? 0 : rows * units_per_row;
+    if (const auto word = by_rows             ? poison_rows(one.units, of_a, unwritten, warp.block->shared.data())
+                          : unwritten.empty() ? std::nullopt
+                                              : std::optional(unwritten[0]))
+      checker_.report_shared(warp, lane, op, *word, "read", {SharedMemory::Found::uninitialised});
     group.queue.push_back(std::move(one));
   }
   Wgmma& one = group.queue[index];

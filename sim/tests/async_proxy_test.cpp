@@ -241,6 +241,28 @@ TEST(Wgmma, AccumulatorsGetTheirValueAtTheWait) {
     EXPECT_EQ(run.counters.total.flops[3], 2ULL * 2 * 64 * 8 * 16);
   }
 }
+/// `ones` by those threads for which %p3, set by `who`, is true.
+std::string ones_of(const std::string& who) {
+  std::string some = ones;
+  some.replace(some.find("st.shared.v4.b32 [%r2],"), 0, who + " @%p3 ");
+  return some;
+}
+TEST(Wgmma, RowsThatNobodyHasWrittenMakeNaNs) {  // threads r and r + 64 write row r
+  const KernelRun run({ones_of("and.b32 %r4, %t, 63; setp.ne.u32 %p3, %r4, 5;"), fence, multiply, commit, wait_all,
+                       "st.global.f32 [%mine], %f0;"},
+                      {.threads = 128});
+  for (uint32_t t = 0; t < 128; ++t) {
+    const float d = std::bit_cast<float>(run.out[t]);
+    if (t / 4 == 5)
+      ASSERT_TRUE(std::isnan(d)) << t;
+    else
+      ASSERT_EQ(d, 17.0F) << t;
+  }
+  for (const std::string who :
+       {"setp.ne.u32 %p3, %t, 5;", "setp.ne.u32 %p3, 0, 0;"})  // half a row is missing; all rows are
+    expect_report({ones_of(who), fence, multiply}, {.threads = 128},
+                  {"which nobody in this block has written", "test.cu:103"});
+}
 TEST(Wgmma, AWaitLeavesTheLastGroupsAlone) {
   const KernelRun run(
       {ones, fence, multiply, commit,
