@@ -350,8 +350,8 @@ def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float =
     The result is `out`, or without it a new array of a's framework and type. `out` may be float32 where a and b have 16 bits. It
     must not overlap a or b. JAX's arrays never change, so they cannot be `out`.
 
-    The product is enqueued on the current stream of a's framework. For JAX, matmul() waits until the result is there. There is no
-    gradient.
+    The product is enqueued on the current stream of a's framework. For JAX, and where the arrays are used on different streams,
+    matmul() waits until the result is there. There is no gradient.
 
     Raises TypeError (a type, no GPU), ValueError (shapes, strides, devices, kind), GemmLadderError (the library refused or
     failed), OSError (there is no library).
@@ -369,8 +369,8 @@ def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float =
         raise ValueError("out overlaps a or b")
     library = Library.get()
     library.run(left.device, stream, problem, alpha, left.pointer, right.pointer, beta, result.pointer)
-    if "jax" in (_framework(a), _framework(b)):
-        library.synchronize(stream)
+    if "jax" in (_framework(a), _framework(b)) or {_stream(b), _stream(target)} != {stream}:
+        library.synchronize(stream)  # what another stream does next with these arrays does not wait for this one
     return target
 
 

@@ -206,6 +206,21 @@ def check_threads_have_their_own_handles():
         close(out.numpy(), double(a, b), 64)
 
 
+def check_streams_wait_for_one_another():
+    a, b, out, stream, waited = Array(stored(8, 16)), Array(stored(16, 24)), Array(stored(8, 24)), ctypes.c_void_p(), []
+    assert cuda.cudaStreamCreate(ctypes.byref(stream)) == 0
+    library, wait = gemm_ladder.Library.get(), gemm_ladder.Library.synchronize
+    library.synchronize = lambda one: (waited.append(one), wait(library, one))
+    try:
+        gemm_ladder.matmul(a, b, out=out)
+        assert waited == [], "all three are on one"
+        out.__cuda_array_interface__["stream"] = stream.value
+        gemm_ladder.matmul(a, b, out=out)
+        assert waited == [stream.value, 1], "for the work before on out's, and then for the product on a's"
+    finally:
+        del library.synchronize
+
+
 def check_refusals():
     a, b, out = Array(stored(8, 16)), Array(stored(16, 24)), Array(stored(8, 24))
     refused = {
