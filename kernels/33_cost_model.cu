@@ -2,7 +2,7 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 36 configurations, whose fields are constants of the kernel; rows that are not there
+// Changed from 32   a table of 32 configurations, whose fields are constants of the kernel; rows that are not there
 //                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1536 x 1536 x 1536: 132 tiles of 128 x 144 for 132 SMs, 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -76,13 +76,11 @@ struct Configuration {
 // Names: c cooperative, p ping-pong, rows x columns of a tile, t operands swapped; rows x columns of a cluster, or g split-K over the grid.
 constexpr Configuration CONFIGURATIONS[] = {
     // name, schedule, warpgroups, rows per warpgroup, columns, stages, buffers, cluster, splits, operands
-    {"c256x128", COOPERATIVE, 2, 128, 128, 4, 1},
     {"c192x160", COOPERATIVE, 3, 64, 160, 4, 1},
     {"c192x96", COOPERATIVE, 3, 64, 96, 5, 1},
     {"c128x256t", COOPERATIVE, 2, 64, 256, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c128x224", COOPERATIVE, 2, 64, 224, 4, 2},
     {"c128x208t", COOPERATIVE, 2, 64, 208, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
-    {"c128x128", COOPERATIVE, 2, 64, 128, 6, 2},
     {"c128x112", COOPERATIVE, 2, 64, 112, 6, 2},
     {"c128x112t", COOPERATIVE, 2, 64, 112, 6, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"p128x192", PING_PONG, 2, 128, 192, 4, 4},
@@ -102,14 +100,12 @@ constexpr Configuration CONFIGURATIONS[] = {
     {"c256x144t 1x2", COOPERATIVE, 2, 128, 144, 4, 1, {1, 2}, NO_SPLITS, SWAPPED},
     {"c192x176t 1x2", COOPERATIVE, 3, 64, 176, 4, 1, {1, 2}, NO_SPLITS, SWAPPED},
     {"c128x224t 2x1", COOPERATIVE, 2, 64, 224, 4, 3, {2, 1}, NO_SPLITS, SWAPPED},
-    {"p128x192t 2x1", PING_PONG, 2, 128, 192, 4, 4, {2, 1}, NO_SPLITS, SWAPPED},
     {"p128x176 2x1", PING_PONG, 2, 128, 176, 5, 2, {2, 1}},
     {"p128x160 4x2", PING_PONG, 2, 128, 160, 5, 2, {4, 2}},
     {"p128x160t 4x2", PING_PONG, 2, 128, 160, 5, 2, {4, 2}, NO_SPLITS, SWAPPED},
     {"p64x128 2x1", PING_PONG, 2, 64, 128, 8, 2, {2, 1}},
     {"c192x128 g", COOPERATIVE, 3, 64, 128, 5, 1, {1, 1}, SPLITS_OVER_GRID},
     {"c192x96 g", COOPERATIVE, 3, 64, 96, 5, 1, {1, 1}, SPLITS_OVER_GRID},
-    {"c128x96 g", COOPERATIVE, 2, 64, 96, 6, 2, {1, 1}, SPLITS_OVER_GRID},
     {"c128x64 g", COOPERATIVE, 2, 64, 64, 8, 2, {1, 1}, SPLITS_OVER_GRID},
     {"p64x64 g", PING_PONG, 2, 64, 64, 12, 2, {1, 1}, SPLITS_OVER_GRID},
 };
@@ -551,7 +547,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 36 tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for 32 tiles, and a cost model that picks one for each product",
     .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",

@@ -38,16 +38,16 @@ struct Card {
 /// Fitted to times on an H100 and an H200 by bench/fit_cost_model.py. Chosen are the powers below, 4 and 2.5, and the clock
 /// (CLOCK_REACHED in 33). All else are counts, and what the driver says of the card.
 struct CostConstants {
-  double launch_us = 5.12;             ///< from event to event, of a product of nearly nothing
-  double cluster_clocks = 2151;        ///< until the blocks of a cluster can begin
-  double turn_clocks = 34.7;           ///< of each k tile, where one warpgroup multiplies
-  double received_per_clock = 73.9;    ///< bytes that an SM gets into shared memory while all SMs do
-  double asked_unaligned = 36.6;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-  double cooperative = 1.084;          ///< times the clocks of a k tile, where warpgroups share it
-  double epilogue_clocks = 0.0612;     ///< per result of 16 bits
-  double narrow_boxes = 2.54;          ///< times these, where TMA stores boxes of 32 bytes per row
-  double exchange_clocks = 43.4;       ///< of partial sums over the grid, for each split
-  double exchange_per_result = 0.533;  ///< likewise, for each result of a tile
+  double launch_us = 5.04;             ///< from event to event, of a product of nearly nothing
+  double cluster_clocks = 1967;        ///< until the blocks of a cluster can begin
+  double turn_clocks = 40.4;           ///< of each k tile, where one warpgroup multiplies
+  double received_per_clock = 70.4;    ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 37.0;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double cooperative = 1.094;          ///< times the clocks of a k tile, where warpgroups share it
+  double epilogue_clocks = 0.067;      ///< per result of 16 bits
+  double narrow_boxes = 2.58;          ///< times these, where TMA stores boxes of 32 bytes per row
+  double exchange_clocks = 54.4;       ///< of partial sums over the grid, for each split
+  double exchange_per_result = 0.593;  ///< likewise, for each result of a tile
 };
 
 /// Microseconds of the product with this tiling.
