@@ -1,12 +1,13 @@
 // 31_split_k_grid · splits of K over the whole grid, and partial sums by way of L2
 //
 // Idea              Eight blocks of a cluster are too few for a product of four tiles. So as many blocks as are resident compute one tile,
-//                   anywhere on the grid. Each writes into the workspace what others own, counts itself, waits for the rest, and sums its own.
+//                   anywhere on the grid. Each writes all its partial sums into the workspace, counts itself, waits for the rest, and sums
+//                   and stores the parts that it owns. This code runs once per launch: it is a loop, and short.
 // Changed from 30   tiles that split over the grid, in kernels of their own; single blocks launch without a cluster; the driver says
 //                   how many clusters run at once
-// Expect            256 x 256 x 65536: 33 blocks per tile, all in one wave, for two waves of clusters: 2.1 times 30
-// Limiter now       the exchange: nearly half of the clocks at 256 x 256 x 65536
-// New instructions  none
+// Expect            256 x 256 x 65536: 33 blocks per tile, all in one wave, for two waves of clusters; then DRAM is the limit: 1.9 times 30
+// Limiter now       DRAM, by this prediction for three quarters of the time; the launch and the exchange overlap with nothing
+// New instructions  red.release.gpu.global.add, atom.relaxed.gpu.global.add
 // Limits            as 21
 // Run               ./run_all.sh run 31 256 256 65536 --type bf16
 // Read              docs/31_split_k_grid.md
