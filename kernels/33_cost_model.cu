@@ -2,9 +2,9 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 36 configurations, whose fields are constants of the kernel; rows that are not there
-//                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
-// Expect            1536 x 1536 x 1536: 132 tiles of 128 x 144 for 132 SMs, 1.02 times 32
+// Changed from 32   a table of 36 configurations, whose fields are constants of the kernel; rows that are not there are neither
+//                   copied nor zeroed; every other tile backwards along k; the choice by common/hopper/cost_model.h
+// Expect            1536 x 1536 x 1536: 128 tiles of 192 x 96 for 132 SMs, not 120 of 128 x 160: 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
 // New instructions  none
 // Limits            as 21
