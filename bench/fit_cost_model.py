@@ -89,8 +89,9 @@ class Times:
             k_tiles, blocks = -(-row.k * element // 128), tile["cluster_m"] * tile["cluster_n"]
             tiles = -(-sides[0] // (tile["cluster_m"] * tile["bm"])) * -(-sides[1] // (tile["cluster_n"] * tile["bn"]))
             splits = min(SMS // tiles, k_tiles // tile["least_k_tiles"]) if tile["splits"] else 1
+            whole = row.k * element % 128 == 0 or 128 % (row.k * element) == 0
             size = float(element * (row.m + row.n) * row.k + result * row.m * row.n)
-            self.products[i] = Product(*sides, k_tiles, row.k * element % 128 == 0, size, result)
+            self.products[i] = Product(*sides, k_tiles, whole, size, result)
             self.tilings[i] = Tiling(tile["bm"], tile["bn"], tile["cluster_m"], tile["cluster_n"], RESIDENT[blocks],
                                      bool(tile["ping_pong"]), splits,
                                      not tile["swapped"] and tile["bn"] * result % 64 != 0)  # fmt: skip

@@ -2,9 +2,9 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 32 configurations, whose fields are constants of the kernel; rows that are not there
-//                   are not copied; every other tile backwards along k; the choice by common/hopper/cost_model.h
-// Expect            1536 x 1536 x 1536: 132 tiles of 128 x 144 for 132 SMs, 1.02 times 32
+// Changed from 32   a table of 32 configurations, whose fields are constants of the kernel; rows that are not there are neither
+//                   copied nor zeroed; every other tile backwards along k; the choice by common/hopper/cost_model.h
+// Expect            1536 x 1536 x 1536: 128 tiles of 192 x 96 for 132 SMs, not 120 of 128 x 160: 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
 // New instructions  none
 // Limits            as 21
@@ -353,10 +353,11 @@ template <class Tile, Type type, class TC>
 Choice weigh(const Problem& p, int index) {
   constexpr int BK = Tile::BK_BYTES / Operand<type>::BYTES;
   const double k_bytes = static_cast<double>(p.k) * Operand<type>::BYTES;
+  const auto whole_lines = [](int ld) { return ld % BK == 0 || BK % ld == 0; };  // or whole rows in each line
   TiledProduct product{p.m,
                        p.n,
                        ceil_div(p.k, BK),
-                       p.lda % BK == 0 && p.ldb % BK == 0,
+                       whole_lines(p.lda) && whole_lines(p.ldb),
                        (p.m + static_cast<double>(p.n)) * k_bytes + static_cast<double>(p.m) * p.n * sizeof(TC),
                        sizeof(TC)};
   if (Tile::SWAP_AB) std::swap(product.rows, product.columns);

@@ -13,7 +13,7 @@ namespace ladder {
 struct TiledProduct {
   int rows, columns;   ///< of D
   int k_tiles;         ///< of 128 bytes along K
-  bool aligned;        ///< rows of both operands begin at multiples of 128 bytes
+  bool aligned;        ///< no row of either operand crosses a line of 128 bytes that it does not fill
   double bytes;        ///< of A, B and C, each once
   double result_size;  ///< bytes per result
 };

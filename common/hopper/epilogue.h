@@ -73,7 +73,8 @@ __device__ __forceinline__ void store_without_tma(const float (&acc)[Tile::WM / 
         for (int e = 0; e < 4; e += 2) {
           const float(&x)[4] = acc[p / PARTS_OF_ROWS][j];
           const auto [r, c] = mma_c(thread % 32, e);
-          store2_shared(place(thread / 32 * 16 + r, j % 4 * 8 + c), {alpha * x[e], alpha * x[e + 1]});
+          const uint32_t to = place(thread / 32 * 16 + r, c) ^ j % 4 * 32;  // 8 columns further, in one instruction
+          store2_shared(to, {alpha * x[e], alpha * x[e + 1]});
         }
     }
     bar_sync(1 + warpgroup, 128);
