@@ -30,7 +30,7 @@ from plots.data.rungs import of_ladder
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = [
     "launch_us", "cluster_clocks", "turn_clocks", "received_per_clock", "asked_unaligned", "cooperative",
-    "epilogue_clocks", "narrow_boxes", "exchange_clocks", "exchange_per_result",
+    "epilogue_clocks", "small_boxes", "exposed", "exchange_clocks", "exchange_per_result",
 ]  # fmt: skip
 RECORDED = sorted((ROOT / "bench/recorded").glob("*/plans.csv"))
 NEAR = 1.4  # plans up to so many times the fastest count for the error of the times
@@ -44,7 +44,7 @@ class Product(ctypes.Structure):
 class Tiling(ctypes.Structure):
     _fields_ = [("bm", ctypes.c_int), ("bn", ctypes.c_int), ("cluster_m", ctypes.c_int), ("cluster_n", ctypes.c_int),
                 ("clusters", ctypes.c_int), ("ping_pong", ctypes.c_bool), ("splits", ctypes.c_int),
-                ("narrow_boxes", ctypes.c_bool)]  # fmt: skip
+                ("small_boxes", ctypes.c_bool)]  # fmt: skip
 
 
 class Card(ctypes.Structure):
@@ -94,7 +94,7 @@ class Times:
             self.products[i] = Product(*sides, k_tiles, whole, size, result)
             self.tilings[i] = Tiling(tile["bm"], tile["bn"], tile["cluster_m"], tile["cluster_n"], RESIDENT[blocks],
                                      bool(tile["ping_pong"]), splits,
-                                     not tile["swapped"] and tile["bn"] * result % 64 != 0)  # fmt: skip
+                                     result == 4 if tile["swapped"] else tile["bn"] * result % 64 != 0)  # fmt: skip
 
     def predict(self, constants: np.ndarray) -> np.ndarray:
         """The rows of a card are neighbours."""

@@ -2,7 +2,7 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 32 configurations, whose fields are constants of the kernel; rows that are not there are neither
+// Changed from 32   a table of 33 configurations, whose fields are constants of the kernel; rows that are not there are neither
 //                   copied nor zeroed; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1536 x 1536 x 1536: 128 tiles of 192 x 96 for 132 SMs, not 120 of 128 x 160: 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -76,9 +76,10 @@ struct Configuration {
 // Names: c cooperative, p ping-pong, rows x columns of a tile, t operands swapped; rows x columns of a cluster, or g split-K over the grid.
 constexpr Configuration CONFIGURATIONS[] = {
     // name, schedule, warpgroups, rows per warpgroup, columns, stages, buffers, cluster, splits, operands
+    {"c128x256t", COOPERATIVE, 2, 64, 256, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
+    {"c256x128", COOPERATIVE, 2, 128, 128, 4, 1},
     {"c192x160", COOPERATIVE, 3, 64, 160, 4, 1},
     {"c192x96", COOPERATIVE, 3, 64, 96, 5, 1},
-    {"c128x256t", COOPERATIVE, 2, 64, 256, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c128x224", COOPERATIVE, 2, 64, 224, 4, 2},
     {"c128x208t", COOPERATIVE, 2, 64, 208, 4, 2, {1, 1}, NO_SPLITS, SWAPPED},
     {"c128x112", COOPERATIVE, 2, 64, 112, 6, 2},
@@ -372,8 +373,9 @@ Choice weigh(const Problem& p, int index) {
   if (resident == 0) return {index, grid, 0, INFINITY};  // no such cluster fits: a part of a GPU, by MIG
   if (Tile::SPLITS) grid.splits = min(resident / tiles, product.k_tiles / LEAST_K_TILES);
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
-  const Tiling tiling{Tile::BM, Tile::BN,        Tile::CLUSTER_M, Tile::CLUSTER_N,
-                      resident, Tile::TURNS > 1, grid.splits,     CBox<Tile, TC>::BYTES == 32};
+  const Tiling tiling{
+      Tile::BM, Tile::BN,        Tile::CLUSTER_M, Tile::CLUSTER_N,
+      resident, Tile::TURNS > 1, grid.splits,     CBox<Tile, TC>::BYTES == 32 || (Tile::SWAP_AB && sizeof(TC) == 4)};
   return {index, grid, min(tiles * grid.splits, resident),
           predicted_us(product, tiling, {CLOCK_REACHED * card.clock_mhz, card.memory_bytes_per_us()})};
 }
@@ -529,7 +531,8 @@ std::vector<Constants> constants() {
                                      {"asked_unaligned", cost.asked_unaligned},
                                      {"cooperative", cost.cooperative},
                                      {"epilogue_clocks", cost.epilogue_clocks},
-                                     {"narrow_boxes", cost.narrow_boxes},
+                                     {"small_boxes", cost.small_boxes},
+                                     {"exposed", cost.exposed},
                                      {"exchange_clocks", cost.exchange_clocks},
                                      {"exchange_per_result", cost.exchange_per_result}}}};
   for (const Configuration& c : CONFIGURATIONS)
@@ -548,7 +551,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 32 tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for 33 tiles, and a cost model that picks one for each product",
     .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",

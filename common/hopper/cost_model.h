@@ -23,9 +23,9 @@ struct Tiling {
   int bm, bn;                ///< rows and columns of a block's tile
   int cluster_m, cluster_n;  ///< blocks of a cluster: one above the other they share B's tile, side by side A's
   int clusters;              ///< that can be resident at once
-  bool ping_pong;            ///< one warpgroup multiplies while the other stores: all epilogues but the last are hidden
-  int splits;                ///< of K over the grid, by different blocks; 1: none
-  bool narrow_boxes;         ///< TMA stores C in boxes of 32 bytes per row, because of a tile's width
+  bool ping_pong;    ///< one warpgroup multiplies while the other stores: most of all epilogues but the last is hidden
+  int splits;        ///< of K over the grid, by different blocks; 1: none
+  bool small_boxes;  ///< TMA stores C in boxes of 32 bytes per row, or of FP32 with operands swapped
 };
 
 /// What a kernel reaches on a card.
@@ -38,16 +38,17 @@ struct Card {
 /// Fitted to times on an H100 and an H200 by bench/fit_cost_model.py. Chosen are the powers below, 4 and 2.5, and the clock
 /// (CLOCK_REACHED in 33). All else are counts, and what the driver says of the card.
 struct CostConstants {
-  double launch_us = 5.04;             ///< from event to event, of a product of nearly nothing
-  double cluster_clocks = 1967;        ///< until the blocks of a cluster can begin
-  double turn_clocks = 40.4;           ///< of each k tile, where one warpgroup multiplies
-  double received_per_clock = 70.4;    ///< bytes that an SM gets into shared memory while all SMs do
-  double asked_unaligned = 37.0;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
-  double cooperative = 1.094;          ///< times the clocks of a k tile, where warpgroups share it
-  double epilogue_clocks = 0.067;      ///< per result of 16 bits
-  double narrow_boxes = 2.58;          ///< times these, where TMA stores boxes of 32 bytes per row
-  double exchange_clocks = 54.4;       ///< of partial sums over the grid, for each split
-  double exchange_per_result = 0.593;  ///< likewise, for each result of a tile
+  double launch_us = 5.11;             ///< from event to event, of a product of nearly nothing
+  double cluster_clocks = 1499;        ///< until the blocks of a cluster can begin
+  double turn_clocks = 33.7;           ///< of each k tile, where one warpgroup multiplies
+  double received_per_clock = 69.1;    ///< bytes that an SM gets into shared memory while all SMs do
+  double asked_unaligned = 33.4;       ///< bytes per clock that it asks L2 for, where rows cross lines of 128 bytes
+  double cooperative = 1.080;          ///< times the clocks of a k tile, where warpgroups share it
+  double epilogue_clocks = 0.0915;     ///< per result of 16 bits
+  double small_boxes = 1.38;           ///< times these, where TMA stores small boxes
+  double exposed = 0.277;              ///< part of an epilogue that the other warpgroup's k tiles do not hide
+  double exchange_clocks = 14.0;       ///< of partial sums over the grid, for each split
+  double exchange_per_result = 0.583;  ///< likewise, for each result of a tile
 };
 
 /// Microseconds of the product with this tiling.
@@ -73,8 +74,8 @@ inline double predicted_us(const TiledProduct& product, const Tiling& tiling, co
         return tiling.ping_pong ? cost.turn_clocks + longest : cost.cooperative * longest;
       };
   const double epilogue =
-      cost.epilogue_clocks * product.result_size / 2 * results * (tiling.narrow_boxes ? cost.narrow_boxes : 1);
-  const double clocks = full_waves * (k_tiles * k_tile(1) + (tiling.ping_pong ? 0 : epilogue)) +
+      cost.epilogue_clocks * product.result_size / 2 * results * (tiling.small_boxes ? cost.small_boxes : 1);
+  const double clocks = full_waves * (k_tiles * k_tile(1) + (tiling.ping_pong ? cost.exposed : 1) * epilogue) +
                         k_tiles * k_tile(full_waves > 0 ? 1 : filled) + epilogue +
                         (tiling.cluster_m * tiling.cluster_n > 1 ? cost.cluster_clocks : 0);
   // The exchange comes after the last copy, so it does not overlap with DRAM.
