@@ -15,6 +15,8 @@ constexpr CostConstants constants{.launch_us = 5,
                                   .asked_unaligned = 16,
                                   .cooperative = 1.25,
                                   .epilogue_clocks = 0.125,
+                                  .small_boxes = 1.5,
+                                  .exposed = 0.25,
                                   .exchange_clocks = 3000,
                                   .exchange_per_result = 0.5};
 constexpr Card card{.clocks_per_us = 1000, .dram_bytes_per_us = 0};
@@ -26,7 +28,14 @@ TiledProduct product() {
 
 /// 128 x 128 results: four tiles of product(), and room for as many blocks.
 Tiling tiling() {
-  return {.bm = 128, .bn = 128, .cluster_m = 1, .cluster_n = 1, .clusters = 4, .ping_pong = false, .splits = 1};
+  return {.bm = 128,
+          .bn = 128,
+          .cluster_m = 1,
+          .cluster_n = 1,
+          .clusters = 4,
+          .ping_pong = false,
+          .splits = 1,
+          .small_boxes = false};
 }
 
 constexpr double results = 128 * 128;
@@ -111,14 +120,20 @@ TEST(CostModel, SplitsAddTheExchange) {
   EXPECT_NEAR(with_dram(twice, split) - with_dram(as_long, whole), exchange, 1e-6);
 }
 
-TEST(CostModel, PingPongHidesAllEpiloguesButTheLast) {
+TEST(CostModel, SmallBoxesMakeTheEpilogueLonger) {
+  Tiling small = tiling();
+  small.small_boxes = true;
+  EXPECT_NEAR(clocks(product(), small) - clocks(product(), tiling()), 0.5 * epilogue, 1e-6);
+}
+
+TEST(CostModel, PingPongHidesMostOfAllEpiloguesButTheLast) {
   Tiling ping_pong = tiling();
   ping_pong.ping_pong = true;
   const double k_tile_of_one = 20 + longest;
   EXPECT_NEAR(clocks(product(), ping_pong), 10 * k_tile_of_one + epilogue, 1e-6);
   TiledProduct waves = product();
   waves.rows = 768;
-  EXPECT_NEAR(clocks(waves, ping_pong), 3 * 10 * k_tile_of_one + epilogue, 1e-6);
+  EXPECT_NEAR(clocks(waves, ping_pong), 3 * 10 * k_tile_of_one + (2 * 0.25 + 1) * epilogue, 1e-6);
 }
 
 TEST(CostModel, DramOverlapsWithTheRest) {
