@@ -145,8 +145,7 @@ std::string why_cublas(const Problem& p, const Batch& batch) {
   if (batch.count > 1 && static_cast<int64_t>(p.m) * p.n < 32768LL * sms)
     return "of a batch cuBLAS computes all matrices in one launch, and one of these does not fill the GPU";
   if (p.type == Type::f32 && p.n < 64 && p.n < p.m)
-    return "C has few columns";                                    // 0.7 to 0.8 of cuBLAS at 4096 x 16 x 4096
-  if (p.type == Type::tf32 && p.m < 128) return "C has few rows";  // 0.88 of cuBLAS at 1 x 4096 x 4096
+    return "C has few columns";  // 0.7 to 0.8 of cuBLAS at 4096 x 16 x 4096
   return "";
 }
 
