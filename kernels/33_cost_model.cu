@@ -154,8 +154,9 @@ struct Grid {
   int tiles_m, tiles_n;  // of D, in tiles of clusters
   int group_size_m;      // rows of tiles that are computed column by column: raster()
   int splits;            // of K, each by other blocks
-  int box_m,
-      box_n;  // rows of A and B that a block copies: those that there are. The others make results that C does not have
+  // Rows of A and B that a block copies: those that there are, and one at least for each wgmma. The others make results that C does
+  // not have.
+  int box_m, box_n;
 };
 
 template <class Tile, Type type, class TC>
@@ -366,7 +367,7 @@ Choice weigh(const Problem& p, int index) {
             ceil_div(product.columns, Tile::CLUSTER_N * Tile::BN),
             product.columns * k_bytes <= KEPT ? 1 : ceil_div(GROUP_ROWS, Tile::CLUSTER_M * Tile::BM),
             1,
-            min(Tile::BOX_M, product.rows),
+            min(Tile::BOX_M, std::max(product.rows, Tile::BOX_M - 63)),
             min(Tile::BOX_N, product.columns)};
   const DeviceLimits card = device_limits();
   const int tiles = grid.tiles_m * grid.tiles_n, resident = resident_clusters<Tile, type, TC>();
