@@ -2,7 +2,7 @@
 //
 // Idea              What a block never does should not be in its code. One text is compiled for each tile, cluster and way of splitting in
 //                   a table. The host predicts from counts what a product takes with each of them, and launches the fastest.
-// Changed from 32   a table of 33 configurations, whose fields are constants of the kernel; rows that are not there are neither
+// Changed from 32   a table of configurations, whose fields are constants of the kernel; rows that are not there are neither
 //                   copied nor zeroed; every other tile backwards along k; the choice by common/hopper/cost_model.h
 // Expect            1536 x 1536 x 1536: 128 tiles of 192 x 96 for 132 SMs, not 120 of 128 x 160: 1.02 times 32
 // Limiter now       copies into shared memory where tiles are few, power where they are many
@@ -552,7 +552,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for 33 tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for many tiles, and a cost model that picks one for each product",
     .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
