@@ -552,7 +552,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "33",
     .name = "cost_model",
-    .idea = "the pieces so far compiled for many tiles, and a cost model that picks one for each product",
+    .idea = "the pieces so far compiled for many tiles, and a cost model that picks one per product",
     .predecessor = "32",
     .types = {Type::bf16, Type::f16, Type::tf32},
     .arch = "sm_90a",
