@@ -17,6 +17,8 @@
 #   ./run_all.sh sim PROGRAM ...   run any CUDA program on the simulator; before PROGRAM: --sim-seed, --sim-gpu, --sim-counts,
 #                                  --sim-checks
 #   ./run_all.sh use               PyTorch's FP32 products with and without the library (docs/use.md); --results
+#   ./run_all.sh python 90 FILE    a Python program whose gemm_ladder.matmul() is this rung (docs/use.md): with NumPy on the
+#                                  simulator, too; --with
 #   ./run_all.sh compare A B       two results folders side by side, with what is outside the noise
 #   ./run_all.sh docs              build the documentation site
 #   ./run_all.sh help              this text; help run, or run --help: the part on run

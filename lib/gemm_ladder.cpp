@@ -108,13 +108,16 @@ Batch batch_of(const gemm_ladder_problem_t& asked) {
 
 // ---- which kernel -----------------------------------------------------------------------------------------------------
 
+/// Whether this library was made of one rung, for people to try it with: it computes by this rung or not at all.
+bool is_one_rung() { return rungs().size() == 1; }
+
 /// The last rung of this library that computes a type.
 const Rung& rung_for(Type type) {
   const std::vector<Rung>& all = rungs();
   const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Rung& rung) {
     return std::find(rung.types.begin(), rung.types.end(), type) != rung.types.end();
   });
-  if (found == all.rend()) throw std::logic_error("the library has no rung for " + name(type));
+  if (found == all.rend()) throw InvalidValue("this library has no rung for " + name(type));
   return *found;
 }
 
@@ -126,7 +129,7 @@ std::string why_not(const Problem& p, const Batch& batch) {
   const DeviceLimits card = device_limits();
   if (std::string reason = why_not_on(rung.arch, card.sm); !reason.empty()) return reason;
   if (!rung.any_layout && (p.layout_a != MatrixLayout::row_major || p.layout_b != rung.layout_b))
-    return "this rung takes the layout nt";
+    return std::string("this rung takes the layout ") + (rung.layout_b == MatrixLayout::row_major ? "nn" : "nt");
   const int bytes = rung.row_align_bytes, operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
   const auto rows_aligned = [&](const void* pointer, int64_t ld, int64_t stride, int element) {
     return is_aligned(pointer, bytes) && ld * element % bytes == 0 &&
@@ -134,7 +137,7 @@ std::string why_not(const Problem& p, const Batch& batch) {
   };
   if (!rows_aligned(p.a, p.lda, batch.stride_a, operand) || !rows_aligned(p.b, p.ldb, batch.stride_b, operand) ||
       !rows_aligned(p.c, p.ldc, batch.stride_c, result))
-    return "rows do not begin at multiples of 16 bytes";
+    return "rows do not begin at multiples of " + std::to_string(bytes) + " bytes";
   if (std::string reason = rung.refuses(p); !reason.empty()) return reason;
   return "";
 }
@@ -144,8 +147,15 @@ std::string why_cublas(const Problem& p, const Batch& batch) {
   const int sms = device_limits().sms;
   if (batch.count > 1 && static_cast<int64_t>(p.m) * p.n < 32768LL * sms)
     return "of a batch cuBLAS computes all matrices in one launch, and one of these does not fill the GPU";
-  if (p.type == Type::f32 && p.n < 64 && p.n < p.m)
-    return "C has few columns";  // 0.7 to 0.8 of cuBLAS at 4096 x 16 x 4096
+  if (p.type != Type::f32) return "";
+  if (p.n < 64 && p.n < p.m) return "C has few columns";  // 0.7 to 0.8 of cuBLAS at 4096 x 16 x 4096
+  // The others: layouts_map.csv has what was measured.
+  const bool a_stored = p.layout_a == MatrixLayout::row_major, b_stored = p.layout_b == MatrixLayout::row_major;
+  if (a_stored && b_stored) return "";
+  if (p.m <= 8) return "C has few rows, and the kernel for these takes the layout nn";
+  if (p.k >= 4096 && p.k >= static_cast<int64_t>(p.m) * p.n) return "K is longer than C has elements, and the layout is not nn";
+  const bool tall = p.n <= 128 && 64LL * p.n <= p.m && p.k >= 2048, flat = p.m <= 64 && 64LL * p.m <= p.n && p.k <= 512;
+  if (a_stored && (tall || flat)) return "C is narrow, and the layout is nt";
   return "";
 }
 
@@ -261,11 +271,14 @@ struct gemm_ladder_context {
   }
 
   Call plan(const Problem& p, const Batch& batch) const {
-    if (!why_not(p, batch).empty()) return {};
+    if (const std::string reason = why_not(p, batch); !reason.empty()) {
+      if (is_one_rung()) throw InvalidValue(rung_for(p.type).stem() + ": " + reason);
+      return {};
+    }
     if ((cublas || beside_cublas) && !why_cublas(p, batch).empty()) return {};
     const Rung& rung = rung_for(p.type);
     const Resources resources = rung.resources(p);
-    return {rung.prepare(p), resources.workspace_bytes, resources.locks * sizeof(unsigned)};
+    return {rung.prepare ? rung.prepare(p) : rung.launch, resources.workspace_bytes, resources.locks * sizeof(unsigned)};
   }
 
   /// False where nothing was done: the caller's cuBLAS is to compute it.
@@ -420,7 +433,7 @@ gemm_ladder_status_t create(gemm_ladder_handle_t* handle, bool beside_cublas) {
   const gemm_ladder_status_t status = guarded(context, [&] {
     cuda_check(cudaGetDevice(&context->device));
     device_limits();
-    const CublasFunctions* const functions = beside_cublas ? nullptr : cublas_functions();
+    const CublasFunctions* const functions = beside_cublas || is_one_rung() ? nullptr : cublas_functions();
     if (!functions) return;
     cublas_check(functions->create(&context->cublas), "cublasCreate");
     cublas_check(functions->set_math_mode(context->cublas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
@@ -508,14 +521,16 @@ gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm
     const Problem& p = batch.problem;
     const std::string cannot = p.m && p.n && p.k ? why_not(p, batch) : "",
                       slower = cannot.empty() && p.m && p.n && p.k && handle->cublas ? why_cublas(p, batch) : "";
-    const std::string other = handle->cublas ? "cuBLAS" : "plain kernel, for want of cuBLAS";
+    const std::string other = is_one_rung()   ? rung_for(p.type).stem()
+                              : handle->cublas ? "cuBLAS"
+                                               : "plain kernel, for want of cuBLAS";
     std::string words;
     if (!p.m || !p.n || !p.k)
       words = "no product: C = beta C\n";
     else if (!cannot.empty() || !slower.empty())
       words = other + ": " + cannot + slower + "\n";
     else
-      words = rung_for(p.type).stem() + ":\n" + rung_for(p.type).explain(p);
+      words = rung_for(p.type).stem() + ":\n" + (rung_for(p.type).explain ? rung_for(p.type).explain(p) : "");
     std::snprintf(text, size, "%s", words.c_str());
   });
 }

@@ -15,7 +15,7 @@ from plots.documents import chapters, committed, pages, report
 from plots.documents.markers import Untrue, defining
 from plots.documents.numbers import Numbers, Recording, listed
 from plots.errors import InputError
-from plots.figures import counters, style
+from plots.figures import counters, style, use
 from plots.figures.kinds import KINDS
 from plots.tables import compare
 
@@ -68,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--of", type=Path, metavar="FILE", help="a document, with what it defines and its tables")
     command.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the checkout; default this one")
     command.set_defaults(run=_number)
+    command = commands.add_parser("use", help="PyTorch's products with and without the library, as use.svg beside the table")
+    command.add_argument("table", type=Path, metavar="FILE", help="what bench/use.py wrote")
+    command.set_defaults(run=_draw_use)
     command = commands.add_parser("compare", help="two results folders side by side, with what is outside the noise")
     command.add_argument("first", type=Path, metavar="A")
     command.add_argument("second", type=Path, metavar="B")
@@ -107,6 +110,12 @@ def _draw_counters(options: argparse.Namespace) -> int:
     for table in found:
         style.save(counters.draw(table), options.out, counters.file_stem(table))
         print(options.out / f"{counters.file_stem(table)}.svg")
+    return 0
+
+
+def _draw_use(options: argparse.Namespace) -> int:
+    style.save(use.draw(use.read(options.table)), options.table.parent, "use")
+    print(options.table.parent / "use.svg")
     return 0
 
 

@@ -244,12 +244,32 @@ class Call(NamedTuple):
             refuse(f"use needs PyTorch, and {python} cannot import torch: put one that can first on the PATH", WAIVED)
         folder = results or f"{self.here}results/{gpu.folder(gpu.name())}"
         file, library = f"{folder}/use.csv", "build/lib/libgemm_ladder_blas.so"  # a whole path could hold spaces
-        variables = ["CUDA_DEVICE_ORDER=PCI_BUS_ID", f"LD_PRELOAD={library}"]
+        variables = ["CUDA_DEVICE_ORDER=PCI_BUS_ID", "GEMM_LADDER_TYPES=f32,tf32,bf16,f16", f"LD_PRELOAD={library}"]
         return [
             build("gemm_ladder_blas"),
             join(["mkdir", "-p", folder]),
             join(["env", *variables, python, "bench/use.py", "--csv", file]),
+            "need_python report",
+            join(["python3", "-m", "plots", "use", file]),
             join(["echo", f"Table: {file}"]),
+        ]
+
+    def python(self, *words: str) -> list[str]:
+        """With a GPU the caller's python3, which may have PyTorch; without one .venv's, which has NumPy, on the simulator."""
+        if not words:
+            refuse("python takes a rung and a program, such as: python 90 product.py")
+        stem = self.file_of(words[0]).stem
+        python, simulated = shutil.which("python3") or "python3", not has_gpu()
+        lines = [build(f"library_{stem}", *["simulator"] * simulated)]
+        if simulated:
+            lines += ["need_python report", "export LD_LIBRARY_PATH=$PWD/build/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"]
+            python = "python3"
+        return [
+            *lines,
+            f"export GEMM_LADDER_LIBRARY=$PWD/build/lib/libgemm_ladder_{stem}.so",
+            "export PYTHONPATH=$PWD/lib/python${PYTHONPATH:+:$PYTHONPATH}",
+            f"cd {quote(self.caller)}",
+            join(["exec", python, *words[1:]]),
         ]
 
     def compare(self, *words: str) -> list[str]:
@@ -272,7 +292,7 @@ class Call(NamedTuple):
 
 COMMANDS = {"--quick": Call.whole_ladder, "list": Call.rungs} | {
     name: getattr(Call, name)
-    for name in ("test", "run", "new", "exercise", "diff", "profile", "counts", "sim", "use", "compare", "docs")
+    for name in ("test", "run", "new", "exercise", "diff", "profile", "counts", "sim", "use", "python", "compare", "docs")
 }
 
 

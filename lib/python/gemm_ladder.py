@@ -1,4 +1,4 @@
-"""Products of matrices on the GPU by libgemm_ladder.so, for arrays of PyTorch, CuPy, JAX, and whatever has DLPack or
+"""Products of matrices on the GPU by libgemm_ladder.so, for arrays of PyTorch, CuPy, JAX, NumPy, and whatever has DLPack or
 __cuda_array_interface__. Needs nothing but Python and the library. docs/use.md has examples.
 
     import gemm_ladder
@@ -105,6 +105,9 @@ class Library:
         self._c.gemm_ladder_last_error.restype = text
         self._c.cudaStreamSynchronize.argtypes = (pointer,)  # of the CUDA runtime that the library is linked with
         self._c.cudaPointerGetAttributes.argtypes = (pointer, pointer)
+        self._c.cudaMalloc.argtypes = (pointer, ctypes.c_size_t)
+        self._c.cudaFree.argtypes = (pointer,)
+        self._c.cudaMemcpy.argtypes = (pointer, pointer, ctypes.c_size_t, ctypes.c_int)
         self._own = threading.local()
 
     def handle(self, device: int) -> int:
@@ -147,6 +150,19 @@ class Library:
         self._cuda(self._c.cudaPointerGetAttributes(ctypes.byref(found), pointer))
         return found.device if found.type in (2, 3) else -1  # device and managed memory
 
+    def allocate(self, size: int) -> int:
+        """The address of memory on the current device."""
+        found = ctypes.c_void_p()
+        self._cuda(self._c.cudaMalloc(ctypes.byref(found), max(1, size)))
+        return found.value or 0
+
+    def free(self, pointer: int) -> None:
+        self._c.cudaFree(pointer)
+
+    def copy(self, to: int, source: int, size: int) -> None:
+        """Between the host and the device, after all that the default stream does."""
+        self._cuda(self._c.cudaMemcpy(to, source, size, 4))  # either way: the addresses say which
+
     def _check(self, handle: int, status: int) -> None:
         if status:
             raise GemmLadderError(status, self._c.gemm_ladder_last_error(handle).decode())
@@ -187,13 +203,31 @@ class Matrix(NamedTuple):
         return max(1, line) if 0 in self.shape else None
 
 
+class Copied:
+    """A copy of a NumPy array on the GPU, with its strides."""
+
+    def __init__(self, host: Any, name: str):
+        if not (host.flags.c_contiguous or host.flags.f_contiguous):
+            raise ValueError(f"{name} has gaps between its rows: numpy.ascontiguousarray() makes a copy without")
+        self.host, library = host, Library.get()
+        self.pointer = library.allocate(host.nbytes)
+        weakref.finalize(self, library.free, self.pointer).atexit = False
+        library.copy(self.pointer, host.ctypes.data, host.nbytes)
+        self.__cuda_array_interface__ = {**host.__array_interface__, "data": (self.pointer, False), "strides": host.strides}
+
+    def fetch(self) -> Any:
+        """The NumPy array, with what the GPU's copy holds now."""
+        Library.get().copy(self.host.ctypes.data, self.pointer, self.host.nbytes)
+        return self.host
+
+
 def _is(array: Any, module: str, name: str) -> bool:
     """Whether it is of a framework's type. A framework that nobody imported has no arrays."""
     return module in sys.modules and isinstance(array, getattr(sys.modules[module], name, ()))
 
 
 def _framework(array: Any) -> str:
-    known = {"torch": "Tensor", "cupy": "ndarray", "jax": "Array"}
+    known = {"torch": "Tensor", "cupy": "ndarray", "jax": "Array", "numpy": "ndarray"}
     return next((module for module, name in known.items() if _is(array, module, name)), "")
 
 
@@ -348,7 +382,7 @@ def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float =
     rounds both operands to TF32 for the tensor cores. Sums are FP32.
 
     The result is `out`, or without it a new array of a's framework and type. `out` may be float32 where a and b have 16 bits. It
-    must not overlap a or b. JAX's arrays never change, so they cannot be `out`.
+    must not overlap a or b. JAX's arrays never change, so they cannot be `out`. NumPy's are copied to the GPU and back.
 
     The product is enqueued on the current stream of a's framework. For JAX, and where the arrays are used on different streams,
     matmul() waits until the result is there. There is no gradient.
@@ -358,6 +392,8 @@ def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float =
     """
     if out is None and beta != 0:
         raise ValueError(f"beta is {beta}, and there is no out to be multiplied by it")
+    if _framework(a) == "numpy":
+        return _matmul_copies(a, b, out, alpha, beta, kind)
     if out is not None and _framework(out) == "jax":
         raise TypeError("out is an array of JAX, which never changes")
     stream = _stream(a)
@@ -374,11 +410,35 @@ def matmul(a: Any, b: Any, *, out: Any = None, alpha: float = 1.0, beta: float =
     return target
 
 
+class Described:
+    """A NumPy array as its copy on the GPU would be."""
+
+    def __init__(self, host: Any):
+        self.__cuda_array_interface__ = {**host.__array_interface__, "data": (0, False), "strides": host.strides}
+
+
+def _described(array: Any) -> Any:
+    return Described(array) if _framework(array) == "numpy" else array
+
+
+def _matmul_copies(a: Any, b: Any, out: Any, alpha: float, beta: float, kind: str | None) -> Any:
+    """matmul() for arrays of NumPy."""
+    for array, name in ((a, "a"), (b, "b"), (out, "out")):
+        if array is not None and _framework(array) != "numpy":
+            raise TypeError(f"a is an array of NumPy, and {name} is {type(array).__name__}: all must be NumPy's, or none")
+    if out is None:
+        out = sys.modules["numpy"].empty((a.shape[0], b.shape[-1]), a.dtype)
+    copies = [Copied(array, name) for array, name in ((a, "a"), (b, "b"), (out, "out"))]
+    matmul(*copies[:2], out=copies[2], alpha=alpha, beta=beta, kind=kind)
+    return copies[2].fetch()
+
+
 def explain(a: Any, b: Any, *, out: Any = None, kind: str | None = None) -> str:
     """Which kernel matmul() with these arguments runs, and why: text of one line or more. Nothing is run.
 
     Arrays are taken to be aligned to 256 bytes; without `out`, the result to be row-major and of a's type. Raises as matmul().
     """
+    a, b, out = map(_described, (a, b, out))
     stream = _stream(a)
     left, right = _matrix(a, "a", stream), _matrix(b, "b", stream)
     shape = (left.shape[0], right.shape[1])

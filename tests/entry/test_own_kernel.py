@@ -195,12 +195,12 @@ def test_a_usage_error_of_the_first_run_ends_the_watch(own_checkout):
 
 @needs_simulator
 def test_the_page_is_true(own_checkout, run_all, local, tmp_path):
-    """Its four commands and its changes of the file, in this order; what it says they print, they print. With --sim, as the page
+    """Its five commands and its changes of the file, in this order; what it says they print, they print. With --sim, as the page
     tells those who have a GPU."""
     commands = [line.split()[1:] for line in re.findall(r"^\./run_all\.sh .*$", PAGE, re.MULTILINE)]
     printed = iter(re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL))
-    assert [command[0] for command in commands] == ["new", "run", "counts", "diff"], "four commands, as it promises"
-    new, run, counts, diff = commands
+    assert [command[0] for command in commands] == ["new", "run", "counts", "diff", "python"], "five commands, as it promises"
+    new, run, counts, diff, python = commands
 
     def said_by(text: str, block: str) -> bool:
         """Whether the lines of a block are in a text, in order; a path within the checkout may be whole."""
@@ -254,6 +254,12 @@ def test_the_page_is_true(own_checkout, run_all, local, tmp_path):
     assert "static constexpr int BM = 64;" in done.stdout
     facts = next(printed)
     assert said_by(done.stdout, facts) or "Compiled for sm_90a" not in done.stdout  # another compiler target has other registers
+
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / python[-1]).write_text(program)
+    done = run_all(*python[:-1], tmp_path / python[-1])
+    assert done.returncode == 0, done.stderr
+    assert said_by(done.stdout, next(printed))
     assert next(printed, None) is None
 
     # the answers of "Go on"

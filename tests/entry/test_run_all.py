@@ -315,6 +315,10 @@ with open("calls.txt", "a") as calls:
 """,
     "plots/__main__.py": """import sys
 from pathlib import Path
+if sys.argv[1] == "use":
+    with open("calls.txt", "a") as calls:
+        print("drawn", *sys.argv[2:], file=calls)
+    sys.exit()
 out = Path(sys.argv[sys.argv.index("--out") + 1])
 out.mkdir(parents=True, exist_ok=True)
 (out / "report.html").write_text(" ".join(sys.argv[1:]))
@@ -551,9 +555,10 @@ def test_use_times_pytorch_with_the_library_preloaded(with_torch):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "Table: results/nvidia-h200/use.csv"
     library = "build/lib/libgemm_ladder_blas.so PCI_BUS_ID"
-    assert calls(with_torch) == [f"{library} bench/use.py --csv results/nvidia-h200/use.csv"]
+    table = "results/nvidia-h200/use.csv"
+    assert calls(with_torch) == [f"{library} bench/use.py --csv {table}", f"drawn {table}"]
     assert run_all("use", "--results", "a b", folder=with_torch).returncode == 0
-    assert (with_torch / "a b").is_dir() and calls(with_torch)[-1] == f"{library} bench/use.py --csv {with_torch}/a b/use.csv"
+    assert (with_torch / "a b").is_dir() and calls(with_torch)[-1] == f"drawn {with_torch}/a b/use.csv"
 
 
 def test_use_hands_over_the_exit_status(with_torch):

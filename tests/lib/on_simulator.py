@@ -130,6 +130,21 @@ def check_tf32_and_fp16():
         close(out.numpy(), double(*half), 32, unit)
 
 
+def check_numpy():
+    for order_a in "CF":
+        for order_b in "CF":
+            a, b, out = stored(40, 24, order_a), stored(24, 72, order_b), stored(40, 72, order_b)
+            close(gemm_ladder.matmul(a, b), double(a, b), 24)
+            want = -1.5 * double(a, b) + 0.5 * out
+            assert gemm_ladder.matmul(a, b, out=out, alpha=-1.5, beta=0.5) is out
+            close(out, want, 24)
+    half = [stored(64, 32, "C", dtype=np.float16), stored(32, 64, "F", dtype=np.float16)]
+    got = gemm_ladder.matmul(*half)
+    assert got.dtype == np.float16
+    close(got, double(*half), 32, 2.0**-11)
+    assert gemm_ladder.explain(*half).startswith("33_cost_model:\n")
+
+
 class OfDLPack:
     """The same through DLPack alone, with another word for its type where one is given."""
 
@@ -238,7 +253,9 @@ def check_refusals():
         "kind is 'bf16': of float32 it is 'f32' or 'tf32'": (ValueError, lambda: gemm_ladder.matmul(a, b, out=out, kind="bf16")),
         "beta is 0.5": (ValueError, lambda: gemm_ladder.matmul(a, b, beta=0.5)),
         "give matmul() one as out": (TypeError, lambda: gemm_ladder.matmul(a, b)),
-        "a is not in a GPU's memory": (TypeError, lambda: gemm_ladder.matmul(stored(8, 16), b, out=out)),
+        "b is not in a GPU's memory": (TypeError, lambda: gemm_ladder.matmul(a, stored(16, 24), out=out)),
+        "a is an array of NumPy, and b is Array": (TypeError, lambda: gemm_ladder.matmul(stored(8, 16), b)),
+        "b has gaps between its rows": (ValueError, lambda: gemm_ladder.matmul(stored(8, 16), stored(16, 24, "C", 4))),
         "a is list": (TypeError, lambda: gemm_ladder.matmul([[1.0]], b, out=out)),
         "out overlaps a or b": (ValueError, lambda: gemm_ladder.matmul(*[square := Array(stored(8, 8))] * 2, out=square)),
     }
