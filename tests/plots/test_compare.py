@@ -176,11 +176,11 @@ def test_what_the_methodology_says_of_them():
     first = tables(load(RECORDED / GPU))
     fifth, *found = (published(pairs(first, tables(load(other)))) for other in OTHERS)  # then the fourth, the second, the third
     assert all(abs(pair.apart) < 0.006 for pair in fifth)
-    for other, share, apart in zip(found, (0.9, 0.94, 0.97), (0.035, 0.015, 0.016), strict=True):  # the tensor cores, in clocks
+    for other, share, apart in zip(found, (0.89, 0.93, 0.93), (0.029, 0.016, 0.028), strict=True):  # the tensor cores, in clocks
         in_clocks = [pair for pair in other if pair.type != "f32" and pair.column == "ratio_clk"]
         assert sum(pair.agrees for pair in in_clocks) >= share * len(in_clocks)
         assert all(abs(pair.apart) < apart for pair in in_clocks)
-    assert all(abs(pair.apart) < 0.017 for other in found for pair in other if pair.type == "f32")
+    assert all(abs(pair.apart) < 0.02 for other in found for pair in other if pair.type == "f32")
     assert all(abs(pair.apart) < 0.064 for other in found for pair in other)
     fourth, agree, apart = ([pair.agrees for pair in other if pair.type == "f32"] for other in found)
     assert sum(agree) >= 0.95 * len(agree) and sum(fourth) >= 0.85 * len(fourth) and sum(apart) <= 0.6 * len(apart)

@@ -162,11 +162,15 @@ def recorded(kind):
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="no recorded results")
 def test_what_the_map_says_of_the_recorded_times():
     near = {rung: time.others.get("shared memory", 0) / time.total for rung, time in recorded("f32").items()}
-    assert all(near[rung] > 0.75 for rung in ("02", "03", "04", "05")) and all(near[rung] < 0.75 for rung in near if rung >= "06")
+    assert all(near[rung] > 0.75 for rung in ("02", "03", "04", "05")) and all(near[rung] < 0.7 for rung in ("06", "07", "08"))
+    assert 0.7 < near["37"] < 0.8
     beyond = {rung: time.busiest for rung, time in recorded("bf16").items() if time.beyond > 0}
-    assert {rung for rung in recorded("bf16") if rung < "14"} | {"16b", "22"} == set(beyond)
-    assert {rung for rung, busiest in beyond.items() if busiest != "L2"} == {"10b", "16b"}
-    assert beyond["10b"] == beyond["16b"] == "shared memory"
+    assert {rung for rung in recorded("bf16") if rung < "14"} | {"22"} <= set(beyond)
+    assert {rung for rung, busiest in beyond.items() if busiest != "L2"} == {"10b", "14", "15", "16", "16b"} & set(beyond)
+    assert beyond["10b"] == "shared memory"
+    assert all(
+        abs(time.others["shared memory"] / time.pipe - 1) < 0.03 for rung, time in recorded("bf16").items() if "14" <= rung < "17"
+    )
 
 
 @pytest.mark.parametrize("kind", ["f32", "tf32", "bf16", "f16"])
