@@ -5,8 +5,8 @@
 //                   and stores the parts that it owns. This code runs once per launch: it is a loop, and short.
 // Changed from 30   tiles that split over the grid, in kernels of their own; single blocks launch without a cluster; the driver says
 //                   how many clusters run at once
-// Expect            256 x 256 x 65536: 33 blocks per tile, all in one wave, for two waves of clusters; then DRAM is the limit: 1.9 times 30
-// Limiter now       DRAM, by this prediction for three quarters of the time; the launch and the exchange overlap with nothing
+// Expect            256 x 256 x 65536: 33 blocks per tile, all in one wave, for two waves of clusters; then DRAM is the limit: 2.4 times 30
+// Limiter now       DRAM, by this prediction for two thirds of the time; the launch and the exchange overlap with nothing
 // New instructions  red.release.gpu.global.add, atom.relaxed.gpu.global.add
 // Limits            as 21
 // Run               ./run_all.sh run 31 256 256 65536 --type bf16
