@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t full = buffers + Tile::WARPGROUPS * Tile::BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
-  // [producer]
+  // [copies]
   // One thread: rows of A or columns of B, from `row` on, of the k tile that begins at k. Along k they are one box; across it there is a box
   // for every 64 of them.
   const auto copy = [&](bool across_k, uint32_t tile, const CUtensorMap& map, int row, int rows, int k,
@@ -162,6 +162,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     copy(M_MAJOR, tile_a, map_a, first.row, grid.box_m, k, barrier);
     copy(N_MAJOR, tile_b, map_b, first.col, grid.box_n, k, barrier);
   };
+  // [/copies]
   const int early = min(k_tiles, min(EARLY, STAGES));
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
@@ -190,14 +191,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
     return;
   }
-  // [/producer]
   setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
-  // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
   int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
   const auto consumer_release = [&] {
     if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
   };
+  // [main-loop]
   const auto multiply_k_tile = [&](float(&acc)[WM / 64][BN / 8][4]) {
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
     // Across k, 64 rows of A are one box, and all columns of B are several: the leading dimension goes from box to box.
