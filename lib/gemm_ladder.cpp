@@ -111,24 +111,30 @@ Batch batch_of(const gemm_ladder_problem_t& asked) {
 /// Whether this library was made of one rung, for people to try it with: it computes by this rung or not at all.
 bool is_one_rung() { return rungs().size() == 1; }
 
-/// The last rung of this library that computes a type.
-const Rung& rung_for(Type type) {
-  const std::vector<Rung>& all = rungs();
-  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Rung& rung) {
-    return std::find(rung.types.begin(), rung.types.end(), type) != rung.types.end();
-  });
-  if (found == all.rend()) throw InvalidValue("this library has no rung for " + name(type));
-  return *found;
+bool takes_layouts(const Rung& rung, const Problem& p) {
+  return rung.any_layout || (p.layout_a == MatrixLayout::row_major && p.layout_b == rung.layout_b);
+}
+
+/// The first rung of this library that computes this type in these layouts; where there is none, the first that computes the type.
+const Rung& rung_for(const Problem& p) {
+  const Rung* of_type = nullptr;
+  for (const Rung& rung : rungs()) {
+    if (std::find(rung.types.begin(), rung.types.end(), p.type) == rung.types.end()) continue;
+    if (takes_layouts(rung, p)) return rung;
+    if (!of_type) of_type = &rung;
+  }
+  if (!of_type) throw InvalidValue("this library has no rung for " + name(p.type));
+  return *of_type;
 }
 
 bool is_aligned(const void* pointer, int bytes) { return reinterpret_cast<uintptr_t>(pointer) % bytes == 0; }
 
-/// Why the rung for this type does not compute it here; empty where it does. `p` with its pointers, `count` such products.
+/// Why the rung for this product does not compute it here; empty where it does. `p` with its pointers, `count` such products.
 std::string why_not(const Problem& p, const Batch& batch) {
-  const Rung& rung = rung_for(p.type);
+  const Rung& rung = rung_for(p);
   const DeviceLimits card = device_limits();
   if (std::string reason = why_not_on(rung.arch, card.sm); !reason.empty()) return reason;
-  if (!rung.any_layout && (p.layout_a != MatrixLayout::row_major || p.layout_b != rung.layout_b))
+  if (!takes_layouts(rung, p))
     return std::string("this rung takes the layout ") + (rung.layout_b == MatrixLayout::row_major ? "nn" : "nt");
   const int bytes = rung.row_align_bytes, operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
   const auto rows_aligned = [&](const void* pointer, int64_t ld, int64_t stride, int element) {
@@ -272,11 +278,11 @@ struct gemm_ladder_context {
 
   Call plan(const Problem& p, const Batch& batch) const {
     if (const std::string reason = why_not(p, batch); !reason.empty()) {
-      if (is_one_rung()) throw InvalidValue(rung_for(p.type).stem() + ": " + reason);
+      if (is_one_rung()) throw InvalidValue(rung_for(p).stem() + ": " + reason);
       return {};
     }
     if ((cublas || beside_cublas) && !why_cublas(p, batch).empty()) return {};
-    const Rung& rung = rung_for(p.type);
+    const Rung& rung = rung_for(p);
     const Resources resources = rung.resources(p);
     return {rung.prepare ? rung.prepare(p) : rung.launch, resources.workspace_bytes, resources.locks * sizeof(unsigned)};
   }
@@ -473,7 +479,9 @@ gemm_ladder_status_t ladder::run_beside_cublas(gemm_ladder_handle_t handle, cons
   return run(handle, &problem, alpha, a, b, beta, c, done, before);
 }
 
-std::string ladder::rung_name(gemm_ladder_type_t type) { return rung_for(type_of(type)).stem(); }
+std::string ladder::rung_name(const gemm_ladder_problem_t& problem) {
+  return rung_for(batch_of(problem).problem).stem();
+}
 
 gemm_ladder_status_t gemm_ladder_create(gemm_ladder_handle_t* handle) { return create(handle, false); }
 
@@ -521,7 +529,7 @@ gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm
     const Problem& p = batch.problem;
     const std::string cannot = p.m && p.n && p.k ? why_not(p, batch) : "",
                       slower = cannot.empty() && p.m && p.n && p.k && handle->cublas ? why_cublas(p, batch) : "";
-    const std::string other = is_one_rung()   ? rung_for(p.type).stem()
+    const std::string other = is_one_rung()   ? rung_for(p).stem()
                               : handle->cublas ? "cuBLAS"
                                                : "plain kernel, for want of cuBLAS";
     std::string words;
@@ -530,7 +538,7 @@ gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm
     else if (!cannot.empty() || !slower.empty())
       words = other + ": " + cannot + slower + "\n";
     else
-      words = rung_for(p.type).stem() + ":\n" + (rung_for(p.type).explain ? rung_for(p.type).explain(p) : "");
+      words = rung_for(p).stem() + ":\n" + (rung_for(p).explain ? rung_for(p).explain(p) : "");
     std::snprintf(text, size, "%s", words.c_str());
   });
 }

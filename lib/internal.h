@@ -17,7 +17,7 @@ gemm_ladder_status_t run_beside_cublas(gemm_ladder_handle_t handle, const gemm_l
                                        const void* a, const void* b, float beta, void* c, bool& done,
                                        const std::function<void()>& before = {});
 
-/// The stem of the rung for a type: "38_sgemm_layouts".
-std::string rung_name(gemm_ladder_type_t type);
+/// The stem of the rung for a product: "38_sgemm_layouts".
+std::string rung_name(const gemm_ladder_problem_t& problem);
 
 }  // namespace ladder

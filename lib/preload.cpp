@@ -201,7 +201,7 @@ void log(const Product& p, gemm_ladder_handle_t handle, cudaStream_t stream, boo
                 q.op_a ? 't' : 'n', q.op_b ? 't' : 'n', static_cast<long long>(q.m), static_cast<long long>(q.n),
                 static_cast<long long>(q.k), static_cast<long long>(q.batch));
   if (!by_rung || captured) {
-    std::fprintf(stderr, "%s: %s\n", what, by_rung ? rung_name(q.type).c_str() : "cuBLAS");
+    std::fprintf(stderr, "%s: %s\n", what, by_rung ? rung_name(q).c_str() : "cuBLAS");
     return;
   }
   const double ours = microseconds(p, stream, [&](void* c) {
@@ -209,7 +209,7 @@ void log(const Product& p, gemm_ladder_handle_t handle, cudaStream_t stream, boo
     run_beside_cublas(handle, q, p.alpha, p.a, p.b, 0, c, done);
   });
   const double theirs = microseconds(p, stream, cublas);
-  std::fprintf(stderr, "%s: %s, %.1f us; cuBLAS %.1f us, %.2f times\n", what, rung_name(q.type).c_str(), ours, theirs,
+  std::fprintf(stderr, "%s: %s, %.1f us; cuBLAS %.1f us, %.2f times\n", what, rung_name(q).c_str(), ours, theirs,
                theirs / ours);
 }
 

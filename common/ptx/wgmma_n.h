@@ -8,11 +8,12 @@
 
 namespace ladder {
 
-/// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 d, a, b, accumulate, 1, 1, 0, 0; with f16 likewise; m64nNk8 and no
-/// transpositions (0, 0) with tf32.
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 d, a, b, accumulate, 1, 1, imm-trans-a, imm-trans-b; with f16 likewise; m64nNk8 and
+/// no transpositions with tf32.
 /// D (64 x N, FP32) = A (64 x 32 bytes) * B (32 bytes x N), added to D where `accumulate` is not 0: A and B by descriptors of tiles in
-/// shared memory whose rows lie along k. d: mma_c() for every 8 columns, of the 16 rows of this warp.
-template <Type type, int N>
+/// shared memory whose rows lie along k; those of A along m with TRANSPOSE_A, those of B along n with TRANSPOSE_B.
+/// d: mma_c() for every 8 columns, of the 16 rows of this warp.
+template <Type type, int N, bool TRANSPOSE_A = false, bool TRANSPOSE_B = false>
 __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t b, int accumulate);
 
 // The registers of d, eight columns at a time: as operands, and as their numbers in the instruction.
@@ -50,37 +51,38 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t
 #define LADDER_NUMBERS_224 LADDER_NUMBERS_208 ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define LADDER_NUMBERS_240 LADDER_NUMBERS_224 ", %112, %113, %114, %115, %116, %117, %118, %119"
 #define LADDER_NUMBERS_256 LADDER_NUMBERS_240 ", %120, %121, %122, %123, %124, %125, %126, %127"
-#define LADDER_WGMMA(type, N, shape, transposed, a_number, b_number, flag)                                          \
-  template <>                                                                                                       \
-  __device__ __forceinline__ void wgmma<type, N>(float(&d)[N / 8][4], uint64_t a, uint64_t b, int accumulate) {     \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " flag                                                           \
-                 ", 0;\n"                                                                                           \
-                 "wgmma.mma_async.sync.aligned.m64n" #N shape " {" LADDER_NUMBERS_##N "}, " a_number ", " b_number  \
-                                                                                      ", p, 1, 1" transposed ";\n}" \
-                 : LADDER_D_##N                                                                                     \
-                 : "l"(a), "l"(b), "r"(accumulate));                                                                \
+#define LADDER_WGMMA(TYPE, COLUMNS, shape, transposed, a_number, b_number, flag)                                \
+  template <Type type, int N, bool TRANSPOSE_A = false, bool TRANSPOSE_B = false>                               \
+  requires(type == TYPE && N == COLUMNS) __device__ __forceinline__ void wgmma(float(&d)[N / 8][4], uint64_t a, \
+                                                                               uint64_t b, int accumulate) {    \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " flag                                                       \
+                 ", 0;\n"                                                                                       \
+                 "wgmma.mma_async.sync.aligned.m64n" #COLUMNS shape " {" LADDER_NUMBERS_##COLUMNS               \
+                 "}, " a_number ", " b_number ", p, 1, 1" transposed ";\n}"                                     \
+                 : LADDER_D_##COLUMNS                                                                           \
+                 : "l"(a), "l"(b), "r"(accumulate), "n"(TRANSPOSE_A), "n"(TRANSPOSE_B));                        \
   }
-#define LADDER_WGMMA_TYPES(N, a_number, b_number, flag)                                \
-  LADDER_WGMMA(Type::bf16, N, "k16.f32.bf16.bf16", ", 0, 0", a_number, b_number, flag) \
-  LADDER_WGMMA(Type::f16, N, "k16.f32.f16.f16", ", 0, 0", a_number, b_number, flag)    \
+#define LADDER_WGMMA_TYPES(N, a_number, b_number, flag, transposed)                      \
+  LADDER_WGMMA(Type::bf16, N, "k16.f32.bf16.bf16", transposed, a_number, b_number, flag) \
+  LADDER_WGMMA(Type::f16, N, "k16.f32.f16.f16", transposed, a_number, b_number, flag)    \
   LADDER_WGMMA(Type::tf32, N, "k8.f32.tf32.tf32", "", a_number, b_number, flag)
 // N, and the numbers of the operands after the N / 2 registers of d
-LADDER_WGMMA_TYPES(16, "%8", "%9", "%10")
-LADDER_WGMMA_TYPES(32, "%16", "%17", "%18")
-LADDER_WGMMA_TYPES(48, "%24", "%25", "%26")
-LADDER_WGMMA_TYPES(64, "%32", "%33", "%34")
-LADDER_WGMMA_TYPES(80, "%40", "%41", "%42")
-LADDER_WGMMA_TYPES(96, "%48", "%49", "%50")
-LADDER_WGMMA_TYPES(112, "%56", "%57", "%58")
-LADDER_WGMMA_TYPES(128, "%64", "%65", "%66")
-LADDER_WGMMA_TYPES(144, "%72", "%73", "%74")
-LADDER_WGMMA_TYPES(160, "%80", "%81", "%82")
-LADDER_WGMMA_TYPES(176, "%88", "%89", "%90")
-LADDER_WGMMA_TYPES(192, "%96", "%97", "%98")
-LADDER_WGMMA_TYPES(208, "%104", "%105", "%106")
-LADDER_WGMMA_TYPES(224, "%112", "%113", "%114")
-LADDER_WGMMA_TYPES(240, "%120", "%121", "%122")
-LADDER_WGMMA_TYPES(256, "%128", "%129", "%130")
+LADDER_WGMMA_TYPES(16, "%8", "%9", "%10", ", %11, %12")
+LADDER_WGMMA_TYPES(32, "%16", "%17", "%18", ", %19, %20")
+LADDER_WGMMA_TYPES(48, "%24", "%25", "%26", ", %27, %28")
+LADDER_WGMMA_TYPES(64, "%32", "%33", "%34", ", %35, %36")
+LADDER_WGMMA_TYPES(80, "%40", "%41", "%42", ", %43, %44")
+LADDER_WGMMA_TYPES(96, "%48", "%49", "%50", ", %51, %52")
+LADDER_WGMMA_TYPES(112, "%56", "%57", "%58", ", %59, %60")
+LADDER_WGMMA_TYPES(128, "%64", "%65", "%66", ", %67, %68")
+LADDER_WGMMA_TYPES(144, "%72", "%73", "%74", ", %75, %76")
+LADDER_WGMMA_TYPES(160, "%80", "%81", "%82", ", %83, %84")
+LADDER_WGMMA_TYPES(176, "%88", "%89", "%90", ", %91, %92")
+LADDER_WGMMA_TYPES(192, "%96", "%97", "%98", ", %99, %100")
+LADDER_WGMMA_TYPES(208, "%104", "%105", "%106", ", %107, %108")
+LADDER_WGMMA_TYPES(224, "%112", "%113", "%114", ", %115, %116")
+LADDER_WGMMA_TYPES(240, "%120", "%121", "%122", ", %123, %124")
+LADDER_WGMMA_TYPES(256, "%128", "%129", "%130", ", %131, %132")
 #undef LADDER_WGMMA_TYPES
 #undef LADDER_WGMMA
 #undef LADDER_NUMBERS_256

@@ -109,26 +109,30 @@ void for_each_unit(const MatrixDescriptor& d, bool k_contiguous, uint32_t extent
 }
 
 /// Nobody may have written some of the rows of A, or columns of B: then the rows or columns of D that they make are NaN, and
-/// whoever uses none of these is right. `units`: of A, `of_a` of them, and of B; `unwritten`: the words that nobody has written.
-/// Returns one where a row is written in part, or none of a matrix's.
-std::optional<uint32_t> poison_rows(std::span<const uint32_t> units, size_t of_a,
-                                    const std::vector<uint32_t>& unwritten, std::byte* memory) {
+/// whoever uses none of these is right. `units`: of A, `of_a` of them, and of B, as for_each_unit() has them; `unwritten`: the words
+/// that nobody has written. Where K is contiguous, two units are a row; else as many as K has elements are eight or four of them.
+/// Returns one where such rows are written in part, or none of a matrix's.
+std::optional<uint32_t> poison_rows(std::span<const uint32_t> units, size_t of_a, const WgmmaShape& shape,
+                                    uint32_t element_bytes, const std::vector<uint32_t>& unwritten, std::byte* memory) {
   if (unwritten.empty()) return {};
   const std::unordered_set<uint32_t> words(unwritten.begin(), unwritten.end());
-  for (const auto matrix : {units.first(of_a), units.subspan(of_a)}) {
+  const auto poison = [&](std::span<const uint32_t> matrix, bool k_contiguous) {
+    const size_t each = k_contiguous ? units_per_row : operand_k_bytes / element_bytes, count = matrix.size() / each;
     size_t missing = 0;
-    for (size_t row = 0; row < matrix.size(); row += units_per_row) {
-      uint32_t here = 0;
-      for (const uint32_t unit : matrix.subspan(row, units_per_row))
-        for (uint32_t i = 0; i < 4; ++i) here += words.contains(unit / 4 + i);
+    for (size_t row = 0; row < count; ++row) {
+      const auto unit = [&](size_t i) { return matrix[k_contiguous ? row * each + i : i * count + row]; };
+      size_t here = 0;
+      for (size_t i = 0; i < each; ++i)
+        for (uint32_t word = 0; word < 4; ++word) here += words.contains(unit(i) / 4 + word);
       if (here == 0) continue;
-      if (here < 4 * units_per_row) return unwritten[0];
+      if (here < 4 * each) return false;
       ++missing;
-      for (const uint32_t unit : matrix.subspan(row, units_per_row)) std::memset(memory + unit, 0xff, 16);
+      for (size_t i = 0; i < each; ++i) std::memset(memory + unit(i), 0xff, 16);
     }
-    if (missing && missing == matrix.size() / units_per_row) return unwritten[0];
-  }
-  return {};
+    return missing == 0 || missing < count;
+  };
+  if (poison(units.first(of_a), shape.a_k_contiguous) && poison(units.subspan(of_a), shape.b_k_contiguous)) return {};
+  return unwritten[0];
 }
 
 }  // namespace
@@ -179,11 +183,8 @@ void WgmmaEngine::issue(Warp& warp, const Op& op, uint32_t pc) {
         checker_.report_shared(warp, lane, op, word, "read", verdict);
     };
     warp.block->shared.begin_async_reads(one.units, warp.actor, pc, report);
-    const bool by_rows = shape.a_k_contiguous && shape.b_k_contiguous;
     const size_t of_a = shape.a_in_registers ? 0 : rows * units_per_row;
-    if (const auto word = by_rows             ? poison_rows(one.units, of_a, unwritten, warp.block->shared.data())
-                          : unwritten.empty() ? std::nullopt
-                                              : std::optional(unwritten[0]))
+    if (const auto word = poison_rows(one.units, of_a, shape, bytes_of(op.type), unwritten, warp.block->shared.data()))
       checker_.report_shared(warp, lane, op, *word, "read", {SharedMemory::Found::uninitialised});
     group.queue.push_back(std::move(one));
   }

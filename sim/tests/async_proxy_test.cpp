@@ -263,6 +263,26 @@ TEST(Wgmma, RowsThatNobodyHasWrittenMakeNaNs) {  // threads r and r + 64 write r
     expect_report({ones_of(who), fence, multiply}, {.threads = 128},
                   {"which nobody in this block has written", "test.cu:103"});
 }
+TEST(
+    Wgmma,
+    RowsAcrossKThatNobodyHasWrittenMakeNaNs) {  // with A along M, threads 8 g to 8 g + 7 and 64 more write rows 8 g to 8 g + 7
+  std::string transposed = multiply;
+  transposed.replace(transposed.find("1, 1, 0, 0"), 10, "1, 1, 1, 0");
+  const KernelRun run({ones_of("bfe.u32 %r4, %t, 3, 3; setp.ne.u32 %p3, %r4, 4;"), fence, transposed, commit, wait_all,
+                       "st.global.f32 [%mine], %f0;"},
+                      {.threads = 128});
+  for (uint32_t t = 0; t < 128; ++t) {
+    const float d = std::bit_cast<float>(run.out[t]);
+    if (t / 32 == 2)
+      ASSERT_TRUE(std::isnan(d)) << t;
+    else
+      ASSERT_EQ(d, 17.0F) << t;
+  }
+  for (const std::string who :
+       {"setp.ne.u32 %p3, %t, 5;", "setp.ne.u32 %p3, 0, 0;"})  // one k of 8 rows is missing; all are
+    expect_report({ones_of(who), fence, transposed}, {.threads = 128},
+                  {"which nobody in this block has written", "test.cu:103"});
+}
 TEST(Wgmma, AWaitLeavesTheLastGroupsAlone) {
   const KernelRun run(
       {ones, fence, multiply, commit,

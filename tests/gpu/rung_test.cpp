@@ -180,20 +180,23 @@ TEST_P(EveryPlan, IsRightOverAFewShapes) {
   uint64_t seed = 500;
   for (const auto& [type, out, alpha, beta, shapes] : all) {
     if (std::find(rung.types.begin(), rung.types.end(), type) == rung.types.end()) continue;
-    for (const Shape& shape : shapes) {
-      const OperandSpec spec{shape, type, out, MatrixLayout::row_major, rung.layout_b, ld_align, Init::normal, ++seed};
-      Operands operands(spec, 1);
-      Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
-      const std::vector<Plan> plans = rung.plans(spec.problem(alpha, beta));
-      EXPECT_TRUE(std::is_sorted(plans.begin(), plans.end(),
-                                 [](const Plan& a, const Plan& b) { return a.microseconds < b.microseconds; }));
-      for (const Plan& plan : plans) {
-        const CheckResult result = checker.check(plan.launch, Workspace(plan.resources), rung.sum(type));
-        EXPECT_TRUE(result.passed) << formatted("{} {} {} {} alpha {} beta {}, plan {}: {}", rung.stem(), name(type),
-                                                name(out), shape.str(), alpha, beta, plan.name, result.message);
-        launched.insert(plan.name);
+    for (const Shape& shape : shapes)
+      for (const auto& [layout_a, layout_b] : layouts(rung)) {
+        const OperandSpec spec{shape, type, out, layout_a, layout_b, ld_align, Init::normal, ++seed};
+        Operands operands(spec, 1);
+        Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
+        const std::vector<Plan> plans = rung.plans(spec.problem(alpha, beta));
+        EXPECT_TRUE(std::is_sorted(plans.begin(), plans.end(),
+                                   [](const Plan& a, const Plan& b) { return a.microseconds < b.microseconds; }));
+        for (const Plan& plan : plans) {
+          const CheckResult result = checker.check(plan.launch, Workspace(plan.resources), rung.sum(type));
+          EXPECT_TRUE(result.passed) << formatted("{} {}{} {} {} {} alpha {} beta {}, plan {}: {}", rung.stem(),
+                                                  layout_a == MatrixLayout::row_major ? 'n' : 't',
+                                                  layout_b == MatrixLayout::row_major ? 'n' : 't', name(type),
+                                                  name(out), shape.str(), alpha, beta, plan.name, result.message);
+          launched.insert(plan.name);
+        }
       }
-    }
   }
   // What the rung states of each plan, a group of constants: no plan may have been left out for all shapes.
   for (const Constants& group : rung.constants)

@@ -1,4 +1,4 @@
-"""Chapter 38: what the layouts of A and B cost in shared memory, and where B is transposed before."""
+"""Chapter 38: what the layouts of A and B cost in shared memory, and where B is transposed before. Chapter 39: what its model expects."""
 
 import re
 
@@ -7,6 +7,7 @@ import pytest
 from tests.checkout import BIN, ROOT, needs_simulator, rows, run
 
 RUNG = BIN / "38_sgemm_layouts"
+LAYOUTS_16BIT = BIN / "39_layouts_16bit"
 PIECES = {"tn": 0, "nn": 4, "tt": 8, "nt": 12}  # per k tile of 128x256x32
 
 
@@ -35,3 +36,36 @@ def test_b_is_transposed_before_where_c_has_many_rows(layout):
     printed = run(RUNG, "--sim", "--sim-gpu", "h200", "--explain", "--layout", layout, "--shapes", shapes).stdout
     before = re.findall(r"^38_sgemm_layouts f32 (\d+)x.*\nB is transposed before", printed, re.MULTILINE)
     assert before == ["2048", "4096"]
+
+
+def predicted(rung, product: str) -> tuple[str, str]:
+    """The plan that a rung's model takes for a product on an H200, and its microseconds."""
+    options = ["--sim", "--sim-gpu", "h200", "--explain", "--type", "bf16", "--out", "same", "--shapes", product]
+    printed = run(rung, *options).stdout
+    first = re.search(r"the fastest first:\n +(.+?) +([\d.]+) us:", printed)
+    assert first, printed
+    return first[1], first[2]
+
+
+@needs_simulator
+def test_39_expects_33s_times_where_it_has_33s_tile():
+    """The table of chapter 39's prediction."""
+    text = (ROOT / "docs/39_layouts_16bit.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| (\d+×\d+×\d+) \| (.+?) \| ([\d.]+) \| (.+?) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert len(table) == 9
+    for product, plan33, us33, plan39, us39, ratio in table:
+        shape = product.replace("×", "x")
+        assert predicted(BIN / "33_cost_model", shape) == (plan33, us33)
+        assert predicted(LAYOUTS_16BIT, shape) == (plan39, us39)
+        assert float(ratio) == pytest.approx(float(us33) / float(us39), abs=0.006)
+
+
+@needs_simulator
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+def test_39_is_right_in_every_layout_at_the_edges_of_boxes(kind):
+    """One row less and more than a box, in each dimension."""
+    shapes = "63x65x64,65x63x8,64x128x65,129x191x127,1x1x1"
+    for layout in PIECES:
+        options = ["--type", kind, "--layout", layout, "--ld-pad", "align", "--beta", "0.5"]
+        done = run(LAYOUTS_16BIT, "--sim", "--shapes", shapes, *options)
+        assert done.returncode == 0, done.stdout

@@ -99,7 +99,7 @@ CLAIMS = {
         ("31", "32"), Claim(present=(*WARPGROUP, *PRODUCER, "FENCE"), absent=(*THREADS_LOAD, LANE_BY_LANE), barriers=False)
     ),
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
-    "33": Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE)),
+    **dict.fromkeys(("33", "39"), Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE))),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 37 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.
@@ -241,6 +241,17 @@ def test_38_multiplies_as_37_does_in_every_layout(machine_code):
         if "TileILi128ELi256E" in kernel.symbol
     }
     assert len(loops) == 1 + 4 and len(set(loops.values())) == 1
+
+
+def test_39_multiplies_alike_in_every_layout(machine_code):
+    """Chapter 39: a pass of the main loop of each tile has the same instructions, but for the bits of those that transpose."""
+    loops = defaultdict(set)
+    for kernel in multiplying(machine_code("39")):
+        tile, of_a, of_b = re.search(r"TileILi(\d+)ELb(\d)ELb(\d)E", kernel.symbol).groups()
+        transposed = {bit: bool(kernel.count(rf"HGMMA.*\.{bit}")) for bit in ("tnspA", "tnspB")}
+        assert transposed == {"tnspA": of_a == "1", "tnspB": of_b == "1"}, kernel.symbol
+        loops[tile].add(once(kernel).count("HGMMA"))
+    assert len(loops) == 8 and all(len(counts) == 1 for counts in loops.values())
 
 
 # Shared loads of 4 bytes per FFMA in the source. With fewer docs/sim.md explains what a GPU counts less than the simulator, which

@@ -478,7 +478,16 @@ TEST_F(Library, ExplainsWhatRunsAndWhy) {
   EXPECT_THAT(first, testing::StartsWith("38_sgemm_layouts:\n"));
   EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T)),
               HasSubstr("33_cost_model"));
-  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16)), HasSubstr("layout"));
+  for (const auto type : {GEMM_LADDER_BF16, GEMM_LADDER_F16})
+    EXPECT_THAT(explained(problem(4096, 4096, 4096, type)), testing::StartsWith("39_layouts_16bit:\n"));
+  // By columns the rung computes the transpose of C, in which B comes first.
+  EXPECT_THAT(
+      explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16, GEMM_LADDER_T, GEMM_LADDER_N, GEMM_LADDER_COL_MAJOR)),
+      HasSubstr("33_cost_model"));
+  EXPECT_THAT(
+      explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T, GEMM_LADDER_COL_MAJOR)),
+      HasSubstr("39_layouts_16bit"));
+  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_TF32)), HasSubstr("this rung takes the layout nt"));
   EXPECT_THAT(explained(problem(4096, 4097, 4096)), HasSubstr("multiples of 16 bytes"));
   EXPECT_THAT(explained(problem(4096, 0, 4096)), HasSubstr("no product"));
 }

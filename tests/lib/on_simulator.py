@@ -199,7 +199,8 @@ def check_explain():
     odd = gemm_ladder.explain(Array(stored(256, 63)), Array(stored(63, 128)))
     assert "rows do not begin at multiples of 16 bytes" in odd, odd
     half = [Array(stored(64, 64, dtype=np.float16)) for _ in range(2)]
-    assert "layout nt" in gemm_ladder.explain(*half)
+    assert gemm_ladder.explain(*half).startswith("39_layouts_16bit:\n")
+    assert "layout nt" in gemm_ladder.explain(a, b, kind="tf32")
 
 
 def check_threads_have_their_own_handles():
