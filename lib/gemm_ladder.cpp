@@ -159,7 +159,8 @@ std::string why_cublas(const Problem& p, const Batch& batch) {
   const bool a_stored = p.layout_a == MatrixLayout::row_major, b_stored = p.layout_b == MatrixLayout::row_major;
   if (a_stored && b_stored) return "";
   if (p.m <= 8) return "C has few rows, and the kernel for these takes the layout nn";
-  if (p.k >= 4096 && p.k >= static_cast<int64_t>(p.m) * p.n) return "K is longer than C has elements, and the layout is not nn";
+  if (p.k >= 4096 && p.k >= static_cast<int64_t>(p.m) * p.n)
+    return "K is longer than C has elements, and the layout is not nn";
   const bool tall = p.n <= 128 && 64LL * p.n <= p.m && p.k >= 2048, flat = p.m <= 64 && 64LL * p.m <= p.n && p.k <= 512;
   if (a_stored && (tall || flat)) return "C is narrow, and the layout is nt";
   return "";
@@ -284,7 +285,8 @@ struct gemm_ladder_context {
     if ((cublas || beside_cublas) && !why_cublas(p, batch).empty()) return {};
     const Rung& rung = rung_for(p);
     const Resources resources = rung.resources(p);
-    return {rung.prepare ? rung.prepare(p) : rung.launch, resources.workspace_bytes, resources.locks * sizeof(unsigned)};
+    return {rung.prepare ? rung.prepare(p) : rung.launch, resources.workspace_bytes,
+            resources.locks * sizeof(unsigned)};
   }
 
   /// False where nothing was done: the caller's cuBLAS is to compute it.
@@ -529,7 +531,7 @@ gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm
     const Problem& p = batch.problem;
     const std::string cannot = p.m && p.n && p.k ? why_not(p, batch) : "",
                       slower = cannot.empty() && p.m && p.n && p.k && handle->cublas ? why_cublas(p, batch) : "";
-    const std::string other = is_one_rung()   ? rung_for(p).stem()
+    const std::string other = is_one_rung()    ? rung_for(p).stem()
                               : handle->cublas ? "cuBLAS"
                                                : "plain kernel, for want of cuBLAS";
     std::string words;
