@@ -154,6 +154,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (!across_k) return cp_async_bulk_tensor_2d(tile, map, k, row, barrier);
     for (int i = 0; i < rows; i += BOX) cp_async_bulk_tensor_2d(tile + i * BK_BYTES, map, row + i, k, barrier);
   };
+  // [/copies]
   const auto copy_k_tile = [&](PipelineState<STAGES> state, Coord first, int k) {
     const uint32_t barrier = full + state.index * 8;
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES, tile_b = tile_a + BM * BK_BYTES;
@@ -162,7 +163,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     copy(M_MAJOR, tile_a, map_a, first.row, grid.box_m, k, barrier);
     copy(N_MAJOR, tile_b, map_b, first.col, grid.box_n, k, barrier);
   };
-  // [/copies]
   const int early = min(k_tiles, min(EARLY, STAGES));
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
@@ -197,9 +197,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto consumer_release = [&] {
     if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
   };
-  // [main-loop]
   const auto multiply_k_tile = [&](float(&acc)[WM / 64][BN / 8][4]) {
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+    // [descriptors]
     // Across k, 64 rows of A are one box, and all columns of B are several: the leading dimension goes from box to box.
     const uint64_t a = descriptor(tile_a + (TURNS == 1 ? warpgroup * WM * BK_BYTES : 0)),
                    b = descriptor(tile_a + BM * BK_BYTES, N_MAJOR ? BOX * BK_BYTES : 16);
@@ -211,13 +211,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       for (int i = 0; i < WM / 64; ++i)
         wgmma<type, BN, M_MAJOR, N_MAJOR>(acc[i], a + (i * 64 * BK_BYTES + k_step * Tile::K_STEP_A) / 16,
                                           b + k_step * (Tile::K_STEP_B / 16), 1);
+    // [/descriptors]
     wgmma_commit_group();
     wgmma_wait_group<1>();  // the previous k tile is multiplied
     consumer_release();
     multiplied = state.index;
     ++state;
   };
-  // [/main-loop]
 
   int part_number = 0;  // of the buffers filled
   const int turn = warpgroup % TURNS;

@@ -10,6 +10,7 @@ import math
 import os
 import re
 import subprocess
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
