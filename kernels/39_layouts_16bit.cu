@@ -23,7 +23,6 @@
 #include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
-#include "common/per_device.h"
 #include "common/preferred.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -89,15 +88,14 @@ struct Tile {
   static constexpr int BK = 64, BK_BYTES = 128;  // elements and bytes along k per tile
   static constexpr int BOX = 64;                 // rows of A or columns of B in a box that lies across k: 128 bytes
   static constexpr int MMA_K = 16;               // elements along k per wgmma
-  static constexpr int K_STEP_A = MMA_K * (M_MAJOR ? 128 : 2),
-                       K_STEP_B = MMA_K * (N_MAJOR ? 128 : 2);  // bytes to the next
+  static constexpr int K_STEP_A = MMA_K * (M_MAJOR ? 128 : 2), K_STEP_B = MMA_K * (N_MAJOR ? 128 : 2);  // in bytes
   static constexpr int K_STEPS = BK / MMA_K;
   static constexpr int STAGES = CONFIGURATION.stages, BUFFERS = CONFIGURATION.buffers;
-  static constexpr int CONSUMERS = WARPGROUPS * 128;          // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;             // first comes the producer's warpgroup
-  static constexpr bool MANY_RESULTS = WM * BN >= 128 * 176;  // that a thread holds
-  static constexpr int CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : MANY_RESULTS ? 240 : 232;  // per thread
-  static constexpr int PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : MANY_RESULTS ? 24 : 40;
+  static constexpr int CONSUMERS = WARPGROUPS * 128;                   // threads that multiply
+  static constexpr int THREADS = 128 + CONSUMERS;                      // first comes the producer's warpgroup
+  static constexpr bool MANY_RESULTS = WM * BN >= 128 * 176;           // that a thread holds
+  static constexpr int CONSUMER_REGISTERS = MANY_RESULTS ? 240 : 232;  // per thread
+  static constexpr int PRODUCER_REGISTERS = MANY_RESULTS ? 24 : 40;
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int C_BYTES = 64 * 128;  // a buffer for results of a warpgroup: 128 bytes of 64 rows
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
@@ -285,7 +283,7 @@ Choice weigh(const Problem& p, int index) {
   const int tiles = grid.tiles_m * grid.tiles_n;
   if (Tile::SPLITS) grid.splits = min(card.sms / tiles, product.k_tiles / LEAST_K_TILES);
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
-  const Tiling tiling{BM, BN, 1, 1, card.sms, Tile::TURNS > 1, grid.splits, CBox<Tile, TC>::BYTES == 32};
+  const Tiling tiling{BM, BN, 1, 1, card.sms, Tile::TURNS > 1, grid.splits, false};
   return {index, grid, min(tiles * grid.splits, card.sms),
           predicted_us(product, tiling, {CLOCK_REACHED * card.clock_mhz, card.memory_bytes_per_us()})};
 }
