@@ -7,7 +7,7 @@
 #   power      BF16 at 8192 cubed, back to back: rungs 22 to 25 and plans of 33     power.csv
 #   map        30 to 33 and 37 over many shapes, beside the libraries               map.csv
 #   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py        plans.csv tuned.csv
-#   layouts    38 in each layout of A and B                                         layouts.csv layouts_map.csv
+#   layouts    38 and 39 in each layout of A and B                                  layouts.csv layouts_map.csv layouts_16bit.csv
 #   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv train.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
@@ -130,9 +130,11 @@ plans() {
 
 layouts() {
   local layout
-  begin "$to"/layouts{,_map}.csv
+  begin "$to"/layouts{,_map,_16bit}.csv
   for layout in nn nt tn tt; do
     ladder --kernels 38 --layout $layout --check sample --sittings 3 --csv "$to/layouts.csv" --shapes bench/shapes/layouts.txt
+    ladder --kernels 33,39 --type bf16 --out same --layout $layout --check sample --sittings 3 --csv "$to/layouts_16bit.csv" \
+      --shapes bench/shapes/layouts.txt
   done
   for layout in nt tn tt; do  # nn: map.csv, by 37
     ladder --kernels 38 --layout $layout --check sample --csv "$to/layouts_map.csv" --shapes bench/shapes/map.txt

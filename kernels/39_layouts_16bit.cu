@@ -23,7 +23,6 @@
 #include "common/hopper/tensor_map.h"
 #include "common/layout.h"
 #include "common/operand_types.h"
-#include "common/per_device.h"
 #include "common/preferred.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
@@ -89,15 +88,14 @@ struct Tile {
   static constexpr int BK = 64, BK_BYTES = 128;  // elements and bytes along k per tile
   static constexpr int BOX = 64;                 // rows of A or columns of B in a box that lies across k: 128 bytes
   static constexpr int MMA_K = 16;               // elements along k per wgmma
-  static constexpr int K_STEP_A = MMA_K * (M_MAJOR ? 128 : 2),
-                       K_STEP_B = MMA_K * (N_MAJOR ? 128 : 2);  // bytes to the next
+  static constexpr int K_STEP_A = MMA_K * (M_MAJOR ? 128 : 2), K_STEP_B = MMA_K * (N_MAJOR ? 128 : 2);  // in bytes
   static constexpr int K_STEPS = BK / MMA_K;
   static constexpr int STAGES = CONFIGURATION.stages, BUFFERS = CONFIGURATION.buffers;
-  static constexpr int CONSUMERS = WARPGROUPS * 128;          // threads that multiply
-  static constexpr int THREADS = 128 + CONSUMERS;             // first comes the producer's warpgroup
-  static constexpr bool MANY_RESULTS = WM * BN >= 128 * 176;  // that a thread holds
-  static constexpr int CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : MANY_RESULTS ? 240 : 232;  // per thread
-  static constexpr int PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : MANY_RESULTS ? 24 : 40;
+  static constexpr int CONSUMERS = WARPGROUPS * 128;                   // threads that multiply
+  static constexpr int THREADS = 128 + CONSUMERS;                      // first comes the producer's warpgroup
+  static constexpr bool MANY_RESULTS = WM * BN >= 128 * 176;           // that a thread holds
+  static constexpr int CONSUMER_REGISTERS = MANY_RESULTS ? 240 : 232;  // per thread
+  static constexpr int PRODUCER_REGISTERS = MANY_RESULTS ? 24 : 40;
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int C_BYTES = 64 * 128;  // a buffer for results of a warpgroup: 128 bytes of 64 rows
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
@@ -154,6 +152,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     if (!across_k) return cp_async_bulk_tensor_2d(tile, map, k, row, barrier);
     for (int i = 0; i < rows; i += BOX) cp_async_bulk_tensor_2d(tile + i * BK_BYTES, map, row + i, k, barrier);
   };
+  // [/copies]
   const auto copy_k_tile = [&](PipelineState<STAGES> state, Coord first, int k) {
     const uint32_t barrier = full + state.index * 8;
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES, tile_b = tile_a + BM * BK_BYTES;
@@ -162,7 +161,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     copy(M_MAJOR, tile_a, map_a, first.row, grid.box_m, k, barrier);
     copy(N_MAJOR, tile_b, map_b, first.col, grid.box_n, k, barrier);
   };
-  // [/copies]
   const int early = min(k_tiles, min(EARLY, STAGES));
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
@@ -197,9 +195,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto consumer_release = [&] {
     if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
   };
-  // [main-loop]
   const auto multiply_k_tile = [&](float(&acc)[WM / 64][BN / 8][4]) {
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+    // [descriptors]
     // Across k, 64 rows of A are one box, and all columns of B are several: the leading dimension goes from box to box.
     const uint64_t a = descriptor(tile_a + (TURNS == 1 ? warpgroup * WM * BK_BYTES : 0)),
                    b = descriptor(tile_a + BM * BK_BYTES, N_MAJOR ? BOX * BK_BYTES : 16);
@@ -211,13 +209,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       for (int i = 0; i < WM / 64; ++i)
         wgmma<type, BN, M_MAJOR, N_MAJOR>(acc[i], a + (i * 64 * BK_BYTES + k_step * Tile::K_STEP_A) / 16,
                                           b + k_step * (Tile::K_STEP_B / 16), 1);
+    // [/descriptors]
     wgmma_commit_group();
     wgmma_wait_group<1>();  // the previous k tile is multiplied
     consumer_release();
     multiplied = state.index;
     ++state;
   };
-  // [/main-loop]
 
   int part_number = 0;  // of the buffers filled
   const int turn = warpgroup % TURNS;
@@ -285,7 +283,7 @@ Choice weigh(const Problem& p, int index) {
   const int tiles = grid.tiles_m * grid.tiles_n;
   if (Tile::SPLITS) grid.splits = min(card.sms / tiles, product.k_tiles / LEAST_K_TILES);
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
-  const Tiling tiling{BM, BN, 1, 1, card.sms, Tile::TURNS > 1, grid.splits, CBox<Tile, TC>::BYTES == 32};
+  const Tiling tiling{BM, BN, 1, 1, card.sms, Tile::TURNS > 1, grid.splits, false};
   return {index, grid, min(tiles * grid.splits, card.sms),
           predicted_us(product, tiling, {CLOCK_REACHED * card.clock_mhz, card.memory_bytes_per_us()})};
 }
