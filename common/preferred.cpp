@@ -32,4 +32,9 @@ std::string preferred(const std::string& rung, const Problem& p) {
   return found == plans().end() ? "" : found->second;
 }
 
+std::string in_layout(const std::string& rung, const Problem& p) {
+  return rung + (p.layout_a == MatrixLayout::row_major ? " n" : " t") +
+         (p.layout_b == MatrixLayout::row_major ? "n" : "t");
+}
+
 }  // namespace ladder

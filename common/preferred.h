@@ -13,4 +13,7 @@ void prefer(const std::string& rung, const Problem& p, const std::string& plan);
 /// The plan's name; empty where none is preferred.
 std::string preferred(const std::string& rung, const Problem& p);
 
+/// What a rung that takes several layouts calls itself above: its number and the problem's layout, "39 tn".
+std::string in_layout(const std::string& rung, const Problem& p);
+
 }  // namespace ladder

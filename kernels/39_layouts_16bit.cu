@@ -318,7 +318,7 @@ Choice choice(const Problem& p) {
   static thread_local std::map<std::array<int, 9>, Choice> known;
   int device = 0;
   cuda_check(cudaGetDevice(&device));
-  const std::string name = preferred("39", p);
+  const std::string name = preferred(in_layout("39", p), p);
   if (name.empty()) {
     const int a = static_cast<int>(p.layout_a), b = static_cast<int>(p.layout_b);
     const auto [place, is_new] = known.try_emplace({device, a, b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc});

@@ -62,16 +62,16 @@ TunedPlans::TunedPlans(const std::string& path, const Device& device) : gpu_(dev
 
 void TunedPlans::add(const Rung& rung, const Problem& p, const std::vector<Plan>& plans,
                      const std::vector<double>& times) {
-  const std::string now = utc_now();
+  const std::string now = utc_now(), number = rung.any_layout ? in_layout(rung.number, p) : rung.number;
   for (size_t i = 0; i < plans.size(); ++i) {
-    std::vector<std::string> row = {gpu_, rung.number, name(p.type), name(p.out)};
+    std::vector<std::string> row = {gpu_, number, name(p.type), name(p.out)};
     for (const int size : {p.m, p.n, p.k, p.lda, p.ldb, p.ldc}) row.push_back(std::to_string(size));
     row.insert(row.end(),
                {plans[i].name, formatted("{:.4g}", times[i]), formatted("{:.4g}", plans[i].microseconds), now});
     file_.append(row);
   }
   const size_t best = std::min_element(times.begin(), times.end()) - times.begin();
-  prefer(rung.number, p, plans[best].name);
+  prefer(number, p, plans[best].name);
 }
 
 }  // namespace ladder

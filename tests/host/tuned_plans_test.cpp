@@ -70,6 +70,22 @@ TEST_F(Plans, OfTheLastTimingCountAlone) {
   EXPECT_EQ(preferred("91b", problem(64)), "new");
 }
 
+TEST_F(Plans, OfARungOfAnyLayoutAreKeptByLayout) {
+  read(
+      "NVIDIA Test,91l tn,bf16,same,64,32,16,16,24,32,turned,1,1,2026-01-01T00:00:00Z\n"
+      "NVIDIA Test,91l nt,bf16,same,64,32,16,16,24,32,plain,1,1,2026-01-01T00:00:00Z\n");
+  Problem p = problem(64);
+  p.layout_b = MatrixLayout::col_major;
+  EXPECT_EQ(preferred(in_layout("91l", p), p), "plain");
+  p.layout_a = MatrixLayout::col_major, p.layout_b = MatrixLayout::row_major;
+  EXPECT_EQ(preferred(in_layout("91l", p), p), "turned");
+  Rung rung{};
+  rung.number = "91m", rung.any_layout = true;
+  TunedPlans(path_, device_).add(rung, p, {{"a", 2, {}, {}}, {"b", 3, {}, {}}}, {7, 6});
+  EXPECT_EQ(preferred("91m tn", p), "b");
+  EXPECT_EQ(written().back()[1], "91m tn");
+}
+
 TEST_F(Plans, OfOtherGpusAreLeftAlone) {
   read(
       "NVIDIA Other,91c,bf16,same,64,32,16,16,24,32,theirs,1,1,2026-01-01T00:00:00Z\n"
