@@ -2,6 +2,7 @@
 """The constants of common/hopper/cost_model.h, fitted to the times of 33's plans.
 
 usage: python3 bench/fit_cost_model.py [PLANS...]     (without: those of bench/recorded)
+       python3 bench/fit_cost_model.py --without FILE [PLANS...]
 
 It needs g++, the packages of requirements/fit.txt and the built ladder, and takes 3 minutes.
 
@@ -9,6 +10,9 @@ PLANS is what `run 33 --shapes ... --tune --plans PLANS` wrote, on a card of CAR
 the fastest of its product: the fit makes the mean of these losses small, and then the error of the predicted times. Printed are
 the constants, what the choice loses with them, what it loses on other products and on the other card than it was fitted to, and
 for each plan what the choice would lose without it.
+
+--without fits nothing: FILE gets, as CSV, what the fastest plans lose without each one, in percent: on average over all products,
+and at most, with the product. It needs pandas alone.
 """
 
 import argparse
@@ -158,12 +162,31 @@ def recorded(facts: dict[str, dict[str, float]], paths: list[Path] = RECORDED) -
     return rows.groupby(["gpu", "type", "out", "m", "n", "k", "plan"], sort=False).microseconds.mean().reset_index()
 
 
+def without_each(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per plan, the percent by which the fastest plan of a product is slower where this one is not to be had."""
+    products = ["gpu", "type", "out", "m", "n", "k"]
+    best = rows.sort_values("microseconds").groupby(products).head(2)
+    first = best.groupby(products).head(1).set_index(products)
+    second = best.groupby(products).tail(1).set_index(products)
+    lost = 100 * (second.microseconds / first.microseconds - 1)
+    found = []
+    for plan in sorted(rows.plan.unique()):
+        of_plan = lost[first.plan == plan]
+        most = of_plan.idxmax() if len(of_plan) else ("",) * len(products)
+        found.append((plan, len(of_plan), of_plan.sum() / len(first), of_plan.max() if len(of_plan) else 0, *most))
+    return pd.DataFrame(found, columns=["plan", "fastest", "mean_percent", "most_percent", *products])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plans", nargs="*", type=Path, default=RECORDED)
+    parser.add_argument("--without", type=Path, metavar="FILE", help="what the fastest plans lose without each one")
     options = parser.parse_args()
     facts = of_ladder(ROOT).find("33").constants
     rows = recorded(facts, options.plans)
+    if options.without:
+        without_each(rows).to_csv(options.without, index=False, float_format="%.4g", lineterminator="\n")
+        return 0
     lib = library()
     begin = np.array([facts["cost"][name] for name in NAMES])
 

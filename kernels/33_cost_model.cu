@@ -323,7 +323,6 @@ cudaLaunchAttribute cluster_of() {
 /// How many clusters can be resident at the same time.
 template <class Tile, Type type, class TC>
 int resident_clusters() {
-  if (Tile::CLUSTER == 1) return device_limits().sms;
   static PerDevice<int> found;
   return found.get([](int) {
     const auto kernel = gemm<Tile, type, TC>;
@@ -352,7 +351,7 @@ struct Choice {
 constexpr double CLOCK_REACHED = 0.86;  // of the SMs' highest clock, under load
 
 template <class Tile, Type type, class TC>
-Choice weigh(const Problem& p, int index) {
+Choice weigh(const Problem& p, int index, const DeviceLimits& card) {
   constexpr int BK = Tile::BK_BYTES / Operand<type>::BYTES;
   const double k_bytes = static_cast<double>(p.k) * Operand<type>::BYTES;
   const auto whole_lines = [](int ld) { return ld % BK == 0 || BK % ld == 0; };  // or whole rows in each line
@@ -369,8 +368,8 @@ Choice weigh(const Problem& p, int index) {
             1,
             min(Tile::BOX_M, std::max(product.rows, Tile::BOX_M - 63)),
             min(Tile::BOX_N, product.columns)};
-  const DeviceLimits card = device_limits();
-  const int tiles = grid.tiles_m * grid.tiles_n, resident = resident_clusters<Tile, type, TC>();
+  const int tiles = grid.tiles_m * grid.tiles_n,
+            resident = Tile::CLUSTER == 1 ? card.sms : resident_clusters<Tile, type, TC>();
   if (resident == 0) return {index, grid, 0, INFINITY};  // no such cluster fits: a part of a GPU, by MIG
   if (Tile::SPLITS) grid.splits = min(resident / tiles, product.k_tiles / LEAST_K_TILES);
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
@@ -390,14 +389,23 @@ auto with_tile(int index, F&& f) {
   return f.template operator()<Tile<FIRST>>();
 }
 
-/// Of all configurations, the fastest first.
+/// Of all configurations, in the order of the table.
 template <Type type, class TC>
-std::array<Choice, CONFIGURATION_COUNT> choices(const Problem& p) {
+std::array<Choice, CONFIGURATION_COUNT> weighed(const Problem& p) {
+  const DeviceLimits card = device_limits();
   std::array<Choice, CONFIGURATION_COUNT> found;
   for (int i = 0; i < CONFIGURATION_COUNT; ++i)
-    found[i] = with_tile(i, [&]<class Tile>() { return weigh<Tile, type, TC>(p, i); });
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Choice& a, const Choice& b) { return a.microseconds < b.microseconds; });
+    found[i] = with_tile(i, [&]<class Tile>() { return weigh<Tile, type, TC>(p, i, card); });
+  return found;
+}
+
+bool is_faster(const Choice& a, const Choice& b) { return a.microseconds < b.microseconds; }
+
+/// The fastest first.
+template <Type type, class TC>
+std::array<Choice, CONFIGURATION_COUNT> choices(const Problem& p) {
+  std::array<Choice, CONFIGURATION_COUNT> found = weighed<type, TC>(p);
+  std::stable_sort(found.begin(), found.end(), is_faster);
   return found;
 }
 
@@ -410,7 +418,10 @@ Choice choice(const Problem& p) {
   const std::string name = preferred("33", p);
   if (name.empty()) {
     const auto [place, is_new] = known.try_emplace({device, p.m, p.n, p.k, p.lda, p.ldb, p.ldc});
-    if (is_new) place->second = choices<type, TC>(p)[0];
+    if (is_new) {
+      const auto found = weighed<type, TC>(p);
+      place->second = *std::min_element(found.begin(), found.end(), is_faster);
+    }
     return place->second;
   }
   for (const Choice& one : choices<type, TC>(p))

@@ -262,7 +262,7 @@ struct Choice {
 constexpr double CLOCK_REACHED = 0.86;  // of the SMs' highest clock, under load
 
 template <class Tile, Type type, class TC>
-Choice weigh(const Problem& p, int index) {
+Choice weigh(const Problem& p, int index, const DeviceLimits& card) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK;
   const double k_bytes = static_cast<double>(p.k) * Operand<type>::BYTES;
   const auto whole_lines = [](int ld) { return ld % BK == 0 || BK % ld == 0; };  // or whole rows in each line
@@ -279,7 +279,6 @@ Choice weigh(const Problem& p, int index) {
             1,
             box(Tile::M_MAJOR, min(BM, std::max(p.m, BM - 63))),
             box(Tile::N_MAJOR, min(BN, p.n))};
-  const DeviceLimits card = device_limits();
   const int tiles = grid.tiles_m * grid.tiles_n;
   if (Tile::SPLITS) grid.splits = min(card.sms / tiles, product.k_tiles / LEAST_K_TILES);
   if (Tile::SPLITS && grid.splits < 2) return {index, grid, 0, INFINITY};
@@ -301,14 +300,23 @@ auto with_tile(const Problem& p, int index, F&& f) {
   return f.template operator()<Tile<FIRST, false, false>>();
 }
 
-/// Of all configurations, the fastest first.
+/// Of all configurations, in the order of the table.
 template <Type type, class TC>
-std::array<Choice, CONFIGURATION_COUNT> choices(const Problem& p) {
+std::array<Choice, CONFIGURATION_COUNT> weighed(const Problem& p) {
+  const DeviceLimits card = device_limits();
   std::array<Choice, CONFIGURATION_COUNT> found;
   for (int i = 0; i < CONFIGURATION_COUNT; ++i)
-    found[i] = with_tile(p, i, [&]<class Tile>() { return weigh<Tile, type, TC>(p, i); });
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Choice& a, const Choice& b) { return a.microseconds < b.microseconds; });
+    found[i] = with_tile(p, i, [&]<class Tile>() { return weigh<Tile, type, TC>(p, i, card); });
+  return found;
+}
+
+bool is_faster(const Choice& a, const Choice& b) { return a.microseconds < b.microseconds; }
+
+/// The fastest first.
+template <Type type, class TC>
+std::array<Choice, CONFIGURATION_COUNT> choices(const Problem& p) {
+  std::array<Choice, CONFIGURATION_COUNT> found = weighed<type, TC>(p);
+  std::stable_sort(found.begin(), found.end(), is_faster);
   return found;
 }
 
@@ -322,7 +330,10 @@ Choice choice(const Problem& p) {
   if (name.empty()) {
     const int a = static_cast<int>(p.layout_a), b = static_cast<int>(p.layout_b);
     const auto [place, is_new] = known.try_emplace({device, a, b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc});
-    if (is_new) place->second = choices<type, TC>(p)[0];
+    if (is_new) {
+      const auto found = weighed<type, TC>(p);
+      place->second = *std::min_element(found.begin(), found.end(), is_faster);
+    }
     return place->second;
   }
   for (const Choice& one : choices<type, TC>(p))
