@@ -61,6 +61,6 @@ def draw(rows: pd.DataFrame) -> Figure:
     ax.set_yticks(ticks, groups)
     ax.invert_yaxis()
     ax.set_xlabel("times as fast as with cuBLAS alone: least, geometric mean and most of a group's products")
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(named), frameon=False)
     ax.grid(axis="x", alpha=0.3)
     return fig
