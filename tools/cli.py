@@ -249,9 +249,9 @@ class Call(NamedTuple):
             build("gemm_ladder_blas"),
             join(["mkdir", "-p", folder]),
             join(["env", *variables, python, "bench/use.py", "--csv", file]),
+            join(["echo", f"Table: {file}"]),
             "need_python report",
             join(["python3", "-m", "plots", "use", file]),
-            join(["echo", f"Table: {file}"]),
         ]
 
     def python(self, *words: str) -> list[str]:

@@ -426,8 +426,12 @@ def _matmul_copies(a: Any, b: Any, out: Any, alpha: float, beta: float, kind: st
     for array, name in ((a, "a"), (b, "b"), (out, "out")):
         if array is not None and _framework(array) != "numpy":
             raise TypeError(f"a is an array of NumPy, and {name} is {type(array).__name__}: all must be NumPy's, or none")
+        if array is not None and array.ndim != 2:
+            raise ValueError(f"{name} has {array.ndim} dimensions, and a matrix has 2")
+    if out is not None and not out.flags.writeable:
+        raise ValueError("out is read-only")
     if out is None:
-        out = sys.modules["numpy"].empty((a.shape[0], b.shape[-1]), a.dtype)
+        out = sys.modules["numpy"].empty((a.shape[0], b.shape[1]), a.dtype)
     copies = [Copied(array, name) for array, name in ((a, "a"), (b, "b"), (out, "out"))]
     matmul(*copies[:2], out=copies[2], alpha=alpha, beta=beta, kind=kind)
     return copies[2].fetch()

@@ -237,6 +237,12 @@ def check_streams_wait_for_one_another():
         del library.synchronize
 
 
+def read_only() -> np.ndarray:
+    array = stored(8, 8)
+    array.flags.writeable = False
+    return array
+
+
 def check_refusals():
     a, b, out = Array(stored(8, 16)), Array(stored(16, 24)), Array(stored(8, 24))
     refused = {
@@ -256,6 +262,11 @@ def check_refusals():
         "give matmul() one as out": (TypeError, lambda: gemm_ladder.matmul(a, b)),
         "b is not in a GPU's memory": (TypeError, lambda: gemm_ladder.matmul(a, stored(16, 24), out=out)),
         "a is an array of NumPy, and b is Array": (TypeError, lambda: gemm_ladder.matmul(stored(8, 16), b)),
+        "b has 1 dimensions": (ValueError, lambda: gemm_ladder.matmul(stored(8, 16), stored(16, 24)[0])),
+        "out is read-only": (
+            ValueError,
+            lambda: gemm_ladder.matmul(read_only(), read_only(), out=read_only()),
+        ),
         "b has gaps between its rows": (ValueError, lambda: gemm_ladder.matmul(stored(8, 16), stored(16, 24, "C", 4))),
         "a is list": (TypeError, lambda: gemm_ladder.matmul([[1.0]], b, out=out)),
         "out overlaps a or b": (ValueError, lambda: gemm_ladder.matmul(*[square := Array(stored(8, 8))] * 2, out=square)),
