@@ -1,12 +1,11 @@
 // 38_sgemm_layouts · A and B as BLAS has them, stored as they are or transposed
 //
 // Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. If an operand's rows lie across k, TMA copies it there, as B
-//                   in 37. If they lie along k (K-major), producer warps transpose it, as A in 37: B once for every row of tiles of C.
-//                   If there are many of those, a kernel of its own transposes B once, before.
-// Changed from 37   which operands are transposed is a parameter of the kernel; a slot of sRows holds a part of a tile, of either operand;
-//                   a kernel that transposes B in global memory, and the choice
-// Expect            1.00 times 37 in its layout, nn; with B transposed, as PyTorch's Linear has it (nt), 0.97 of the fastest layout
-// Limiter now       issue slots, and the register file's two banks; where warps transpose, passes through shared memory
+//                   in 37. If A's rows lie along k (K-major), producer warps transpose it, as in 37. If B's do, TMA copies them as they are:
+//                   a consumer loads four k steps of a column at once, and goes column by column through its FMAs.
+// Changed from 37   whether A is transposed, and how B lies in shared memory, are parameters of the kernel
+// Expect            1.00 times 37 in its layout, nn; with B along k, as PyTorch's Linear has it (nt), 1.00 of nn
+// Limiter now       issue slots, and the register file's two banks
 // New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 38 4096 4096 4096 --layout nt
@@ -21,6 +20,7 @@
 #include "common/layout.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/exit.h"
 #include "common/ptx/keep_in_register.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/semaphore.h"
@@ -36,8 +36,8 @@ using namespace ladder;
 namespace {
 
 /// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they also divide the k tile
-/// (sliced-K, CUTLASS's word for a split among the warps of one block). TRANSPOSE: the operand's rows lie along k.
-template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool TRANSPOSE_A_, bool TRANSPOSE_B_>
+/// (sliced-K, CUTLASS's word for a split among the warps of one block). TRANSPOSE_A, B_ALONG_K: the operand's rows lie along k.
+template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool TRANSPOSE_A_, bool B_ALONG_K_>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
   static constexpr int BN = BN_;          // columns of C per block
@@ -45,7 +45,7 @@ struct Tile {
   static constexpr int WM = WM_;          // rows of C per consumer warp
   static constexpr int WN = 64;           // columns of C per consumer warp
   static constexpr int SLICES = SLICES_;  // of a k tile: each has its own warps
-  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, TRANSPOSE_B = TRANSPOSE_B_;
+  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, B_ALONG_K = B_ALONG_K_;
 
   static constexpr int TM = WM / 4;            // rows of C per thread
   static constexpr int TN = WN / 8;            // columns of C per thread
@@ -57,22 +57,21 @@ struct Tile {
   static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;        // warps
   static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
-  static constexpr int PRODUCER_REGISTERS =
-      TUNABLE(PRODUCER_REGISTERS, SLICES > 1 && TRANSPOSE_A && TRANSPOSE_B ? 88 : 72);
-  static constexpr int CONSUMER_REGISTERS =
-      TUNABLE(CONSUMER_REGISTERS, SLICES > 1 && TRANSPOSE_A && TRANSPOSE_B ? 208 : 216);
-  static constexpr int LANE_ROWS = WM / TM;              // lanes down a warp tile
-  static constexpr int LANE_COLS = WN / TN;              // lanes across it
-  static constexpr int PARTS = SLICES < 4 ? SLICES : 4;  // of four rows of a thread: a slice reduces one part
-  static constexpr int RM = TM / PARTS;                  // rows of C per thread, once the slices are reduced
-  static constexpr int RN = SLICES == 8 ? 4 : TN;        // columns, likewise
+  static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, 72);
+  static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, 216);
+  static constexpr int LANE_ROWS = WM / TM;      // lanes down a warp tile
+  static constexpr int LANE_COLS = WN / TN;      // lanes across it
+  static constexpr int RUN = B_ALONG_K ? 2 : 4;  // neighbouring columns of a thread: by the banks of its loads
+  static constexpr int QM = B_ALONG_K ? 2 : 1, QN = 4 / QM;        // rows and columns of a 16-byte store of sums
+  static constexpr int PARTS = SLICES < 4 / QM ? SLICES : 4 / QM;  // of four rows of a thread: a slice reduces one part
+  static constexpr int RM = TM / PARTS;                            // rows of C per thread, once the slices are reduced
+  static constexpr int RN = TN * PARTS / SLICES;                   // columns, likewise
   static constexpr int SUMS_BYTES = SLICES > 1 ? CONSUMERS * 4 * TN * 4 : 0;  // four rows of each thread's results
   // [slots]
-  // sRows: what is to be transposed, as it lies in memory. A slot has 16 KB at most, of A or of B.
-  static constexpr int A_ROWS = BM < 4096 / BK ? BM : 4096 / BK, B_ROWS = BN < 4096 / BK ? BN : 4096 / BK;
-  static constexpr int SLOT_ROWS = !TRANSPOSE_B || (TRANSPOSE_A && A_ROWS > B_ROWS) ? A_ROWS : B_ROWS;
-  static constexpr int SLOT_BYTES = SLOT_ROWS * BK * 4, SLOT = TRANSPOSE_A || TRANSPOSE_B ? SLOT_BYTES + 16 : 0;
-  static constexpr int LEAST_SLOTS = TUNABLE(LEAST_SLOTS, TRANSPOSE_B ? 3 : 2);
+  // sRows: what is to be transposed, A as it lies in memory. A slot has 16 KB at most.
+  static constexpr int SLOT_ROWS = BM < 4096 / BK ? BM : 4096 / BK;
+  static constexpr int SLOT_BYTES = SLOT_ROWS * BK * 4, SLOT = TRANSPOSE_A ? SLOT_BYTES + 16 : 0;
+  static constexpr int LEAST_SLOTS = TUNABLE(LEAST_SLOTS, 2);
   static constexpr int STAGE = BK * (BM + BN) * 4 + 16;  // a k tile for the consumers, and its mbarriers
   static constexpr int FITTING_STAGES = (232448 - SUMS_BYTES - LEAST_SLOTS * SLOT) / STAGE;
   static constexpr int STAGES =
@@ -84,6 +83,7 @@ struct Tile {
   static_assert(CONSUMERS == 256);
   static_assert(BK % 32 == 0 && K_STEPS % UNROLL == 0,
                 "blocks of 32 x 32 elements are transposed; whole unrolled blocks");
+  static_assert(UNROLL == 8 || !B_ALONG_K, "a row of sB has 8 k steps");
   static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
                 "no more registers than the block starts with");
 };
@@ -105,14 +105,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNROLL = Tile::UNROLL;
   constexpr int SLICES = Tile::SLICES, K_STEPS = Tile::K_STEPS, RM = Tile::RM, RN = Tile::RN;
-  constexpr bool TRANSPOSE_A = Tile::TRANSPOSE_A, TRANSPOSE_B = Tile::TRANSPOSE_B;
+  constexpr int RUN = Tile::RUN, QM = Tile::QM, QN = Tile::QN;
+  constexpr bool TRANSPOSE_A = Tile::TRANSPOSE_A, B_ALONG_K = Tile::B_ALONG_K;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-  // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k
+  // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k. With B along k: sB[STAGES * BK / 8][BN][8].
   const uint32_t sA = shared_address(smem), sB = sA + Tile::A_BYTES;
   const uint32_t sRows = sB + Tile::B_BYTES, sSums = sRows + (Tile::SLOT ? Tile::SLOTS * Tile::SLOT_BYTES : 0);
   const uint32_t full = sSums + Tile::SUMS_BYTES,
@@ -120,9 +121,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const uint32_t rows_full = empty + STAGES * 8, rows_empty = rows_full + Tile::SLOTS * 8;  // likewise, of a slot
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
-      // Arrivals: of the copies' issuer, unless both operands are transposed; of the transposers, unless none is.
       mbarrier_init(full + stage * 8,
-                    !(TRANSPOSE_A && TRANSPOSE_B) + (TRANSPOSE_A || TRANSPOSE_B) * 32 * Tile::TRANSPOSERS);
+                    1 + TRANSPOSE_A * 32 * Tile::TRANSPOSERS);  // the issuer of copies; the transposers
       mbarrier_init(empty + stage * 8, Tile::CONSUMERS);
     }
     for (int slot = 0; slot < (Tile::SLOT ? Tile::SLOTS : 0); ++slot) {
@@ -145,7 +145,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // different rows, so that neither their loads nor their stores have bank conflicts.
   PipelineState<Tile::SLOTS> slot;  // the next one, for the producer and for those who transpose
   /// Slots of ROWS rows into `to`[BK][EXTENT]. `piece`: my next one, from this slot's first.
-  const auto transpose = [&]<int EXTENT, int ROWS>(uint32_t to, int& piece) {
+  const auto transpose = [&](uint32_t to, int& piece) {
+    constexpr int EXTENT = BM, ROWS = Tile::SLOT_ROWS;
     constexpr int HEIGHT = ROWS < 32 ? ROWS : 32, GROUPS = ROWS / HEIGHT, PIECES = ROWS * BK / 1024;
     const int j = lane % (HEIGHT / 4), q = lane / (HEIGHT / 4);
     const int chunk = (j / 2 * (32 / HEIGHT)) ^ q % 4;  // of 8 in a box of 32 columns: my first one; the second is ^ 4
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/transpose]
   if (warp > 0 && warp <= Tile::TRANSPOSERS) {
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-    if constexpr (TRANSPOSE_A || TRANSPOSE_B) {
+    if constexpr (TRANSPOSE_A) {
       int k_tiles = 0;
       for (int i = 0, more; (more = work_unit_of(schedule, blockIdx.x, i).k_tiles) > 0; ++i) k_tiles += more;
       PipelineState<STAGES> state;
@@ -188,10 +189,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 #pragma unroll 1
       for (; k_tiles > 0; --k_tiles) {
         mbarrier_sleep_parity(empty + state.index * 8, state.phase ^ 1);  // the phase before: at first there is none
-        if constexpr (TRANSPOSE_A)
-          transpose.template operator()<BM, Tile::A_ROWS>(sA + state.index * BK * BM * 4, piece);
-        if constexpr (TRANSPOSE_B)
-          transpose.template operator()<BN, Tile::B_ROWS>(sB + state.index * BK * BN * 4, piece);
+        transpose(sA + state.index * BK * BM * 4, piece);
         mbarrier_arrive(full + state.index * 8);
         ++state;
       }
@@ -202,14 +200,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp == 0) {
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
     if (lane == 0) {
-      /// EXTENT rows from `row` on into slots, BK elements of each from `k` on.
-      const auto copy_rows = [&]<int EXTENT, int ROWS>(const CUtensorMap& map, int k, int row) {
+      /// BM rows of A from `row` on into slots, BK elements of each from `k` on.
+      const auto copy_rows = [&](int k, int row) {
+        constexpr int EXTENT = BM, ROWS = Tile::SLOT_ROWS;
 #pragma unroll 1
         for (int first = 0; first < EXTENT; first += ROWS) {
           mbarrier_sleep_parity(rows_empty + slot.index * 8, slot.phase ^ 1);
           mbarrier_arrive_expect_tx(rows_full + slot.index * 8, ROWS * BK * 4);
           for (int box = 0; box < BK / 32; ++box)
-            cp_async_bulk_tensor_2d(sRows + slot.index * Tile::SLOT_BYTES + box * ROWS * 128, map, k + box * 32,
+            cp_async_bulk_tensor_2d(sRows + slot.index * Tile::SLOT_BYTES + box * ROWS * 128, map_a, k + box * 32,
                                     row + first, rows_full + slot.index * 8);
           ++slot;
         }
@@ -220,15 +219,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         const auto [tile_row, tile_col] = raster(work_unit.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
 #pragma unroll 1
         for (int k_tile = work_unit.first; k_tile < work_unit.first + work_unit.k_tiles; ++k_tile) {
-          if constexpr (TRANSPOSE_A) copy_rows.template operator()<BM, Tile::A_ROWS>(map_a, k_tile * BK, tile_row * BM);
-          if constexpr (TRANSPOSE_B) copy_rows.template operator()<BN, Tile::B_ROWS>(map_b, k_tile * BK, tile_col * BN);
-          if constexpr (TRANSPOSE_A && TRANSPOSE_B) continue;
+          if constexpr (TRANSPOSE_A) copy_rows(k_tile * BK, tile_row * BM);
           mbarrier_sleep_parity(empty + stage * 8, phase ^ 1);  // the phase before: at first there is none
-          mbarrier_arrive_expect_tx(full + stage * 8, BK * (!TRANSPOSE_A * BM + !TRANSPOSE_B * BN) * 4);
+          mbarrier_arrive_expect_tx(full + stage * 8, BK * (!TRANSPOSE_A * BM + BN) * 4);
           if constexpr (!TRANSPOSE_A)
             cp_async_bulk_tensor_2d(sA + stage * BK * BM * 4, map_a, tile_row * BM, k_tile * BK, full + stage * 8);
-          if constexpr (!TRANSPOSE_B)
+          if constexpr (B_ALONG_K) {
+#pragma unroll 1
+            for (int k = 0; k < BK; k += 8)
+              cp_async_bulk_tensor_2d(sB + (stage * BK + k) * BN * 4, map_b, k_tile * BK + k, tile_col * BN,
+                                      full + stage * 8);
+          } else {
             cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
+          }
           if (++stage == STAGES) stage = 0, phase ^= 1;
         }
       }
@@ -240,20 +243,32 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   constexpr int WARPS = BM / WM * (BN / WN);      // of a slice
   const auto first_of = [](int warp, int lane) {  // a thread's first element in sA and sB
     const auto [warp_row, warp_col] = row_major((warp - Tile::PRODUCERS / 32) % WARPS, BN / WN);
-    return Coord{warp_row * WM + lane_row(lane) * 4, warp_col * WN + lane_col(lane) * 4};
+    return Coord{warp_row * WM + lane_row(lane) * 4, warp_col * WN + lane_col(lane) * RUN};
   };
   const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
   const auto [row, col] = first_of(warp, lane);
   uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first of UNROLL k steps
-  uint32_t b_addr = sB + (slice * K_STEPS * BN + col) * 4;  // likewise
+  // Likewise. With B along k, a column has two chunks of 16 bytes per row of sB, which TMA has swizzled: this is the first one.
+  uint32_t b_addr = sB + slice * K_STEPS * BN * 4 + (B_ALONG_K ? swizzle(col, 0, 32) : col * 4);
+  const auto column = [](int j) { return j / RUN * RUN * LANE_COLS + j % RUN; };  // my j-th, from my first one on
 
   // [fragments]
-  float rA[2][TM], rB[2][TN];  // [k % 2][row or column]: fragments of this k step and of the next
+  // Of this k step and of the next: [k % 2][row or column]. With B along k, of four k steps: rB[column][k % 4].
+  float rA[2][TM], rB[B_ALONG_K ? TN : 2][B_ALONG_K ? 4 : TN];
+  const auto load_a = [&](int buffer, int k, int i) {
+    load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
+  };
+  const auto load_column = [&](int k, int j) { load4_shared(rB[j], (b_addr ^ k * 4) + column(j) * 32); };
   const auto load_fragments = [&](int buffer, int k) {
 #pragma unroll
-    for (int i = TM - 4; i >= 0; i -= 4) load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
+    for (int i = TM - 4; i >= 0; i -= 4) load_a(buffer, k, i);
+    if constexpr (B_ALONG_K) {
 #pragma unroll
-    for (int j = TN - 4; j >= 0; j -= 4) load4_shared(&rB[buffer][j], b_addr + (k * BN + spread(0, j, LANE_COLS)) * 4);
+      for (int j = 0; j < TN; ++j) load_column(k, j);
+    } else {
+#pragma unroll
+      for (int j = TN - 4; j >= 0; j -= 4) load4_shared(&rB[buffer][j], b_addr + (k * BN + column(j)) * 4);
+    }
   };
   // [/fragments]
   mbarrier_wait_parity(full, 0);
@@ -283,14 +298,30 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 #pragma unroll
         for (int k = 0; k < UNROLL; ++k) {
           if (k == UNROLL - 1) a_addr += step * (BM / LESS), b_addr += step * (BN / LESS);
-          load_fragments((k + 1) % 2, (k + 1) % UNROLL);
-#pragma unroll
-          for (int i = TM - 1; i >= 0; --i) {
+          if constexpr (B_ALONG_K) {
+            // Along k, all of a k step's rB lie in one bank of the register file. Column by column, rB is reused, and what changes from
+            // FFMA to FFMA are rA and acc.
 #pragma unroll
             for (int j = 0; j < TN; ++j) {
-              const int j_serpentine =
-                  i % 2 ? j : TN - 1 - j;  // consecutive FFMAs share an operand: fewer register reads
-              acc[i][j_serpentine] += rA[k % 2][i] * rB[k % 2][j_serpentine];
+              if (j % 2 == 0 && j * 2 < TM) load_a((k + 1) % 2, (k + 1) % UNROLL, j * 2);
+#pragma unroll
+              for (int i = 0; i < TM; ++i) {
+                const int i_serpentine = j % 2 ? i : TM - 1 - i;
+                acc[i_serpentine][j] += rA[k % 2][i_serpentine] * rB[j][k % 4];
+              }
+              if (k % 4 == 3) load_column((k + 1) % UNROLL, j);
+              exit_if_negative(M);  // else ptxas mixes the FMAs of all k steps in registers, and the banks conflict
+            }
+          } else {
+            load_fragments((k + 1) % 2, (k + 1) % UNROLL);
+#pragma unroll
+            for (int i = TM - 1; i >= 0; --i) {
+#pragma unroll
+              for (int j = 0; j < TN; ++j) {
+                const int j_serpentine =
+                    i % 2 ? j : TN - 1 - j;  // consecutive FFMAs share an operand: fewer register reads
+                acc[i][j_serpentine] += rA[k % 2][i] * rB[k % 2][j_serpentine];
+              }
             }
           }
         }
@@ -309,35 +340,41 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const int warp = thread / 32, lane = thread % 32;
     constexpr int PART_ROWS = 4 / Tile::PARTS;
     const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
-    const int part_row = slice % Tile::PARTS * PART_ROWS, part_j = slice / Tile::PARTS * 4;
+    const int part_row = slice % Tile::PARTS * PART_ROWS, part_j = slice / Tile::PARTS * RN;
     const auto [tile_m, tile_n] = first_of(warp, lane);
-    const int my_row = tile_m + part_row, my_col = tile_n + spread(0, part_j, LANE_COLS);
+    const int my_row = tile_m + part_row, my_col = tile_n + column(part_j);
     if constexpr (SLICES > 1) {
+      // Element `e` of four. The store makes acc lie so in registers: in the bank that rB[j] is not in, or rA[i] with B along k.
+      const auto element = [&](int i, int j, int e) -> float& {
+        return B_ALONG_K ? acc[i + (e ^ 1) % 2][j + e / 2] : acc[i][j + (e ^ 1)];
+      };
 #pragma unroll
       for (int i = 0; i < TM; i += 4) {
-        const auto sums = [&](int slice, int r, int j) {  // sSums[slice][warp][r][j / 4][lane], of four floats
-          const int row = (slice * WARPS + (warp - Tile::PRODUCERS / 32) % WARPS) * 4 + r;
-          return sSums + ((row * (TN / 4) + j / 4) * 32 + lane) * 16;
+        const auto sums = [&](int slice, int r, int j) {  // sSums[slice][warp][r / QM][j / QN][lane], of four floats
+          const int first = (slice * WARPS + (warp - Tile::PRODUCERS / 32) % WARPS) * TN;
+          return sSums + ((first + r / QM * (TN / QN) + j / QN) * 32 + lane) * 16;
         };
 #pragma unroll
-        for (int r = 0; r < 4; ++r)
+        for (int r = 0; r < 4; r += QM)
 #pragma unroll
-          for (int j = 0; j < TN; j += 4)
-            store4_shared(sums(slice, r, j), {acc[i + r][j], acc[i + r][j + 1], acc[i + r][j + 2], acc[i + r][j + 3]});
+          for (int j = 0; j < TN; j += QN)
+            store4_shared(sums(slice, r, j),
+                          {element(i + r, j, 0), element(i + r, j, 1), element(i + r, j, 2), element(i + r, j, 3)});
         bar_sync(1, Tile::CONSUMERS);
 #pragma unroll
-        for (int r = 0; r < PART_ROWS; ++r)
+        for (int r = 0; r < PART_ROWS; r += QM)
 #pragma unroll
-          for (int j = 0; j < RN; j += 4) {
-            float* const sum = &acc[i / Tile::PARTS + r][j];
+          for (int j = 0; j < RN; j += QN)
 #pragma unroll
             for (int s = 0; s < SLICES; ++s) {
               float x[4];
               load4_shared(x, sums(s, part_row + r, part_j + j));
 #pragma unroll
-              for (int e = 0; e < 4; ++e) sum[e] = s == 0 ? x[e] : sum[e] + x[e];
+              for (int e = 0; e < 4; ++e) {
+                float& sum = element(i / Tile::PARTS + r, j, e);
+                sum = s == 0 ? x[e] : sum + x[e];
+              }
             }
-          }
         bar_sync(1, Tile::CONSUMERS);
       }
     }
@@ -387,38 +424,46 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     float* const c = C + static_cast<size_t>(tile_row * BM + my_row) * ldc + tile_col * BN + my_col;
     const int rows = M - tile_row * BM - my_row, columns = N - tile_col * BN - my_col;
     const auto row_of = [&](int i) { return spread(0, i / PART_ROWS * 4 + i % PART_ROWS, LANE_ROWS); };
+    using Run = std::conditional_t<RUN == 2, float2, float4>;
     const auto scaled = [&](int i, int j) {
-      return float4{alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
+      if constexpr (RUN == 2)
+        return float2{alpha * acc[i][j], alpha * acc[i][j + 1]};
+      else
+        return float4{alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
     };
     if (beta == 0.0F && (tile_row + 1) * BM <= M && (tile_col + 1) * BN <= N) {  // few instructions for most tiles
 #pragma unroll
       for (int i = 0; i < RM; ++i)
 #pragma unroll
-        for (int j = 0; j < RN; j += 4)
-          *reinterpret_cast<float4*>(c + static_cast<size_t>(row_of(i)) * ldc + spread(0, j, LANE_COLS)) = scaled(i, j);
+        for (int j = 0; j < RN; j += RUN)
+          *reinterpret_cast<Run*>(c + static_cast<size_t>(row_of(i)) * ldc + column(j)) = scaled(i, j);
       continue;
     }
 #pragma unroll
     for (int i = 0; i < RM; ++i) {
       float* const c_row = c + static_cast<size_t>(row_of(i)) * ldc;
       if (row_of(i) >= rows) continue;
-      float4 old[RN / 4] = {};
+      Run old[RN / RUN] = {};
 #pragma unroll
-      for (int j = 0; j < RN; j += 4)
-        if (beta != 0.0F && spread(0, j, LANE_COLS) < columns)  // beta = 0 must not read C: it may hold NaN
-          old[j / 4] = *reinterpret_cast<const float4*>(c_row + spread(0, j, LANE_COLS));
+      for (int j = 0; j < RN; j += RUN)
+        if (beta != 0.0F && column(j) < columns)  // beta = 0 must not read C: it may hold NaN
+          old[j / RUN] = *reinterpret_cast<const Run*>(c_row + column(j));
 #pragma unroll
-      for (int j = 0; j < RN; j += 4) {
-        const float4 x = scaled(i, j), o = old[j / 4];
-        const float4 d = {x.x + beta * o.x, x.y + beta * o.y, x.z + beta * o.z, x.w + beta * o.w};
-        const int left = columns - spread(0, j, LANE_COLS);
-        float* const to = c_row + spread(0, j, LANE_COLS);
-        if (left >= 4) {
-          *reinterpret_cast<float4*>(to) = d;
+      for (int j = 0; j < RN; j += RUN) {
+        Run d = scaled(i, j);
+        const Run o = old[j / RUN];
+        d.x += beta * o.x, d.y += beta * o.y;
+        if constexpr (RUN == 4) d.z += beta * o.z, d.w += beta * o.w;
+        const int left = columns - column(j);
+        float* const to = c_row + column(j);
+        if (left >= RUN) {
+          *reinterpret_cast<Run*>(to) = d;
         } else {  // the padding of C must stay as it is
           if (left > 0) to[0] = d.x;
-          if (left > 1) to[1] = d.y;
-          if (left > 2) to[2] = d.z;
+          if constexpr (RUN == 4) {
+            if (left > 1) to[1] = d.y;
+            if (left > 2) to[2] = d.z;
+          }
         }
       }
     }
@@ -538,9 +583,8 @@ double transposed_bytes(const Problem& p) {
 Choice choice(const Configuration& c, const Problem& p) {
   const int sms = device_limits().sms;
   const auto [bm, bn, bk] = c.shape;
-  const bool transpose_a = p.layout_a == MatrixLayout::row_major, transpose_b = p.layout_b == MatrixLayout::col_major;
-  const int pieces = (transpose_a * bm + transpose_b * bn) * bk / 1024;
-  const double k_tile = c.clocks.k_tile + PIECE * (pieces - bm * bk / 1024);  // it was fitted with A transposed
+  // It was fitted with A transposed.
+  const double k_tile = c.clocks.k_tile - (p.layout_a == MatrixLayout::col_major) * PIECE * (bm * bk / 1024);
   // Parallel split-K is ruled out: its reduction kernel costs 1e30.
   const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
   TiledProduct t = tiled(p, c.shape, sms);
@@ -592,10 +636,10 @@ int lock_count(const Schedule& s) { return s.stream_k_tiles > 0 ? s.blocks * 8 :
 template <class Tile>
 Maps maps(const Problem& p) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK;
-  return {Tile::TRANSPOSE_A ? tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::A_ROWS})
+  return {Tile::TRANSPOSE_A ? tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::SLOT_ROWS})
                             : tensor_map<float>(p.a, p.k, p.m, p.lda, {BK, BM * 4, false}),
-          Tile::TRANSPOSE_B ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {Tile::B_ROWS})
-                            : tensor_map<float>(p.b, p.k, p.n, p.ldb, {BK, BN * 4, false})};
+          Tile::B_ALONG_K ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {BN, 32})
+                          : tensor_map<float>(p.b, p.k, p.n, p.ldb, {BK, BN * 4, false})};
 }
 
 template <class Tile>
