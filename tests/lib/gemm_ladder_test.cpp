@@ -276,6 +276,16 @@ TEST_F(Library, RandomProblemsAreRight) {
   }
 }
 
+TEST_F(Library, OperandsTransposedFirstAreRight) {
+  for (const auto& p : {problem(1028, 1100, 72, GEMM_LADDER_TF32, GEMM_LADDER_T, GEMM_LADDER_N),
+                        problem(3004, 68, 36, GEMM_LADDER_TF32, GEMM_LADDER_N, GEMM_LADDER_N),
+                        problem(68, 3004, 36, GEMM_LADDER_TF32, GEMM_LADDER_T, GEMM_LADDER_T)}) {
+    expect_right(p, {.alpha = -1.5F, .beta = 0.5F});
+    if (!explained(p).starts_with("33")) continue;  // no Hopper
+    EXPECT_THAT(explained(p), HasSubstr(" transposed first\n"));
+  }
+}
+
 TEST_F(Library, SizesOfNothing) {
   expect_right(problem(0, 5, 7));
   expect_right(problem(5, 0, 7));
@@ -318,7 +328,8 @@ TEST_F(Library, CapturedIntoAGraph) {
   // The first call of its kind is in a capture; then one after a call outside it.
   for (const bool seen : {false, true})
     for (const auto& p : {problem(136, 264, 2056), problem(64, 64, 64),
-                          problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T)}) {
+                          problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T),
+                          problem(3004, 68, 36, GEMM_LADDER_TF32)}) {
       const Options o{.beta = 1.0F};
       Operands x(p, o, random_);
       const auto call = [&] {
@@ -487,7 +498,10 @@ TEST_F(Library, ExplainsWhatRunsAndWhy) {
   EXPECT_THAT(
       explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T, GEMM_LADDER_COL_MAJOR)),
       HasSubstr("39_layouts_16bit"));
-  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_TF32)), HasSubstr("this rung takes the layout nt"));
+  EXPECT_THAT(explained(problem(4096, 4096, 1024, GEMM_LADDER_TF32)),
+              testing::StartsWith("33_cost_model:\nB is transposed first\n"));
+  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_TF32, GEMM_LADDER_T)),
+              testing::StartsWith("33_cost_model:\nA and B are transposed first\n"));
   EXPECT_THAT(explained(problem(4096, 4097, 4096)), HasSubstr("multiples of 16 bytes"));
   EXPECT_THAT(explained(problem(4096, 0, 4096)), HasSubstr("no product"));
 }
