@@ -564,10 +564,8 @@ Choice choose(const Problem& p) {
 }
 // [/choice]
 
-/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C. It takes A and B as they are, not transposed.
-bool has_few_rows(const Problem& p) {
-  return p.m <= TUNABLE(FEW_ROWS, 8) && p.layout_a == MatrixLayout::row_major && p.layout_b == MatrixLayout::row_major;
-}
+/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C. It takes A and B as they are stored.
+bool has_few_rows(const Problem& p) { return p.m <= TUNABLE(FEW_ROWS, 8); }
 
 std::string explain(const Problem& p) {
   if (has_few_rows(p)) return "* few rows, " + explain_few_rows(p);
