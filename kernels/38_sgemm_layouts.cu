@@ -4,7 +4,7 @@
 //                   in 37. If they lie along k (K-major), producer warps transpose it, as A in 37: B once for every row of tiles of C.
 //                   If there are many of those, a kernel of its own transposes B once, before.
 // Changed from 37   which operands are transposed is a parameter of the kernel; a slot of sRows holds a part of a tile, of either operand;
-//                   a kernel that transposes B in global memory, and the choice
+//                   a kernel that transposes B in global memory, and the choice; few rows in all layouts (common/few_rows.h)
 // Expect            1.00 times 37 in its layout, nn; with B transposed, as PyTorch's Linear has it (nt), 0.97 of the fastest layout
 // Limiter now       issue slots, and the register file's two banks; where warps transpose, passes through shared memory
 // New instructions  none
@@ -564,10 +564,8 @@ Choice choose(const Problem& p) {
 }
 // [/choice]
 
-/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C. It takes A and B as they are, not transposed.
-bool has_few_rows(const Problem& p) {
-  return p.m <= TUNABLE(FEW_ROWS, 8) && p.layout_a == MatrixLayout::row_major && p.layout_b == MatrixLayout::row_major;
-}
+/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C. It takes A and B as they are stored.
+bool has_few_rows(const Problem& p) { return p.m <= TUNABLE(FEW_ROWS, 8); }
 
 std::string explain(const Problem& p) {
   if (has_few_rows(p)) return "* few rows, " + explain_few_rows(p);
