@@ -180,8 +180,8 @@ bool transposing_pays(const Problem& p, Transposed first) {
   if (transposed_bytes(p, first) > 1e9) return false;
   if (first.a && first.b) return std::min(p.m, p.n) >= 1024;
   // The bytes of A beside the work are 1 / n, those of B 1 / m.
-  const int others = first.a ? p.n : p.m;
-  return others >= 3000 && (p.k <= 2048 || (first.a && p.m <= 1024));
+  if (first.b) return p.m >= 3000 && p.k <= 2048;
+  return p.n >= 3000 && (p.k <= 1024 || p.n / 8 >= p.m);
 }
 
 std::string explain_transposed(Transposed first) {
