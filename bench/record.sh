@@ -10,6 +10,7 @@
 #   layouts    38 and 39 in each layout of A and B                                  layouts.csv layouts_map.csv layouts_16bit.csv
 #   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv train.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
+#   fp8        checksums of FP8 tiles, for a test of the simulator (needs sm_90a)       fp8_tiles.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
 #   tests      every rung over odd shapes; planted faults                           gpu_tests.txt
@@ -37,12 +38,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | power | map | plans | layouts | library | waves | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | power | map | plans | layouts | library | waves | fp8 | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves fp8 conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -150,6 +151,10 @@ library() {
 waves() {
   begin "$to/waves.csv"
   python3 bench/sweep_waves.py --csv "$to/waves.csv" --ceilings "$to/ceilings.csv" || (($? == 77))
+}
+
+fp8() {
+  build/bin/fp8_tiles >"$to/fp8_tiles.csv"
 }
 
 conditions() {

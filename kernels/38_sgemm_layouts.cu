@@ -3,7 +3,8 @@
 // Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. If an operand's rows lie across k, TMA copies it there, as B
 //                   in 37. If A's rows lie along k (K-major), producer warps transpose it, as in 37. If B's do, TMA copies them as they are:
 //                   a consumer loads four k steps of a column at once, and goes column by column through its FMAs.
-// Changed from 37   whether A is transposed, and how B lies in shared memory, are parameters of the kernel
+// Changed from 37   whether A is transposed, and how B lies in shared memory, are parameters of the kernel;
+//                   few rows in all layouts (common/few_rows.h)
 // Expect            1.00 times 37 in its layout, nn; with B along k, as PyTorch's Linear has it (nt), 1.00 of nn
 // Limiter now       issue slots, and the register file's two banks
 // New instructions  none
@@ -608,10 +609,8 @@ Choice choose(const Problem& p) {
 }
 // [/choice]
 
-/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C. It takes A and B as they are, not transposed.
-bool has_few_rows(const Problem& p) {
-  return p.m <= TUNABLE(FEW_ROWS, 8) && p.layout_a == MatrixLayout::row_major && p.layout_b == MatrixLayout::row_major;
-}
+/// Whether common/few_rows.h multiplies: half of the smallest tile would not be in C. It takes A and B as they are stored.
+bool has_few_rows(const Problem& p) { return p.m <= TUNABLE(FEW_ROWS, 8); }
 
 std::string explain(const Problem& p) {
   if (has_few_rows(p)) return "* few rows, " + explain_few_rows(p);

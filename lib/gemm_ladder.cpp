@@ -127,6 +127,72 @@ const Rung& rung_for(const Problem& p) {
   return *of_type;
 }
 
+// ---- operands transposed first ----------------------------------------------------------------------------------------
+
+/// Which operands of a product are transposed by a kernel of its own, because its rung takes them in the other layout only: TF32's is nt.
+struct Transposed {
+  bool a, b;
+  explicit operator bool() const { return a || b; }
+};
+
+Transposed transposed_first(const Problem& p) {
+  const Rung& rung = rung_for(p);
+  if (is_one_rung() || operand_bytes(p.type) != 4 || takes_layouts(rung, p)) return {};
+  return {p.layout_a != MatrixLayout::row_major, p.layout_b != rung.layout_b};
+}
+
+int whole_row(int elements) { return (elements + 3) / 4 * 4; }  // the leading dimension of what was transposed
+
+size_t transposed_bytes(const Problem& p, Transposed first) {
+  const bool b_by_rows = p.layout_b == MatrixLayout::row_major;
+  return sizeof(float) *
+         ((first.a ? static_cast<size_t>(p.m) * whole_row(p.k) : 0) +
+          (first.b ? static_cast<size_t>(b_by_rows ? p.n : p.k) * whole_row(b_by_rows ? p.k : p.n) : 0));
+}
+
+/// The product that is left for the rung. Its transposed operands lie in p.workspace.
+Problem with_transposed(Problem p, Transposed first) {
+  auto* to = static_cast<float*>(p.workspace);
+  if (first.a) {
+    p.a = to, p.lda = whole_row(p.k), p.layout_a = MatrixLayout::row_major;
+    to += static_cast<size_t>(p.m) * p.lda;
+  }
+  if (first.b) {
+    const bool by_rows = p.layout_b == MatrixLayout::row_major;
+    p.b = to, p.ldb = whole_row(by_rows ? p.k : p.n);
+    p.layout_b = by_rows ? MatrixLayout::col_major : MatrixLayout::row_major;
+  }
+  return p;
+}
+
+void transpose_operands(const Problem& p, Transposed first) {
+  const Problem q = with_transposed(p, first);
+  if (first.a) transpose(p.A<float>(), p.k, p.m, p.lda, const_cast<float*>(q.A<float>()), q.lda, p.stream);
+  const bool by_rows = p.layout_b == MatrixLayout::row_major;
+  if (first.b)
+    transpose(p.B<float>(), by_rows ? p.k : p.n, by_rows ? p.n : p.k, p.ldb, const_cast<float*>(q.B<float>()), q.ldb,
+              p.stream);
+}
+
+/// Whether cuBLAS is slower in this layout, by more than the transposing takes. Measured on an H100 with TF32: tn 1.05 to 1.58 where true,
+/// one operand 1.03 to 1.32; where false, down to 0.54.
+bool transposing_pays(const Problem& p, Transposed first) {
+  if (transposed_bytes(p, first) > 1e9) return false;
+  if (first.a && first.b) return std::min(p.m, p.n) >= 1024;
+  // The bytes of A beside the work are 1 / n, those of B 1 / m.
+  if (first.b) return p.m >= 3000 && p.k <= 2048;
+  return p.n >= 3000 && (p.k <= 1024 || p.n / 8 >= p.m);
+}
+
+std::string explain_transposed(Transposed first) {
+  if (!first) return "";
+  return first.a && first.b ? "A and B are transposed first\n"
+         : first.a          ? "A is transposed first\n"
+                            : "B is transposed first\n";
+}
+
+// ---- which kernel computes it ------------------------------------------------------------------------------------------
+
 bool is_aligned(const void* pointer, int bytes) { return reinterpret_cast<uintptr_t>(pointer) % bytes == 0; }
 
 /// Why the rung for this product does not compute it here; empty where it does. `p` with its pointers, `count` such products.
@@ -134,7 +200,8 @@ std::string why_not(const Problem& p, const Batch& batch) {
   const Rung& rung = rung_for(p);
   const DeviceLimits card = device_limits();
   if (std::string reason = why_not_on(rung.arch, card.sm); !reason.empty()) return reason;
-  if (!takes_layouts(rung, p))
+  const Transposed first = transposed_first(p);
+  if (!first && !takes_layouts(rung, p))
     return std::string("this rung takes the layout ") + (rung.layout_b == MatrixLayout::row_major ? "nn" : "nt");
   const int bytes = rung.row_align_bytes, operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
   const auto rows_aligned = [&](const void* pointer, int64_t ld, int64_t stride, int element) {
@@ -144,8 +211,7 @@ std::string why_not(const Problem& p, const Batch& batch) {
   if (!rows_aligned(p.a, p.lda, batch.stride_a, operand) || !rows_aligned(p.b, p.ldb, batch.stride_b, operand) ||
       !rows_aligned(p.c, p.ldc, batch.stride_c, result))
     return "rows do not begin at multiples of " + std::to_string(bytes) + " bytes";
-  if (std::string reason = rung.refuses(p); !reason.empty()) return reason;
-  return "";
+  return rung.refuses(with_transposed(p, first));
 }
 
 /// Why cuBLAS is the faster one for a product that the rung could compute; empty where it is not.
@@ -156,11 +222,12 @@ std::string why_cublas(const Problem& p, const Batch& batch) {
   const bool a_stored = p.layout_a == MatrixLayout::row_major, b_stored = p.layout_b == MatrixLayout::row_major;
   if ((p.type == Type::bf16 || p.type == Type::f16) && !a_stored && b_stored && std::min(p.m, p.n) <= 128)
     return "C is narrow, and the layout is tn";  // 0.76 and 0.86 of cuBLAS at 128 x 4096 x 4096 and 4096 x 128 x 4096
+  if (const Transposed first = transposed_first(p); first && !transposing_pays(p, first))
+    return "to transpose its operands first takes longer than is gained";
   if (p.type != Type::f32) return "";
   if (p.n < 64 && p.n < p.m) return "C has few columns";  // 0.7 to 0.8 of cuBLAS at 4096 x 16 x 4096
-  // The others: layouts_map.csv has what was measured.
-  if (a_stored && b_stored) return "";
-  if (p.m <= 8) return "C has few rows, and the kernel for these takes the layout nn";
+  // The others: layouts_map.csv has what was measured. C of few rows has kernels for all layouts.
+  if ((a_stored && b_stored) || p.m <= 8) return "";
   if (p.k >= 4096 && p.k >= static_cast<int64_t>(p.m) * p.n)
     return "K is longer than C has elements, and the layout is not nn";
   const bool tall = p.n <= 128 && 64LL * p.n <= p.m && p.k >= 2048, flat = p.m <= 64 && 64LL * p.m <= p.n && p.k <= 512;
@@ -286,9 +353,21 @@ struct gemm_ladder_context {
     }
     if ((cublas || beside_cublas) && !why_cublas(p, batch).empty()) return {};
     const Rung& rung = rung_for(p);
-    const Resources resources = rung.resources(p);
-    return {rung.prepare ? rung.prepare(p) : rung.launch, resources.workspace_bytes,
-            resources.locks * sizeof(unsigned)};
+    const Transposed first = transposed_first(p);
+    const Problem left = with_transposed(p, first);
+    const Resources resources = rung.resources(left);
+    const size_t own = (resources.workspace_bytes + 255) / 256 * 256, locks = resources.locks * sizeof(unsigned);
+    std::function<void(const Problem&)> launch = rung.prepare ? rung.prepare(left) : rung.launch;
+    if (!first) return {launch, own, locks};
+    return {[launch, first, own](Problem p) {
+              void* const workspace = p.workspace;
+              p.workspace = static_cast<char*>(workspace) + own;
+              transpose_operands(p, first);
+              p = with_transposed(p, first);
+              p.workspace = workspace;
+              launch(p);
+            },
+            own + transposed_bytes(p, first), locks};
   }
 
   /// False where nothing was done: the caller's cuBLAS is to compute it.
@@ -542,7 +621,8 @@ gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm
     else if (!cannot.empty() || !slower.empty())
       words = other + ": " + cannot + slower + "\n";
     else
-      words = rung_for(p).stem() + ":\n" + (rung_for(p).explain ? rung_for(p).explain(p) : "");
+      words = rung_for(p).stem() + ":\n" + explain_transposed(transposed_first(p)) +
+              (rung_for(p).explain ? rung_for(p).explain(with_transposed(p, transposed_first(p))) : "");
     std::snprintf(text, size, "%s", words.c_str());
   });
 }

@@ -50,6 +50,27 @@ __global__ void __launch_bounds__(256) scale(Problem p) {
   }
 }
 
+/// Squares of 64 x 64 elements.
+__global__ void __launch_bounds__(256)
+    transpose_square(const float* __restrict__ from, int rows, int columns, int ld, float* __restrict__ to, int ld_to) {
+  __shared__ float square[64][65];
+  const int x = threadIdx.x % 16 * 4, y = threadIdx.x / 16, across = ceil_div(columns, 64);
+  const int row = blockIdx.x / across * 64, column = blockIdx.x % across * 64;
+#pragma unroll
+  for (int i = y; i < 64; i += 16) {
+    float4 r = {};
+    if (row + i < rows && column + x < columns)
+      r = *reinterpret_cast<const float4*>(from + static_cast<size_t>(row + i) * ld + column + x);
+    square[i][x] = r.x, square[i][x + 1] = r.y, square[i][x + 2] = r.z, square[i][x + 3] = r.w;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = y; i < 64; i += 16)
+    if (column + i < columns && row + x < rows)
+      *reinterpret_cast<float4*>(to + static_cast<size_t>(column + i) * ld_to + row + x) =
+          float4{square[x][i], square[x + 1][i], square[x + 2][i], square[x + 3][i]};
+}
+
 __global__ void __launch_bounds__(256) fill(const float* column, float* to, int64_t height, int64_t n, int64_t ld) {
   const int64_t row = blockIdx.x * int64_t{256} + threadIdx.x;
   if (row >= height) return;
@@ -70,6 +91,12 @@ void plain_gemm(const Problem& p) {
 void scale_c(const Problem& p) {
   visit(AllTypes{}, p.type, p.out,
         [&]<Type type, class TC>() { scale<TC><<<dim3(p.m, min(ceil_div(p.n, 256), 4096)), 256, 0, p.stream>>>(p); });
+  cuda_check(cudaGetLastError());
+}
+
+void transpose(const float* from, int rows, int columns, int ld, float* to, int ld_to, cudaStream_t stream) {
+  const unsigned squares = static_cast<unsigned>(ceil_div(columns, 64)) * ceil_div(rows, 64);
+  transpose_square<<<squares, 256, 0, stream>>>(from, rows, columns, ld, to, ld_to);
   cuda_check(cudaGetLastError());
 }
 

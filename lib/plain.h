@@ -1,4 +1,5 @@
-// Products that no rung takes, where there is no cuBLAS, and C = beta C. Right for every layout, size and alignment; not fast.
+// The library's own kernels: products that no rung takes, where there is no cuBLAS (right for every layout, size and alignment; not
+// fast), and what comes before or after a rung.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,10 @@ void plain_gemm(const Problem& p);
 
 /// C = beta C, which is not read where beta is 0. Enqueues; throws CudaError.
 void scale_c(const Problem& p);
+
+/// to[columns][ld_to] = from[rows][ld]'s transpose. Both are aligned to 16 bytes, both ld multiples of 4 elements. A row of `to` is
+/// filled with zeros up to a multiple of 4. Enqueues; throws CudaError.
+void transpose(const float* from, int rows, int columns, int ld, float* to, int ld_to, cudaStream_t stream);
 
 /// Each of n columns of `height` elements, ld apart, becomes `column`. Enqueues; throws CudaError.
 void fill_columns(const float* column, float* to, int64_t height, int64_t n, int64_t ld, cudaStream_t stream);

@@ -19,6 +19,13 @@ __device__ __forceinline__ void cp_async_cg_16(uint32_t smem, const void* global
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(smem), "l"(global), "r"(bytes) : "memory");
 }
 
+/// cp.async.ca.shared.global [smem], [global], 4, bytes;
+/// Copies 4 bytes, if `bytes` is 4, through L1 and L2 (.ca). With 0 it reads nothing, whatever the address, and fills them with zeros.
+/// Both addresses are multiples of 4.
+__device__ __forceinline__ void cp_async_ca_4(uint32_t smem, const void* global, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(smem), "l"(global), "r"(bytes) : "memory");
+}
+
 /// cp.async.commit_group;
 /// The thread's copies since the last commit become one group; a group may be empty.
 __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }

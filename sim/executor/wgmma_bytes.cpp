@@ -33,9 +33,10 @@ constexpr uint32_t fragment_column(uint32_t lane, uint32_t i) { return i / 4 * 8
 
 bool is_fp8(NumberType type) { return type == NumberType::e4m3 || type == NumberType::e5m2; }
 
-/// How an H200 sums in FP8, by measurement: every product and the old D are cut off 13 bits below the leading bit of the largest
-/// of them, toward zero, and their sum is exact. (1 + 2^-13 is kept, 1 + 2^-14 is not. Taken here as the leading bit of a
-/// product: the sum of its factors' exponents.) So a long sum of numbers of one sign loses percents.
+/// How Hopper sums in FP8, bit for bit (bench/fp8_tiles.cu, measured on an H100): every product and the old D are cut off 13
+/// bits below the largest exponent among them, toward zero; their sum is exact, and is cut off 13 bits below its own leading bit. The
+/// exponent of a product is the sum of its factors' exponents, although it may reach 3.5; that of a product of zero does not count. So a
+/// long sum of numbers of one sign loses percents.
 class Fp8Sum {
  public:
   static constexpr int kept_bits = 13;
@@ -68,11 +69,18 @@ class Fp8Sum {
         plain_[n] += product;
       }
     }
-    for (uint32_t n = 0; n < n_; ++n) sum[n] = std::isfinite(plain_[n]) ? sum[n] / scale_[n] : plain_[n];
+    for (uint32_t n = 0; n < n_; ++n) sum[n] = std::isfinite(plain_[n]) ? cut(sum[n]) / scale_[n] : plain_[n];
   }
 
  private:
   static constexpr int none = -10000;
+  /// A whole number without what lies more than 13 bits below its leading bit.
+  static double cut(double whole) {
+    constexpr double least = 1 << (kept_bits + 1);  // with a bit more than that
+    if (std::fabs(whole) < least) return whole;
+    const double unit = std::ldexp(1.0, std::ilogb(whole) - kept_bits);
+    return std::trunc(whole / unit) * unit;
+  }
   static int exponent(double x, NumberType type) {
     const int least = type == NumberType::e4m3 ? e4m3::min_exponent : e5m2::min_exponent;
     return x == 0 || !std::isfinite(x) ? none : std::max(std::ilogb(x), least);

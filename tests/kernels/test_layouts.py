@@ -38,6 +38,27 @@ def test_b_is_transposed_before_where_c_has_many_rows(layout):
     assert before == ["2048", "4096"]
 
 
+@needs_simulator
+@pytest.mark.parametrize("layout", PIECES)
+def test_few_rows_are_right_in_every_layout(layout):
+    """Every M up to 8. K in one split and in many, and longer than what shared memory holds of A; N beside a strip's columns."""
+    shapes = "1x1x1,1x130x2053,2x65x5,3x67x517,4x129x131,5x63x1026,6x259x1003,7x1x257,8x64x128,8x8512x1027"
+    for factors in (("1", "0"), ("-1.5", "0.5")):
+        options = ["--layout", layout, "--ld-pad", "align", "--alpha", factors[0], "--beta", factors[1]]
+        done = run(RUNG, "--sim", "--shapes", shapes, *options)
+        assert done.returncode == 0, done.stdout
+
+
+@needs_simulator
+def test_few_rows_need_fewer_instructions_along_k():
+    """Chapter 38: per 8 loads of B, those along k need 8 loads of A, those across k 8 loads and 64 shuffles."""
+    printed = {
+        layout: run(RUNG, "--sim", "--check", "off", "8", "2048", "4096", "--layout", layout).stdout for layout in ("nn", "nt")
+    }
+    per_fma = {layout: float(re.search(r" ([\d.]+) +-/-  ok", text)[1]) for layout, text in printed.items()}
+    assert per_fma["nt"] < per_fma["nn"]
+
+
 def predicted(rung, product: str) -> tuple[str, str]:
     """The plan that a rung's model takes for a product on an H200, and its microseconds."""
     options = ["--sim", "--sim-gpu", "h200", "--explain", "--type", "bf16", "--out", "same", "--shapes", product]

@@ -70,11 +70,11 @@ const std::vector<double>& normal() {
 /// A batch of matrices in device memory, some elements after its start; between rows and after them NaN.
 class Matrices {
  public:
-  /// `rows` stored rows of `columns`.
+  /// `rows` stored rows of `columns`. `exact`: the memory ends with the last of them.
   Matrices(int64_t rows, int64_t columns, int64_t ld, int64_t stride, int64_t batch, int offset,
-           gemm_ladder_type_t type, int bytes, bool poisoned, std::mt19937& random)
+           gemm_ladder_type_t type, int bytes, bool poisoned, std::mt19937& random, bool exact = false)
       : rows_(rows), columns_(columns), ld_(ld), stride_(stride), type_(type), bytes_(bytes), offset_(offset) {
-    elements_ = offset + std::max<int64_t>(0, batch - 1) * stride + rows * ld + 8;
+    elements_ = offset + std::max<int64_t>(0, batch - 1) * stride + (exact ? (rows - 1) * ld + columns : rows * ld + 8);
     host_.resize(elements_ * bytes);
     for (int64_t i = 0; i < elements_; ++i) encode(NOT_A_NUMBER, &host_[i * bytes], type, bytes);
     size_t next = random();  // of `normal`
@@ -127,6 +127,7 @@ struct Options {
   float alpha = 1.0F, beta = 0.0F;
   int offset_a = 0, offset_b = 0, offset_c = 0;  // elements from an address that is aligned to 256 bytes
   int64_t pad = 0;                               // elements added to each leading dimension
+  bool exact = false;                            // nothing follows the last element of A, nor that of B and of C
 };
 
 /// m, n, k and what else is asked; leading dimensions and strides as small as they can be, but for `pad`.
@@ -164,11 +165,11 @@ struct Operands {
   Matrices a, b, c;
   Operands(const gemm_ladder_problem_t& p, const Options& o, std::mt19937& random)
       : a(stored(p.order, p.op_a, p.m, p.k), stored(p.order, p.op_a, p.k, p.m), p.lda, p.stride_a, p.batch, o.offset_a,
-          p.type, bytes_of(p.type), o.alpha == 0.0F, random),
+          p.type, bytes_of(p.type), o.alpha == 0.0F, random, o.exact),
         b(stored(p.order, p.op_b, p.k, p.n), stored(p.order, p.op_b, p.n, p.k), p.ldb, p.stride_b, p.batch, o.offset_b,
-          p.type, bytes_of(p.type), o.alpha == 0.0F, random),
+          p.type, bytes_of(p.type), o.alpha == 0.0F, random, o.exact),
         c(stored(p.order, GEMM_LADDER_N, p.m, p.n), stored(p.order, GEMM_LADDER_N, p.n, p.m), p.ldc, p.stride_c,
-          p.batch, o.offset_c, p.type, result_bytes(p), o.beta == 0.0F, random) {}
+          p.batch, o.offset_c, p.type, result_bytes(p), o.beta == 0.0F, random, o.exact) {}
   /// Of height and width, the one that is the number of stored rows.
   static int64_t stored(gemm_ladder_order_t order, gemm_ladder_operation_t op, int64_t height, int64_t width) {
     return (order == GEMM_LADDER_ROW_MAJOR) == (op == GEMM_LADDER_N) ? height : width;
@@ -250,6 +251,18 @@ TEST_F(Library, EveryLayoutOfEveryTypeIsRight) {
             expect_right(problem(72, 136, 40, type, op_a, op_b, order, result), {.alpha = -1.5F, .beta = 0.5F});
 }
 
+// The kernels for few rows: every M, K a multiple of 4 or not. B stored by columns has its last row end with its memory.
+TEST_F(Library, FewRowsAreRightInEveryLayout) {
+  for (int64_t m = 1; m <= 8; ++m)
+    for (const auto op_a : {GEMM_LADDER_N, GEMM_LADDER_T})
+      for (const auto op_b : {GEMM_LADDER_N, GEMM_LADDER_T})
+        for (const int64_t k : {1, 131, 514, 1160}) {
+          auto p = problem(m, 67, k, GEMM_LADDER_F32, op_a, op_b);
+          for (int64_t* const ld : {&p.lda, &p.ldb, &p.ldc}) *ld = (*ld + 3) / 4 * 4;
+          expect_right(p, {.alpha = -1.5F, .beta = m % 2 ? 0.0F : 0.5F, .exact = op_b == GEMM_LADDER_T});
+        }
+}
+
 TEST_F(Library, RandomProblemsAreRight) {
   const char* const asked = std::getenv("GEMM_LADDER_RANDOM");
   const int count = asked ? std::atoi(asked) : simulated() ? 60 : 1000;
@@ -273,6 +286,16 @@ TEST_F(Library, RandomProblemsAreRight) {
                      .offset_a = offset(),
                      .offset_b = offset(),
                      .offset_c = offset()});
+  }
+}
+
+TEST_F(Library, OperandsTransposedFirstAreRight) {
+  for (const auto& p : {problem(1028, 1100, 72, GEMM_LADDER_TF32, GEMM_LADDER_T, GEMM_LADDER_N),
+                        problem(3004, 68, 36, GEMM_LADDER_TF32, GEMM_LADDER_N, GEMM_LADDER_N),
+                        problem(68, 3004, 36, GEMM_LADDER_TF32, GEMM_LADDER_T, GEMM_LADDER_T)}) {
+    expect_right(p, {.alpha = -1.5F, .beta = 0.5F});
+    if (!explained(p).starts_with("33")) continue;  // no Hopper
+    EXPECT_THAT(explained(p), HasSubstr(" transposed first\n"));
   }
 }
 
@@ -318,7 +341,8 @@ TEST_F(Library, CapturedIntoAGraph) {
   // The first call of its kind is in a capture; then one after a call outside it.
   for (const bool seen : {false, true})
     for (const auto& p : {problem(136, 264, 2056), problem(64, 64, 64),
-                          problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T)}) {
+                          problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T),
+                          problem(3004, 68, 36, GEMM_LADDER_TF32)}) {
       const Options o{.beta = 1.0F};
       Operands x(p, o, random_);
       const auto call = [&] {
@@ -476,6 +500,10 @@ TEST_F(Library, ExplainsWhatRunsAndWhy) {
     return;
   }
   EXPECT_THAT(first, testing::StartsWith("38_sgemm_layouts:\n"));
+  for (const auto op_a : {GEMM_LADDER_N, GEMM_LADDER_T})
+    for (const auto op_b : {GEMM_LADDER_N, GEMM_LADDER_T})
+      EXPECT_THAT(explained(problem(8, 4096, 4096, GEMM_LADDER_F32, op_a, op_b)),
+                  testing::StartsWith("38_sgemm_layouts:\n* few rows, "));
   EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T)),
               HasSubstr("33_cost_model"));
   for (const auto type : {GEMM_LADDER_BF16, GEMM_LADDER_F16})
@@ -487,7 +515,10 @@ TEST_F(Library, ExplainsWhatRunsAndWhy) {
   EXPECT_THAT(
       explained(problem(4096, 4096, 4096, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T, GEMM_LADDER_COL_MAJOR)),
       HasSubstr("39_layouts_16bit"));
-  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_TF32)), HasSubstr("this rung takes the layout nt"));
+  EXPECT_THAT(explained(problem(4096, 4096, 1024, GEMM_LADDER_TF32)),
+              testing::StartsWith("33_cost_model:\nB is transposed first\n"));
+  EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_TF32, GEMM_LADDER_T)),
+              testing::StartsWith("33_cost_model:\nA and B are transposed first\n"));
   EXPECT_THAT(explained(problem(4096, 4097, 4096)), HasSubstr("multiples of 16 bytes"));
   EXPECT_THAT(explained(problem(4096, 0, 4096)), HasSubstr("no product"));
 }
