@@ -84,7 +84,7 @@ struct Tile {
   static_assert(CONSUMERS == 256);
   static_assert(BK % 32 == 0 && K_STEPS % UNROLL == 0,
                 "blocks of 32 x 32 elements are transposed; whole unrolled blocks");
-  static_assert(UNROLL == 8 || !B_ALONG_K, "a row of sB has 8 k steps");
+  static_assert(!B_ALONG_K || (UNROLL == 8 && 32 % K_STEPS == 0), "two chunks of 16 bytes; a row of sB has 32 k steps");
   static_assert(PRODUCERS * PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= 65536 / THREADS / 8 * 8 * THREADS,
                 "no more registers than the block starts with");
 };
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-  // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k. With B along k: sB[STAGES * BK / 8][BN][8].
+  // 2. set up. sA[STAGES * BK][BM] and sB[STAGES * BK][BN], rings along k. With B along k: sB[STAGES * BK / 32][BN][32].
   const uint32_t sA = shared_address(smem), sB = sA + Tile::A_BYTES;
   const uint32_t sRows = sB + Tile::B_BYTES, sSums = sRows + (Tile::SLOT ? Tile::SLOTS * Tile::SLOT_BYTES : 0);
   const uint32_t full = sSums + Tile::SUMS_BYTES,
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
             cp_async_bulk_tensor_2d(sA + stage * BK * BM * 4, map_a, tile_row * BM, k_tile * BK, full + stage * 8);
           if constexpr (B_ALONG_K) {
 #pragma unroll 1
-            for (int k = 0; k < BK; k += 8)
+            for (int k = 0; k < BK; k += 32)
               cp_async_bulk_tensor_2d(sB + (stage * BK + k) * BN * 4, map_b, k_tile * BK + k, tile_col * BN,
                                       full + stage * 8);
           } else {
@@ -249,8 +249,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
   const auto [row, col] = first_of(warp, lane);
   uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first of UNROLL k steps
-  // Likewise. With B along k, a column has two chunks of 16 bytes per row of sB, which TMA has swizzled: this is the first one.
-  uint32_t b_addr = sB + slice * K_STEPS * BN * 4 + (B_ALONG_K ? swizzle(col, 0, 32) : col * 4);
+  // Likewise. With B along k, these are two of the eight chunks of 16 bytes in a row of sB. TMA has swizzled them: col is even, so the
+  // second chunk of my even columns lies after the first, and that of the odd ones before it.
+  uint32_t b_addr = sB + (B_ALONG_K ? slice * K_STEPS / 32 * BN * 128 + swizzle_128b(col, slice * K_STEPS % 32 / 4)
+                                    : (slice * K_STEPS * BN + col) * 4);
   const auto column = [](int j) { return j / RUN * RUN * LANE_COLS + j % RUN; };  // my j-th, from my first one on
 
   // [fragments]
@@ -259,7 +261,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto load_a = [&](int buffer, int k, int i) {
     load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
   };
-  const auto load_column = [&](int k, int j) { load4_shared(rB[j], (b_addr ^ k * 4) + column(j) * 32); };
+  const auto load_column = [&](int k, int j) { load4_shared(rB[j], b_addr + column(j) * 128 + (k / 4 ^ j % 2) * 16); };
   const auto load_fragments = [&](int buffer, int k) {
 #pragma unroll
     for (int i = TM - 4; i >= 0; i -= 4) load_a(buffer, k, i);
@@ -289,16 +291,26 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       const int this_stage = stage;
       if (k_tiles_left > 1 || !last)
         if (++stage == STAGES) stage = 0, phase ^= 1;
-      // Bytes from the last UNROLL k steps to the next tile, in the array with the shorter rows.
-      constexpr int LESS = BM < BN ? BM : BN;
+      // Bytes from the last UNROLL k steps to the next tile: in the array with the shorter rows, or in sA.
+      constexpr int LESS = B_ALONG_K || BM < BN ? BM : BN;
       const int next_tile = ((stage - this_stage) * BK - (K_STEPS - UNROLL)) * LESS * 4;
+      const int next_b = (stage - this_stage) * BK * BN * 4;  // with B along k
       mbarrier_wait_parity(full + stage * 8, phase);
 #pragma unroll 1
       for (int k_left = K_STEPS; k_left > 0; k_left -= UNROLL) {
         const int step = k_left > UNROLL ? UNROLL * LESS * 4 : next_tile;  // likewise, to the next UNROLL k steps
 #pragma unroll
         for (int k = 0; k < UNROLL; ++k) {
-          if (k == UNROLL - 1) a_addr += step * (BM / LESS), b_addr += step * (BN / LESS);
+          if (k == UNROLL - 1) {
+            a_addr += step * (BM / LESS);
+            if constexpr (B_ALONG_K)  // chunks 0, 2, 4, 6 and 0 again, but for the swizzle
+              b_addr = (b_addr ^ (K_STEPS == 8                        ? 0
+                                  : K_STEPS == 32 && k_left % 16 != 0 ? 96
+                                                                      : 32)) +
+                       (k_left > UNROLL ? 0 : next_b);
+            else
+              b_addr += step * (BN / LESS);
+          }
           if constexpr (B_ALONG_K) {
             // Along k, all of a k step's rB lie in one bank of the register file. Column by column, rB is reused, and what changes from
             // FFMA to FFMA are rA and acc.
@@ -637,7 +649,7 @@ Maps maps(const Problem& p) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK;
   return {Tile::TRANSPOSE_A ? tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::SLOT_ROWS})
                             : tensor_map<float>(p.a, p.k, p.m, p.lda, {BK, BM * 4, false}),
-          Tile::B_ALONG_K ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {BN, 32})
+          Tile::B_ALONG_K ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {BN})
                           : tensor_map<float>(p.b, p.k, p.n, p.ldb, {BK, BN * 4, false})};
 }
 
