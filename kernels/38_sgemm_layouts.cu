@@ -484,29 +484,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   }
 }
 
-// [transpose-before]
-/// to[columns][ld_to] = from[rows][ld]'s transpose, in squares of 64 x 64 elements. Both ld are multiples of 4. A row of `to` is filled
-/// with zeros up to a multiple of 4.
-__global__ void __launch_bounds__(256)
-    transpose_matrix(const float* __restrict__ from, int rows, int columns, int ld, float* __restrict__ to, int ld_to) {
-  __shared__ float square[64][65];
-  const int x = threadIdx.x % 16 * 4, y = threadIdx.x / 16, row = blockIdx.y * 64, column = blockIdx.x * 64;
-#pragma unroll
-  for (int i = y; i < 64; i += 16) {
-    float4 r = {};
-    if (row + i < rows && column + x < columns)
-      r = *reinterpret_cast<const float4*>(from + static_cast<size_t>(row + i) * ld + column + x);
-    square[i][x] = r.x, square[i][x + 1] = r.y, square[i][x + 2] = r.z, square[i][x + 3] = r.w;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int i = y; i < 64; i += 16)
-    if (column + i < columns && row + x < rows)
-      *reinterpret_cast<float4*>(to + static_cast<size_t>(column + i) * ld_to + row + x) =
-          float4{square[x][i], square[x + 1][i], square[x + 2][i], square[x + 3][i]};
-}
-// [/transpose-before]
-
 /// What the parts of a launch cost, in clocks of an H200's SM, as SplitCosts and StreamKCosts have them. Fitted to a sweep.
 struct Clocks {
   double start, k_tile, work_tile, fix_up, other;
@@ -530,7 +507,7 @@ struct Configuration {
   TileShape shape;
   int threads;
   Clocks clocks;
-  Kernel kernels[2][2];  // by whether A and B are transposed
+  Kernel kernels[2][2];  // by whether A and B lie along k
 
   const Kernel& kernel(const Problem& p) const {
     return kernels[p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
@@ -571,27 +548,14 @@ const Configuration configurations[] = {
 };
 // [/configurations]
 
-/// A configuration, its best schedule and what that is expected to take; whether B is transposed before.
+/// A configuration, its best schedule and what that is expected to take.
 struct Choice {
   const Configuration* configuration;
   SchedulePlan plan;
-  bool before;
 };
 
 // [choice]
-constexpr double PIECE = 64;  // clocks by which a k tile takes longer for each piece that is transposed
-constexpr double LAUNCH = TUNABLE(LAUNCH, 8000);  // clocks from one kernel to the next
-constexpr double MOST_BYTES = 1e9;                // of the workspace, for B transposed
-
-/// The problem that is left when B has been transposed: it lies in the workspace, after the partial sums.
-Problem with_transposed_b(Problem p, size_t partial_bytes = 0) {
-  p.b = static_cast<char*>(p.workspace) + partial_bytes;
-  p.ldb = ceil_div(p.n, 4) * 4, p.layout_b = MatrixLayout::row_major;
-  return p;
-}
-double transposed_bytes(const Problem& p) {
-  return sizeof(float) * static_cast<double>(p.k) * with_transposed_b(p).ldb;
-}
+constexpr double PIECE = 64;  // clocks by which a k tile takes longer for each piece of A that is transposed
 
 Choice choice(const Configuration& c, const Problem& p) {
   const int sms = device_limits().sms;
@@ -602,7 +566,7 @@ Choice choice(const Configuration& c, const Problem& p) {
   const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
   TiledProduct t = tiled(p, c.shape, sms);
   t.sms = min(sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
-  return {&c, best_schedule(costs, {k_tile, c.clocks.fix_up, c.clocks.other}, t), false};
+  return {&c, best_schedule(costs, {k_tile, c.clocks.fix_up, c.clocks.other}, t)};
 }
 
 /// The one with the fewest clocks.
@@ -612,12 +576,7 @@ Choice choose(const Problem& p) {
     if (c.threads == 0) continue;  // not compiled
     if (const Choice other = choice(c, p); !best || other.plan.clocks < best->plan.clocks) best.emplace(other);
   }
-  if (p.layout_b == MatrixLayout::row_major || transposed_bytes(p) > MOST_BYTES || !TUNABLE(BEFORE, true)) return *best;
-  const DeviceLimits card = device_limits();
-  Choice other = choose(with_transposed_b(p));
-  other.plan.clocks += LAUNCH + 2 * transposed_bytes(p) / (0.75 * card.memory_bytes_per_us()) * card.clock_mhz;
-  other.before = true;
-  return other.plan.clocks < best->plan.clocks ? other : *best;
+  return *best;
 }
 // [/choice]
 
@@ -626,17 +585,17 @@ bool has_few_rows(const Problem& p) { return p.m <= TUNABLE(FEW_ROWS, 8); }
 
 std::string explain(const Problem& p) {
   if (has_few_rows(p)) return "* few rows, " + explain_few_rows(p);
-  const auto [chosen, plan, before] = choose(p);
-  std::string text = before ? "B is transposed before, by a kernel of its own\n" : "";
+  const auto [chosen, plan] = choose(p);
+  std::string text;
   for (const Configuration& c : configurations) {
-    const Choice candidate = choice(c, before ? with_transposed_b(p) : p);
+    const Choice candidate = choice(c, p);
     text += std::string(&c == chosen ? "* " : "  ") + std::to_string(c.shape.m) + " x " + std::to_string(c.shape.n) +
             ", " + explain_schedule(candidate.plan);
   }
   return text;
 }
 
-/// Of blocks that may store partial sums. What comes after them begins at a multiple of 256 bytes, as tiles do.
+/// Of blocks that may store partial sums.
 size_t partial_bytes(const Configuration& c, const Schedule& s) {
   return 4 * static_cast<size_t>(s.stream_k_tiles > 0 ? s.blocks : 0) * c.shape.m * c.shape.n;
 }
@@ -669,19 +628,11 @@ void launch_tile(const Problem& p, const Schedule& schedule, const Maps& maps) {
 /// the maps whenever A or B lie elsewhere.
 std::function<void(const Problem&)> prepare(const Problem& p) {
   if (has_few_rows(p)) return launch_few_rows;
-  const auto [c, plan, before] = choose(p);
-  const Kernel& kernel = c->kernel(before ? with_transposed_b(p) : p);
+  const auto [c, plan] = choose(p);
+  const Kernel& kernel = c->kernel(p);
   cuda_check(cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.smem_bytes));
-  return [&kernel, schedule = plan.schedule, before, partials = partial_bytes(*c, plan.schedule), maps = Maps{},
-          a = static_cast<const void*>(nullptr), b = static_cast<const void*>(nullptr)](Problem p) mutable {
-    if (before) {
-      const Problem q = with_transposed_b(p, partials);
-      const dim3 squares(ceil_div(p.k, 64), ceil_div(p.n, 64));
-      transpose_matrix<<<squares, 256, 0, p.stream>>>(p.B<float>(), p.n, p.k, p.ldb, const_cast<float*>(q.B<float>()),
-                                                      q.ldb);
-      cuda_check(cudaGetLastError());
-      p = q;
-    }
+  return [&kernel, schedule = plan.schedule, maps = Maps{}, a = static_cast<const void*>(nullptr),
+          b = static_cast<const void*>(nullptr)](Problem p) mutable {
     if (p.a != a || p.b != b) maps = kernel.maps(p), a = p.a, b = p.b;
     kernel.launch(p, schedule, maps);
   };
@@ -704,7 +655,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "38",
     .name = "sgemm_layouts",
-    .idea = "any layout: producer warps transpose whichever operand has its rows along k",
+    .idea = "any layout: B is read as it is stored, A transposed by producer warps where its rows lie along k",
     .predecessor = "37",
     .types = {Type::f32},
     .arch = "sm_90a",
@@ -715,13 +666,13 @@ const Registration registration{{
     .resources =
         [](const Problem& p) {
           if (has_few_rows(p)) return few_rows_plan(p).resources;
-          const auto [c, plan, before] = choose(p);
-          const Kernel& kernel = c->kernel(before ? with_transposed_b(p) : p);
+          const auto [c, plan] = choose(p);
+          const Kernel& kernel = c->kernel(p);
           return Resources{kernel.kernel,
                            c->threads,
                            kernel.smem_bytes,
                            c->shape,
-                           partial_bytes(*c, plan.schedule) + (before ? static_cast<size_t>(transposed_bytes(p)) : 0),
+                           partial_bytes(*c, plan.schedule),
                            lock_count(plan.schedule)};
         },
     .launch = [](const Problem& p) { prepare(p)(p); },
