@@ -197,15 +197,21 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
     const float* gA = A + static_cast<size_t>(chunk) * a_column;
     if (a_column == 1) {  // stored by rows
 #pragma unroll 1
-      for (int m = 0; m < ROWS; ++m, gA += a_row)
+      for (int m = 0; m < ROWS; ++m) {
+        const float* const row = gA + static_cast<size_t>(min(m, M - 1)) * a_row;
+        const int whole = extent / 4 * 4;
 #pragma unroll 1
-        for (int x = threadIdx.x * 4; x < extent; x += Tile::THREADS * 4)
-          cp_async_cg_16(shared_address(sA + m * LD + x), gA + x, m < M ? min(4, extent - x) * 4 : 0);
+        for (int x = threadIdx.x * 4; x < whole; x += Tile::THREADS * 4)
+          cp_async_cg_16(shared_address(sA + m * LD + x), row + x, m < M ? 16 : 0);
+        if (const int x = whole + threadIdx.x; x < extent)
+          cp_async_ca_4(shared_address(sA + m * LD + x), row + x, m < M ? 4 : 0);
+      }
     } else {
       const int m = threadIdx.x % ROWS;
 #pragma unroll 4
       for (int x = threadIdx.x / ROWS; x < extent; x += Tile::THREADS / ROWS)
-        cp_async_ca_4(shared_address(sA + m * LD + x), gA + static_cast<size_t>(x) * a_column + m, m < M ? 4 : 0);
+        cp_async_ca_4(shared_address(sA + m * LD + x), gA + static_cast<size_t>(x) * a_column + min(m, M - 1),
+                      m < M ? 4 : 0);
     }
     cp_async_commit_group();
     cp_async_wait_group<0>();
