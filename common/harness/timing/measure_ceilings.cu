@@ -89,7 +89,9 @@ __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
             const int i_serpentine = j % 2 ? mma_m - 1 - i : i;
             Operand<type>::mma(acc[i_serpentine][j], rA[k][i_serpentine], rB[k][j]);
           }
-    for_each(rA, [](uint32_t& word) { word ^= sizeof(T) == 2 ? 0x80008000U : 0x80000000U; });
+    for_each(rA, [](uint32_t& word) {
+      word ^= sizeof(T) == 1 ? 0x80808080U : sizeof(T) == 2 ? 0x80008000U : 0x80000000U;
+    });
   }
   float sum = 0.0F;
   for_each(acc, [&](float d) { sum += d; });
@@ -232,6 +234,8 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
   };
   if (device.sm >= 80)
     for (const Type type : MmaSyncTypes::list) visit(MmaSyncTypes{}, type, add_mma);
+  if (device.sm >= 89)
+    for (const Type type : Fp8Types::list) visit(Fp8Types{}, type, add_mma);
 
   const auto add_wgmma = [&]<Type type>() {
     cuda_check(cudaFuncSetAttribute(wgmma_loop<type>, cudaFuncAttributeMaxDynamicSharedMemorySize, wgmma_smem_bytes));
