@@ -115,7 +115,7 @@ TEST(Bound, Fp16SumsCountARoundingForEvery8Products) {
 }
 
 /// Sums of E4M3 products as instructions add them that keep 13 bits: 32 products and the sum so far, each cut off below 2^-13 of the largest
-/// one's power of two.
+/// one's power of two, and their sum likewise.
 struct Fp22Sum {
   double exact = 0.0, scale = 0.0, sum = 0.0;
   Fp22Sum(int k, unsigned seed, bool whole_numbers) {
@@ -135,9 +135,13 @@ struct Fp22Sum {
       }
       double largest = 0.0;
       for (const double term : terms) largest = std::fmax(largest, std::fabs(term));
+      const auto cut_off = [](double x, double below) {
+        const double unit = below != 0.0 ? std::ldexp(1.0, std::ilogb(below) - 13) : 1.0;
+        return std::trunc(x / unit) * unit;
+      };
       sum = 0.0;
-      const double unit = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 13) : 1.0;
-      for (const double term : terms) sum += std::trunc(term / unit) * unit;
+      for (const double term : terms) sum += cut_off(term, largest);
+      sum = cut_off(sum, sum);
     }
   }
 };

@@ -21,7 +21,7 @@
 // FP22 (1 bit of sign, 8 of exponent, 13 of mantissa) is what Ada's and Hopper's instructions for FP8 add in: they align the 32 products
 // and the sum so far to the largest of these 33 terms and cut each off 13 bits below that one's power of two (J. Zhang et al.,
 // "SageAttention2", ICML 2025; measured on an H200: 1 + 2^-13 is kept, 1 + 2^-14 lost). So a term loses less than 2^-13 of the largest,
-// toward zero. Signs are as good as independent: of products whose root mean square is s, a sum of t is about s * sqrt(t), and
+// toward zero. Their sum is cut off likewise, which matters only where it has passed the next power of two. Signs are as good as independent: of products whose root mean square is s, a sum of t is about s * sqrt(t), and
 // the losses up to it are a random walk of t steps, which are uniform, so of root mean square 2^-13 / sqrt(3) of the largest term:
 //
 //   loss = 2^-13 / sqrt(3) * s * sqrt(1 + 2 + ... + K) = 2^-13 / sqrt(6) * s * K        (33 terms per 32 products: 1.02 times that)
