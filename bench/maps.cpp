@@ -26,7 +26,7 @@
 // Columns:
 //
 //   rung     05, 06, 06b for shared memory; 03, 04, 06, 08, 14 for C (05 has 04's map, 06b and 07 have 06's); for rows of 128
-//            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit or tf32; for ldsm 13;
+//            bytes "no skew", 11 (as 09b, 09c and 10) and 12 (as 13 to 16); for fragments the type, 16bit, tf32 or 8bit; for ldsm 13;
 //            for wgmma_c 22; for permuted the results in 16 bytes, 4 or 8, or 2 for the order of 15; for raster group_size_m;
 //            for splits their number
 //   thread   number in the block; the first 32 are the lanes of the first warp. For raster the number of the tile, for splits
@@ -240,6 +240,7 @@ int main() {
   print_rows("12", [](int row, int chunk) { return swizzle_128b(row, chunk); });
   print_fragments("16bit", 2);
   print_fragments("tf32", 1);
+  print_fragments("8bit", 4);
   print_ldmatrix("ldsm_a", ldsm_a);
   print_ldmatrix("ldsm_b", ldsm_b);
   print_wgmma();

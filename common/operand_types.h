@@ -21,10 +21,11 @@ auto for_types(const Problem& p, F&& f) {
   return visit(MmaSyncTypes{}, p.type, p.out, f);
 }
 
-/// Rung::refuses of the rungs on mma.sync: types that the tensor cores of an
-/// older GPU do not multiply, and rows whose bytes along k an int cannot count.
-inline std::string refuses_mma_sync(const Problem& p) {
-  return visit(MmaSyncTypes{}, p.type, [&]<Type type>() -> std::string {
+/// Rung::refuses of a rung on mma.sync for a set of types: those that the tensor cores
+/// of an older GPU do not multiply, and rows whose bytes along k an int cannot count.
+template <class Set>
+std::string refuses_mma_sync_of(const Problem& p) {
+  return visit(Set{}, p.type, [&]<Type type>() -> std::string {
     const std::string name = Operand<type>::NAME;
     const int sm = device_limits().sm, most_k = std::numeric_limits<int>::max() / Operand<type>::BYTES - 128;
     if (sm < Operand<type>::SM)
@@ -34,6 +35,7 @@ inline std::string refuses_mma_sync(const Problem& p) {
     return "";
   });
 }
+inline std::string refuses_mma_sync(const Problem& p) { return refuses_mma_sync_of<MmaSyncTypes>(p); }
 
 /// 16 bytes of neighbouring elements of C: one load or store.
 template <class TC>

@@ -28,16 +28,18 @@ enum class Type {
   tf32,  ///< FP32 in memory, rounded to TF32 (10-bit mantissa) for the tensor cores
   bf16,  ///< BF16 on the tensor cores
   f16,   ///< FP16 on the tensor cores
+  e4m3,  ///< FP8 of 4 exponent and 3 mantissa bits on the tensor cores
 };
 
 /// Type of C and D.
 enum class Out {
   f32,   ///< FP32
-  same,  ///< the operand's type (FP32 for f32 and tf32)
+  same,  ///< the operand's type (FP32 for f32 and tf32, BF16 for e4m3, whose 8 bits are too few for a sum)
 };
 
-/// In what a rung adds products: FP32, where it does not say otherwise.
-enum class Sum { fp32, fp16 };
+/// In what products are added: FP32, where a rung does not say otherwise. fp22 is FP32 of which an instruction keeps 13 bits below its
+/// largest term (bound.h).
+enum class Sum { fp32, fp16, fp22 };
 
 /// How a matrix is stored: its rows, or its columns, one after another; see the picture above.
 enum class MatrixLayout { row_major, col_major };

@@ -5,6 +5,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -27,39 +28,49 @@ enum class Arithmetic {
 
 /// A row of the table.
 ///   NAME        on the command line and in CSV
-///   Element     how an operand, and with Out::same a result, lies in memory
-///   ROUNDOFF    most that rounding FP32 to an Element changes, relative to the value
+///   Element     how an operand lies in memory
+///   Result      how a result does, with Out::same
+///   ROUNDOFF    most that rounding FP32 to a Result changes, relative to the value
 ///   TINY        most that it changes besides, where the exponent runs out
 ///   TRUNCATION  most that the tensor cores cut off an operand, relative to it
 ///   TENSOR      is multiplied by the tensor cores, which truncate sums of 8 products and more (bound.h)
+///   FP22        where it is multiplied by an instruction for this type alone, sums are FP22 (bound.h)
+///   SCALE       of random operands that are no whole numbers: the largest of E4M3's 448
 ///   CUDA        what CUDA's libraries call an Element
+///   CUDA_RESULT what they call a Result
 ///   ARITHMETIC  how cuBLAS multiplies
 /// and, of types that mma.sync multiplies:
 ///   SM          first compute capability with that instruction
 ///   mma()       D (16 x 8) += A (16 x 32 bytes) * B (32 bytes x 8), sums in FP32
-///   wgmma()     D (64 x 256) += A (64 x 32 bytes) * B (32 bytes x 256), likewise, by descriptors of tiles in shared memory
+///   wgmma()     but for E4M3: D (64 x 256) += A (64 x 32 bytes) * B (32 bytes x 256), likewise, by descriptors of tiles in shared memory
 template <Type type>
 struct Operand;
 
 template <>
 struct Operand<Type::f32> {
   using Element = float;
+  using Result = Element;
   static constexpr const char* NAME = "f32";
   static constexpr int BYTES = sizeof(Element);
   static constexpr double ROUNDOFF = 0.0, TINY = 0x1p-126, TRUNCATION = 0.0;
   static constexpr bool TENSOR = false;
-  static constexpr cudaDataType_t CUDA = CUDA_R_32F;
+  static constexpr bool FP22 = false;
+  static constexpr float SCALE = 1.0F;
+  static constexpr cudaDataType_t CUDA = CUDA_R_32F, CUDA_RESULT = CUDA;
   static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32_only;
 };
 
 template <>
 struct Operand<Type::tf32> {
   using Element = float;
+  using Result = Element;
   static constexpr const char* NAME = "tf32";
   static constexpr int BYTES = sizeof(Element);
   static constexpr double ROUNDOFF = 0.0, TINY = 0x1p-126, TRUNCATION = 0x1p-10;
   static constexpr bool TENSOR = true;
-  static constexpr cudaDataType_t CUDA = CUDA_R_32F;
+  static constexpr bool FP22 = false;
+  static constexpr float SCALE = 1.0F;
+  static constexpr cudaDataType_t CUDA = CUDA_R_32F, CUDA_RESULT = CUDA;
   static constexpr Arithmetic ARITHMETIC = Arithmetic::tf32;
   static constexpr int SM = 80;
   static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -71,11 +82,14 @@ struct Operand<Type::tf32> {
 template <>
 struct Operand<Type::bf16> {
   using Element = __nv_bfloat16;
+  using Result = Element;
   static constexpr const char* NAME = "bf16";
   static constexpr int BYTES = sizeof(Element);
   static constexpr double ROUNDOFF = 0x1p-8, TINY = 0x1p-126, TRUNCATION = 0.0;
   static constexpr bool TENSOR = true;
-  static constexpr cudaDataType_t CUDA = CUDA_R_16BF;
+  static constexpr bool FP22 = false;
+  static constexpr float SCALE = 1.0F;
+  static constexpr cudaDataType_t CUDA = CUDA_R_16BF, CUDA_RESULT = CUDA;
   static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32;
   static constexpr int SM = 80;
   static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -87,11 +101,14 @@ struct Operand<Type::bf16> {
 template <>
 struct Operand<Type::f16> {
   using Element = __half;
+  using Result = Element;
   static constexpr const char* NAME = "f16";
   static constexpr int BYTES = sizeof(Element);
   static constexpr double ROUNDOFF = 0x1p-11, TINY = 0x1p-24, TRUNCATION = 0.0;
   static constexpr bool TENSOR = true;
-  static constexpr cudaDataType_t CUDA = CUDA_R_16F;
+  static constexpr bool FP22 = false;
+  static constexpr float SCALE = 1.0F;
+  static constexpr cudaDataType_t CUDA = CUDA_R_16F, CUDA_RESULT = CUDA;
   static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32;
   static constexpr int SM = 75;
   static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -105,13 +122,32 @@ struct Operand<Type::f16> {
   static __device__ void wgmma(float (&d)[32][4], uint64_t a, uint64_t b) { wgmma_m64n256k16_f32_f16(d, a, b); }
 };
 
+template <>
+struct Operand<Type::e4m3> {
+  using Element = __nv_fp8_e4m3;
+  using Result = __nv_bfloat16;
+  static constexpr const char* NAME = "e4m3";
+  static constexpr int BYTES = sizeof(Element);
+  static constexpr double ROUNDOFF = 0x1p-8, TINY = 0x1p-126, TRUNCATION = 0.0;
+  static constexpr bool TENSOR = true;
+  static constexpr bool FP22 = true;
+  static constexpr float SCALE = 64.0F;  // no normal number of the harness is above 5.9
+  static constexpr cudaDataType_t CUDA = CUDA_R_8F_E4M3, CUDA_RESULT = CUDA_R_16BF;
+  static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32;
+  static constexpr int SM = 89;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    mma_m16n8k32_f32_e4m3(d, a, b);
+  }
+};
+
 /// A set of types, to choose one of at run time.
 template <Type... types>
 struct Types {
   static constexpr Type list[sizeof...(types)] = {types...};
 };
-using AllTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16>;
-using MmaSyncTypes = Types<Type::tf32, Type::bf16, Type::f16>;  ///< those of the rungs on mma.sync
+using AllTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16, Type::e4m3>;
+using MmaSyncTypes = Types<Type::tf32, Type::bf16, Type::f16>;  ///< those of the rungs on mma.sync, but for 40
+using Fp8Types = Types<Type::e4m3>;                             ///< those of 40
 
 /// Its NAME; of a type without a row, its number.
 inline std::string name(Type type) {
@@ -137,9 +173,9 @@ auto visit(Types<first, rest...>, Type type, F&& f) {
 template <class Set, class F>
 auto visit(Set set, Type type, Out out, F&& f) {
   return visit(set, type, [&]<Type row>() {
-    using Element = typename Operand<row>::Element;
-    if constexpr (!std::is_same_v<Element, float>)
-      if (out == Out::same) return f.template operator()<row, Element>();
+    using Result = typename Operand<row>::Result;
+    if constexpr (!std::is_same_v<Result, float>)
+      if (out == Out::same) return f.template operator()<row, Result>();
     return f.template operator()<row, float>();
   });
 }
@@ -147,16 +183,21 @@ auto visit(Set set, Type type, Out out, F&& f) {
 /// The row of a type, for code that knows it only at run time.
 struct TypeFacts {
   const char* name;
-  int bytes;
+  int bytes, result_bytes;  ///< of an Element, of a Result
   double roundoff, tiny, truncation;
-  bool tensor;
-  cudaDataType_t cuda;
+  bool tensor, fp22;
+  float scale;
+  cudaDataType_t cuda, cuda_result;
   Arithmetic arithmetic;
 };
 template <Type type>
 constexpr TypeFacts facts() {
   using O = Operand<type>;
-  return {O::NAME, O::BYTES, O::ROUNDOFF, O::TINY, O::TRUNCATION, O::TENSOR, O::CUDA, O::ARITHMETIC};
+  static_assert(O::BYTES == sizeof(typename O::Element));
+  return {O::NAME,     O::BYTES,       sizeof(typename O::Result),
+          O::ROUNDOFF, O::TINY,        O::TRUNCATION,
+          O::TENSOR,   O::FP22,        O::SCALE,
+          O::CUDA,     O::CUDA_RESULT, O::ARITHMETIC};
 }
 inline TypeFacts facts(Type type) {
   return visit(AllTypes{}, type, [&]<Type row>() { return facts<row>(); });
@@ -164,13 +205,14 @@ inline TypeFacts facts(Type type) {
 
 inline int operand_bytes(Type type) { return facts(type).bytes; }  ///< of an element of A and B
 inline int result_bytes(Type type, Out out) {                      ///< of an element of C
-  return out == Out::f32 ? sizeof(float) : facts(type).bytes;
+  return out == Out::f32 ? sizeof(float) : facts(type).result_bytes;
 }
 
 /// An element as FP32, and FP32 rounded to the nearest element, ties to even.
 inline __host__ __device__ float to_float(float x) { return x; }
 inline __host__ __device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 inline __host__ __device__ float to_float(__half x) { return __half2float(x); }
+inline __host__ __device__ float to_float(__nv_fp8_e4m3 x) { return static_cast<float>(x); }
 template <class Element>
 __host__ __device__ Element from_float(float x) {
   return Element(x);

@@ -377,7 +377,8 @@ void gemm_ladder_context::run_cublas(const Problem& p, const Batch& batch) const
   const CublasFunctions* const functions = cublas_functions();
   cublas_check(functions->set_stream(cublas, stream), "cublasSetStream");
   const cudaDataType_t operand = facts(p.type).cuda,
-                       result = p.out == Out::f32 ? CUDA_R_32F : operand;  // by columns: B^T is the first operand
+                       result = p.out == Out::f32 ? CUDA_R_32F
+                                                  : facts(p.type).cuda_result;  // by columns: B^T is the first operand
   const auto operation = [](MatrixLayout layout) {
     return layout == MatrixLayout::row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
   };

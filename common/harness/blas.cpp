@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t workspace_bytes = 64 << 20;
 
-cudaDataType_t result_type(Type type, Out out) { return out == Out::f32 ? CUDA_R_32F : facts(type).cuda; }
+cudaDataType_t result_type(Type type, Out out) { return out == Out::f32 ? CUDA_R_32F : facts(type).cuda_result; }
 
 cublasComputeType_t compute_type(Type type) {
   switch (facts(type).arithmetic) {
@@ -54,6 +54,10 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   const cublasOperation_t transpose_a = operation(p.layout_a), transpose_b = operation(p.layout_b);
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof transpose_b));
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSB, &transpose_a, sizeof transpose_a));
+  if (p.type == Type::e4m3) {
+    const int8_t fast = 1;
+    cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
+  }
   // Column-major views; B is the first operand, as in Blas::run.
   const OperandSpec& spec = operands.spec();
   cublas_check(cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, spec.columns_b(), spec.rows_b(), p.ldb));
@@ -80,7 +84,7 @@ LtChoice BlasLt::fastest(const Problem& p) const {
     if (offers[i].state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(offers[i].algo);
   const auto best = ladder::fastest(
       algorithms.size(), [&](size_t i) { run(p, algorithms[i]); }, p.stream);
-  return best ? LtChoice(algorithms[*best]) : LtChoice();
+  return best ? LtChoice({algorithms.front(), algorithms[*best]}) : LtChoice();
 }
 
 BlasLt::~BlasLt() {

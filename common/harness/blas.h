@@ -19,6 +19,9 @@ class Blas {
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 
+  /// Does cublasGemmEx take operands of this type? Of E4M3 BlasLt is the only one.
+  static bool has(Type type) { return type != Type::e4m3; }
+
   /// cublasGemmEx with its default algorithm, in the arithmetic of the problem's type: the baseline `cublas`.
   void gemm(const Problem& p) const;
 
@@ -30,10 +33,17 @@ class Blas {
   cublasHandle_t handle_ = nullptr;
 };
 
-/// The algorithm that BlasLt found to be the fastest; nothing where cuBLASLt offers none for a shape.
-using LtChoice = std::optional<cublasLtMatmulAlgo_t>;
+/// Of the algorithms that cuBLASLt's heuristics offer.
+struct LtAlgorithms {
+  cublasLtMatmulAlgo_t first;  ///< what a program takes that does not time them
+  cublasLtMatmulAlgo_t fastest;
+};
+/// Nothing where cuBLASLt offers none for a shape.
+using LtChoice = std::optional<LtAlgorithms>;
 
-/// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed.
+/// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed. Products of E4M3
+/// are summed fast (CUBLASLT_MATMUL_DESC_FAST_ACCUM), that is in FP22 (bound.h) on Hopper, with no scales: the faster of the two ways.
+/// They exist in the layout nt and for multiples of 16 alone.
 class BlasLt {
  public:
   /// Tries every algorithm on the operands' first set, unless the choice is known from before. C of that set holds results of
@@ -47,7 +57,9 @@ class BlasLt {
   const LtChoice& choice() const { return choice_; }
 
   /// Runs the fastest algorithm. Shape, type, layout and leading dimensions must be those of the constructor.
-  void gemm(const Problem& p) const { run(p, *choice_); }
+  void gemm(const Problem& p) const { run(p, choice_->fastest); }
+  /// The first one: the baseline `cublas` of a type that Blas does not have.
+  void gemm_by_default(const Problem& p) const { run(p, choice_->first); }
 
  private:
   void run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const;

@@ -51,6 +51,11 @@ struct Pattern<2> {
   using Bits = uint16_t;
   static constexpr Bits guard = 0x7FD1, poison = 0x7FDE;  // NaN as BF16 and as FP16
 };
+template <>
+struct Pattern<1> {
+  using Bits = uint8_t;
+  static constexpr Bits poison = 0x7F;  // the NaN of E4M3, which is no type of results, so C has no guard of it
+};
 template <class Element>
 using PatternOf = Pattern<sizeof(Element)>;
 
@@ -61,6 +66,7 @@ struct Fill {
   Element* data;
   size_t rows, cols, ld, stride;
   Init init;
+  float scale;  ///< of random values
   uint64_t seed;
   Bits padding;
   bool poison;
@@ -71,7 +77,7 @@ struct Fill {
     else if (poison)
       reinterpret_cast<Bits*>(data)[at] = PatternOf<Element>::poison;
     else
-      data[at] = from_float<Element>(random_value(init, mix(seed, index)));
+      data[at] = from_float<Element>(scale * random_value(init, mix(seed, index)));
   }
 };
 
@@ -99,6 +105,9 @@ struct CountChanged : Guarded<Element> {
       atomicAdd(changed, 1ULL);
   }
 };
+
+/// What random operands of a type are multiplied by. Whole numbers stay as they are.
+float scale(Type type, Init init) { return init == Init::integer ? 1.0F : facts(type).scale; }
 
 }  // namespace
 
@@ -146,8 +155,8 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
     const auto fill = [&](const DeviceBuffer& buffer, size_t rows, size_t cols, size_t ld, size_t stride,
                           uint64_t salt) {
       for_each_index(sets * rows * ld, nullptr,
-                     Fill<Element>{buffer.as<Element>(), rows, cols, ld, stride, spec.init, mix(spec.seed, salt),
-                                   PatternOf<Element>::poison, false});
+                     Fill<Element>{buffer.as<Element>(), rows, cols, ld, stride, spec.init, scale(spec.type, spec.init),
+                                   mix(spec.seed, salt), PatternOf<Element>::poison, false});
     };
     fill(a_, spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), 1);
     fill(b_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), 2);
@@ -177,10 +186,12 @@ Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream)
 
 void Operands::fill_c(int set, bool poison, cudaStream_t stream) {
   const size_t m = spec_.shape.m, n = spec_.shape.n, ldc = spec_.ldc();
+  const float of_product = scale(spec_.type, spec_.init) * scale(spec_.type, spec_.init);
   visit(AllTypes{}, spec_.type, spec_.out, [&]<Type type, class C>() {
     C* const c = c_.as<C>() + set * stride_c() + guard_elements;
-    for_each_index(m * ldc, stream,
-                   Fill<C>{c, m, n, ldc, 0, spec_.init, mix(spec_.seed, 3 + set), PatternOf<C>::guard, poison});
+    for_each_index(
+        m * ldc, stream,
+        Fill<C>{c, m, n, ldc, 0, spec_.init, of_product, mix(spec_.seed, 3 + set), PatternOf<C>::guard, poison});
     for_each_index(m * ldc + 2 * guard_elements, stream,
                    FillGuard<C>{{reinterpret_cast<typename PatternOf<C>::Bits*>(c), m, n, ldc}});
   });

@@ -11,8 +11,8 @@
 namespace ladder {
 
 enum class Init {
-  normal,   ///< standard normal
-  uniform,  ///< -1 to 1
+  normal,   ///< standard normal; of E4M3 times 64, and C times 64 * 64
+  uniform,  ///< -1 to 1; likewise
   integer,  ///< whole numbers from -4 to 4: sums are exact in FP32 up to K = 2^20
   zeros,
 };

@@ -55,10 +55,9 @@ struct Baseline {
 struct Timing {
   int rounds;
   double median_ms, p10_ms, p90_ms, gflops;
-  Baseline cublas;
-  std::optional<Baseline> cublaslt, cutlass;
+  std::optional<Baseline> cublas, cublaslt, cutlass;
   std::optional<std::string> cutlass_kernel;
-  double ratio_best;                   ///< to the fastest of them
+  std::optional<double> ratio_best;    ///< to the fastest of them
   std::optional<std::string> ceiling;  ///< which one binds; none where that of its instruction was not measured
   std::optional<double> ceiling_fraction;
   std::optional<double> clock_mhz;    ///< of the SMs while the rung ran

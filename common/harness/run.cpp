@@ -206,7 +206,7 @@ void Runner::check(const Cell& cell, Result& result) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
   if (checks(cell)) {
-    const CheckResult found = group_->checker->check(launch, workspace, cell.rung->sum(cell.type));
+    const CheckResult found = group_->checker->check(launch, workspace, sum_on(*cell.rung, cell.type, device_.sm));
     result.checked = Checked{found.max_error, found.bound};
     if (found.passed) return;
     result.status = Status::wrong;
@@ -259,8 +259,11 @@ std::string Runner::explain(const Cell& cell) const {
 Timing Runner::time(const Cell& cell) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
-  std::vector<Contender> contenders = {{"kernel", [&](const Problem& q) { cell.rung->launch(workspace.lend(q)); }},
-                                       {"cublas", [this](const Problem& p) { blas_->gemm(p); }}};
+  std::vector<Contender> contenders = {{"kernel", [&](const Problem& q) { cell.rung->launch(workspace.lend(q)); }}};
+  if (Blas::has(p.type))
+    contenders.push_back({"cublas", [this](const Problem& p) { blas_->gemm(p); }});
+  else if (group_->blas_lt->available())
+    contenders.push_back({"cublas", [this](const Problem& p) { group_->blas_lt->gemm_by_default(p); }});
   if (group_->blas_lt->available())
     contenders.push_back({"cublaslt", [this](const Problem& p) { group_->blas_lt->gemm(p); }});
   if (group_->cutlass->choice())
@@ -286,22 +289,24 @@ Timing Runner::time(const Cell& cell) {
                 .p10_ms = quantile(measured.ms[0], 0.1),
                 .p90_ms = quantile(measured.ms[0], 0.9),
                 .gflops = gflops(median),
-                .cublas = baseline(1),
+                .cublas = {},
                 .cublaslt = {},
                 .cutlass = {},
                 .cutlass_kernel = {},
-                .ratio_best = 0.0,
+                .ratio_best = {},
                 .ceiling = {},
                 .ceiling_fraction = {},
                 .clock_mhz = mhz(0),
                 .flop_clk_sm = {},
                 .gpu = measured.gpu,
                 .samples = {}};
-  timing.ratio_best = timing.cublas.ratio;
-  for (size_t i = 2; i < contenders.size(); ++i) {
-    std::optional<Baseline>& library = contenders[i].name == "cutlass" ? timing.cutlass : timing.cublaslt;
+  for (size_t i = 1; i < contenders.size(); ++i) {
+    const std::string& name = contenders[i].name;
+    std::optional<Baseline>& library = name == "cutlass"    ? timing.cutlass
+                                       : name == "cublaslt" ? timing.cublaslt
+                                                            : timing.cublas;
     library = baseline(i);
-    timing.ratio_best = std::min(timing.ratio_best, library->ratio);
+    timing.ratio_best = std::min(timing.ratio_best.value_or(library->ratio), library->ratio);
   }
   if (timing.cutlass) timing.cutlass_kernel = group_->cutlass->choice()->name;
   if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->instruction, p)) {

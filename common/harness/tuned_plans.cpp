@@ -7,6 +7,7 @@
 #include "common/harness/error.h"
 #include "common/preferred.h"
 #include "common/text.h"
+#include "common/types.h"
 
 namespace ladder {
 namespace {
@@ -35,7 +36,6 @@ T named(const std::string& path, const std::string& text, const T (&all)[N]) {
 
 /// Prefers the fastest plan of each problem, of those that were timed together last.
 void prefer_fastest(const std::string& path, const std::vector<std::vector<std::string>>& rows) {
-  constexpr Type types[] = {Type::f32, Type::tf32, Type::bf16, Type::f16};
   constexpr Out outs[] = {Out::f32, Out::same};
   std::map<std::vector<std::string>, const std::vector<std::string>*> fastest;  // by all columns before the plan's
   for (const std::vector<std::string>& row : rows) {
@@ -45,7 +45,7 @@ void prefer_fastest(const std::string& path, const std::vector<std::vector<std::
   }
   for (const auto& [key, row] : fastest) {
     Problem p;
-    p.type = named(path, key[2], types), p.out = named(path, key[3], outs);
+    p.type = named(path, key[2], AllTypes::list), p.out = named(path, key[3], outs);
     int* const sizes[] = {&p.m, &p.n, &p.k, &p.lda, &p.ldb, &p.ldc};
     for (size_t i = 0; i < std::size(sizes); ++i) *sizes[i] = number<int>(path, key[sizes_from + i]);
     prefer(key[1], p, (*row)[plan]);

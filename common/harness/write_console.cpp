@@ -77,7 +77,7 @@ void Console::row(const Result& r) const {
   } else {
     fields = {text("{:.4f}", r.timing, &Timing::median_ms),
               text("{:.0f}", r.timing, &Timing::gflops),
-              r.timing ? formatted("{:.3f}", r.timing->cublas.ratio) : "-",
+              r.timing ? text("{:.3f}", r.timing->cublas, &Baseline::ratio) : "-",
               text("{:.3f}", r.timing, &Timing::ratio_best),
               text("{:.3f}", r.timing, &Timing::ceiling_fraction),
               error + "/" + bound};

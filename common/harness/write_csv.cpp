@@ -43,7 +43,7 @@ std::string timing(const C&, const R& r) {
 }
 template <auto member>
 std::string cublas(const C&, const R& r) {
-  return r.timing ? written(std::invoke(member, r.timing->cublas)) : "";
+  return r.timing ? of(r.timing->cublas, member) : "";
 }
 template <auto member>
 std::string cublaslt(const C&, const R& r) {

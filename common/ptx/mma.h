@@ -1,8 +1,8 @@
 // Products of small matrices by a whole warp on the tensor cores: sm_80 and PTX ISA 7.0 where a function does not say
 // sm_75, "Warp-level matrix instructions: mma". D = A * B + C, and D replaces C. D is 16 x 8, in FP32 where a function does
-// not say FP16. A has 16 rows and B has 8 columns, each 32 bytes long along k: 16 elements of 16 bits or 8 of 32.
+// not say FP16. A has 16 rows and B has 8 columns, each 32 bytes long along k: 32 elements of 8 bits, 16 of 16 or 8 of 32.
 // common/layout.h says which lane holds which element. Some rungs are compiled for sm_75, too, where only their FP16 runs:
-// there, the functions for BF16 and TF32 compile to a trap.
+// there, the functions for BF16 and TF32 compile to a trap, as that for FP8 does below sm_89.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,19 @@ __device__ __forceinline__ void mma_m16n8k8_f32_tf32(float (&d)[4], const uint32
 #else
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/// mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32: sm_89 and PTX ISA 8.4. Four E4M3 per word, the smallest k in the lowest byte.
+__device__ __forceinline__ void mma_m16n8k32_f32_e4m3(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+  __trap();
+#else
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

@@ -5,7 +5,11 @@ from plots.maps.index_maps import Maps
 
 REGISTERS = [BLUE, ORANGE, GREEN, PURPLE]
 PICKED = 6  # the lane that is drawn in full colour
-KINDS = {"16bit": "BF16 and FP16: mma.sync.m16n8k16", "tf32": "TF32: mma.sync.m16n8k8"}
+KINDS = {
+    "10_fragments_16bit": ("16bit", "BF16 and FP16: mma.sync.m16n8k16"),
+    "10_fragments_tf32": ("tf32", "TF32: mma.sync.m16n8k8"),
+    "40_fragments_8bit": ("8bit", "E4M3: mma.sync.m16n8k32"),
+}
 SIDE = 18  # pixels per element of C
 
 Words = dict[tuple[int, int], list[tuple[int, int]]]  # (lane, register) -> the elements that it holds, (row, column)
@@ -64,7 +68,7 @@ def _tint(colour: str) -> str:
 
 def _ruler(drawing: Drawing, name: str, origin: tuple[int, int], scale: int, count: int, across: bool) -> None:
     x, y = origin
-    for i in range(count):
+    for i in range(0, count, 1 if scale >= 12 else 4):  # what there is room for
         middle = (i + 0.5) * scale
         if across:
             drawing.text(x + middle, y - 9, str(i), 9)
@@ -87,4 +91,4 @@ def _key(drawing: Drawing, x: int, y: int, each: int) -> None:
 
 def figures(maps: Maps) -> dict[str, Drawing]:
     """These figures by file stem."""
-    return {f"10_fragments_{kind}": held(maps, kind, title) for kind, title in KINDS.items()}
+    return {stem: held(maps, kind, title) for stem, (kind, title) in KINDS.items()}

@@ -20,12 +20,15 @@ MULTIPLIES = {
     "tf32": r"HMMA\.\d+\.F32\.TF32",
     "bf16": r"HMMA\.\d+\.F32\.BF16",
     "f16": r"HMMA\.\d+\.F32(?!\.[A-Z])",
+    "e4m3": r"HMMA\.\d+\.F32(?!\.[A-Z])",  # of FP16, on this GPU
 }
 FP32_RESULTS = re.compile(r"TypeE\d+Ef|sgemm")  # in the name of a kernel: the type of operands, then float
 # A column is left out where it is 0 in all rows. LD is a load that is not told which memory it loads from.
 COLUMNS = {
     "`FFMA`": "FFMA",
     "`HMMA`": "HMMA",
+    "`F2FP`": r"F2FP\.F16\.E4M3",
+    "`FADD`": "FADD",
     "`LD`": "LD",
     "`LDS`": "LDS",
     "`LDSM`": "LDSM",

@@ -394,6 +394,14 @@ uint32_t Decoder::source() {
   return source_index_[key] = static_cast<uint32_t>(program_.sources.size() - 1);
 }
 
+void Decoder::require_fp8(const char* feature) const {
+  if (has("e4m3") || has("e5m2") || has("e4m3x2") || has("e5m2x2")) {
+    const size_t digits = module_.target.find_first_of("0123456789");
+    if (digits != std::string::npos && std::stoul(module_.target.substr(digits)) < 89)
+      fail(formatted("feature '{}' requires .target sm_89 or higher, this module's is {}", feature, module_.target));
+  }
+}
+
 void Decoder::only(std::initializer_list<std::string_view> allowed) const {
   for (const std::string_view m : instruction_->modifiers)
     if (std::find(allowed.begin(), allowed.end(), m) == allowed.end()) fail(formatted("unknown modifier .{}", m));
@@ -483,6 +491,7 @@ Op Decoder::lanes(Op& op) {
   }
   const LaneInstruction* known = find_lane_instruction(name);
   if (!known) fail(formatted("unknown instruction {}", op.text));
+  require_fp8("cvt with .e4m3x2/.e5m2x2");
   op.kind = Kind::lanes;
   op.function = known->function;
   op.counted = known->counted;

@@ -63,6 +63,7 @@ void Decoder::multiply(Op& op) {
   }
   const MatrixMultiply* known = find_matrix_multiply(name);
   if (!known) fail(formatted("unknown instruction {}", op.text));
+  require_fp8("mma with FP8 floating point type");
   op.kind = Kind::matrix_multiply;
   op.counted = Class::tensor;
   op.flops = known->flops;

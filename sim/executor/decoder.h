@@ -95,6 +95,8 @@ class Decoder {
   size_t operands() const { return instruction_->operands.size(); }
   /// Every modifier must be one of these.
   void only(std::initializer_list<std::string_view> allowed) const;
+  /// Fails, in the words of ptxas, where the module's target is below sm_89, the first with the formats of 8 bits.
+  void require_fp8(const char* feature) const;
 
   Space space_of(std::initializer_list<std::string_view> allowed) const;
   /// An address `[...]`: op.o.a, op.displacement, op.address_bytes.

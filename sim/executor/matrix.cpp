@@ -4,6 +4,9 @@
 // "Numerical behavior of NVIDIA tensor cores", 2021). Products are exact; they and C are summed at once, in FP64 here, which is
 // wider than the hardware's adder; the sum is rounded once, to FP32 toward zero, to FP16 to nearest even. TF32 operands
 // are FP32 registers whose low 13 bits are not looked at (9.7.14.5, .tf32): a kernel that does not round is truncated.
+// FP8 is multiplied as on Hopper, where ptxas makes of one mma conversions to FP16, two mma of FP16 and additions: of each four elements
+// along k in a register the lower two are in the first, the upper two in the second; they are summed from zero, and that sum is added
+// to C with the usual rounding to nearest. Ada and the RTX 50 have an instruction for FP8, which keeps fewer bits.
 // FP64 is a chain of fused multiply-adds.
 #include "executor/matrix.h"
 
@@ -42,9 +45,9 @@ struct Tf32 {
   static constexpr const char* name = "tf32";
   static double value(Bits x) { return std::bit_cast<float>(x & ~0x1fffU); }
 };
-/// As Hopper does it: ptxas makes of one such mma conversions to FP16 and two HMMA.
 template <class T>
 struct Fp8 {
+  static constexpr bool in_halves = true;
   using Bits = uint8_t;
   using Sum = double;
   static constexpr const char* name = std::is_same_v<T, e4m3> ? "e4m3" : "e5m2";
@@ -235,6 +238,24 @@ void multiply(std::byte* registers, const Op& op) {
     for (int m = 0; m < M; ++m)
       for (int n = 0; n < N; ++n)
         for (int k = 0; k < K; ++k) sum[m][n] = std::fma(a[m][k], b[k][n], sum[m][n]);
+  } else if constexpr (requires { A::in_halves; }) {
+    Sum products[M][N] = {};
+    for (const int half : {0, 2}) {
+      alignas(32) Sum a_half[M][K / 2], b_half[K / 2][N];
+      for (int k = 0; k < K / 2; ++k) {
+        const int from = k / 2 * 4 + half + k % 2;
+        for (int m = 0; m < M; ++m) a_half[m][k] = a[m][from];
+        std::memcpy(b_half[k], b[from], sizeof b_half[k]);
+      }
+      accumulate(a_half, b_half, products);
+      for (auto& row : products)
+        for (Sum& x : row) x = std::is_same_v<D, F32> ? to_float(x, Round::zero) : f16::from(x).value();
+    }
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n) {
+        const double x = add_odd(sum[m][n], products[m][n]);
+        sum[m][n] = std::is_same_v<D, F32> ? to_float(x, Round::nearest) : f16::from(x).value();
+      }
   } else {
     accumulate(a, b, sum);
   }

@@ -17,7 +17,8 @@ struct KernelLaunch {
   uint32_t threads = 32, blocks = 1, cluster = 1;
   uint64_t seed = 0;
   uint32_t dynamic_smem = 0;
-  std::string before = {};      ///< the kernel: functions
+  std::string before = {};  ///< the kernel: functions
+  std::string target = "sm_90a";
   std::string directives = {};  ///< of the kernel: ".maxntid 384, 1, 1"
   std::string setup = {};       ///< in line 100, before the body
   std::string checks = "uninitialised=error,proxy=error,ended=error";
@@ -38,7 +39,7 @@ struct KernelRun {
   Counters counters;
 
   explicit KernelRun(const std::vector<std::string>& body, const KernelLaunch& how = {}) {
-    std::string text = ".version 9.0\n.target sm_90a\n.address_size 64\n" + how.before +
+    std::string text = ".version 9.0\n.target " + how.target + "\n.address_size 64\n" + how.before +
                        "\n.visible .entry k(.param .u64 p0, .param .align 64 .b8 map[128]) " + how.directives +
                        " {\n.reg .b16 %h<8>; .reg .b32 %r<40>; .reg .f32 %f<300>; .reg .b32 %t, %w, %rank; "
                        ".reg .b64 %out, %mine, %d<20>; .reg .pred %p<8>;\n"

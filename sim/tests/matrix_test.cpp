@@ -296,6 +296,7 @@ TEST(Matrix, MmaRounds) {
     if (mma.d[0] == 's') continue;
     const MmaRun run(mma, [&] { return normal(random); });
     const double unit = mma.d == "f16" ? 0x1p-11 : 0x1p-23;  // to nearest; toward zero
+    if (mma.a[0] == 'e') continue;                           // below
     for (int i = 0; i < mma.m; ++i)
       for (int j = 0; j < mma.n; ++j) {
         double sum = run.c[i * mma.n + j];
@@ -314,6 +315,49 @@ TEST(Matrix, MmaRounds) {
       }
   }
   EXPECT_GT(below, 100) << "toward zero, not to nearest by chance";
+}
+
+/// FP8 on Hopper: the lower two of each four elements of k by one mma of FP16, the upper two by another one, from zero, each cut off to
+/// FP32; their sum is added to C and rounded to nearest.
+TEST(Matrix, MmaOfFp8AddsASumOfTwoHalves) {
+  std::mt19937 random(4);
+  std::normal_distribution<double> normal;
+  int otherwise = 0;
+  for (const Mma& mma : all_mma) {
+    if (mma.a[0] != 'e' || mma.d != "f32") continue;
+    const MmaRun run(mma, [&] { return normal(random); });
+    for (int i = 0; i < mma.m; ++i)
+      for (int j = 0; j < mma.n; ++j) {
+        double products = 0, all = run.c[i * mma.n + j];
+        for (const int half : {0, 2}) {
+          for (int k = half; k < mma.k; k += 4)
+            for (const int l : {k, k + 1}) products += run.a[i * mma.k + l] * run.b[l * mma.n + j];
+          products = to_float(products, Round::zero);
+        }
+        for (int k = 0; k < mma.k; ++k) all += run.a[i * mma.k + k] * run.b[k * mma.n + j];
+        const float expected = static_cast<float>(run.c[i * mma.n + j] + products);
+        ASSERT_EQ(run.d[i * mma.n + j], expected) << mma.shape << mma.a << " " << mma.b;
+        otherwise += expected != to_float(all, Round::zero);
+      }
+  }
+  EXPECT_GT(otherwise, 50) << "not cut off once";
+}
+
+TEST(MatrixChecks, Fp8IsRefusedBelowSm89) {
+  const std::string mma =
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%f1, %f2, %f3, %f4}, {%r2, %r3, %r4, %r5}, {%r6, %r7}, "
+      "{%f1, %f2, %f3, %f4};";
+  const std::string to = "cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2;", back = "cvt.rn.f16x2.e5m2x2 %r1, %h1;";
+  for (const std::string& body : {mma, to, back}) {
+    for (const std::string target : {"sm_75", "sm_80", "sm_86"})
+      sim::test::expect_report({body}, {.target = target},
+                               {body == mma ? "'mma with FP8 floating point type' requires .target sm_89 or higher"
+                                            : "'cvt with .e4m3x2/.e5m2x2' requires .target sm_89 or higher",
+                                target},
+                               Fault::unsupported, 1);
+    for (const std::string target : {"sm_89", "sm_90", "sm_100a", "sm_120"})
+      EXPECT_NO_THROW(KernelRun({body}, {.target = target})) << target;
+  }
 }
 
 TEST(Matrix, MmaOfInfinityAndNaN) {

@@ -85,7 +85,7 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
           Operands operands(spec, 1);
           Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
           const Workspace workspace(rung.resources(spec.problem(c.alpha, c.beta)));
-          const CheckResult result = checker.check(rung.launch, workspace, rung.sum(type));
+          const CheckResult result = checker.check(rung.launch, workspace, sum_on(rung, type, device_->sm));
           EXPECT_TRUE(result.passed) << formatted(
               "{} {}{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
               layout_a == MatrixLayout::row_major ? 'n' : 't', layout_b == MatrixLayout::row_major ? 'n' : 't',
@@ -189,7 +189,8 @@ TEST_P(EveryPlan, IsRightOverAFewShapes) {
         EXPECT_TRUE(std::is_sorted(plans.begin(), plans.end(),
                                    [](const Plan& a, const Plan& b) { return a.microseconds < b.microseconds; }));
         for (const Plan& plan : plans) {
-          const CheckResult result = checker.check(plan.launch, Workspace(plan.resources), rung.sum(type));
+          const CheckResult result =
+              checker.check(plan.launch, Workspace(plan.resources), sum_on(rung, type, device_->sm));
           EXPECT_TRUE(result.passed) << formatted("{} {}{} {} {} {} alpha {} beta {}, plan {}: {}", rung.stem(),
                                                   layout_a == MatrixLayout::row_major ? 'n' : 't',
                                                   layout_b == MatrixLayout::row_major ? 'n' : 't', name(type),

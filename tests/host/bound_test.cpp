@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/harness/check/check_device.h"
@@ -112,12 +114,91 @@ TEST(Bound, Fp16SumsCountARoundingForEvery8Products) {
   }
 }
 
+/// Sums of E4M3 products as instructions add them that keep 13 bits: 32 products and the sum so far, each cut off below 2^-13 of the largest
+/// one's power of two, and their sum likewise.
+struct Fp22Sum {
+  double exact = 0.0, scale = 0.0, sum = 0.0;
+  Fp22Sum(int k, unsigned seed, bool whole_numbers) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    const auto draw = [&] {
+      const float x = whole_numbers ? static_cast<float>(static_cast<int>(random() % 9)) - 4.0F
+                                    : normal(random) * facts(Type::e4m3).scale;
+      return static_cast<double>(to_float(from_float<__nv_fp8_e4m3>(x)));
+    };
+    for (int i = 0; i < k; i += 32) {
+      std::vector<double> terms = {sum};
+      for (int j = i; j < std::min(i + 32, k); ++j) {
+        const double a = draw(), product = a * draw();
+        terms.push_back(product);
+        exact += product, scale += std::fabs(product);
+      }
+      double largest = 0.0;
+      for (const double term : terms) largest = std::fmax(largest, std::fabs(term));
+      const auto cut_off = [](double x, double below) {
+        const double unit = below != 0.0 ? std::ldexp(1.0, std::ilogb(below) - 13) : 1.0;
+        return std::trunc(x / unit) * unit;
+      };
+      sum = 0.0;
+      for (const double term : terms) sum += cut_off(term, largest);
+      sum = cut_off(sum, sum);
+    }
+  }
+};
+
+TEST(Bound, Fp22SumsMayLoseWhatTheirInstructionsCutOff) {
+  const auto bound = [](int k, Sum sums) { return error_bound(Type::e4m3, Out::f32, k, ReferenceSum::fp64, sums); };
+  double largest = 0.0;
+  int beyond_fp32 = 0;
+  for (const int k : {1, 16, 32, 33, 128, 1000, 4096, 16384})
+    for (unsigned seed = 0; seed < 200; ++seed) {
+      const Fp22Sum normal(k, seed, false);
+      EXPECT_FALSE(judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp22)).wrong) << k << " " << seed;
+      largest = std::fmax(largest, judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp22)).error);
+      beyond_fp32 += judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp32)).wrong;
+      const Fp22Sum whole(k, seed, true);
+      EXPECT_EQ(whole.sum, whole.exact) << "whole numbers lose nothing";
+    }
+  EXPECT_GT(beyond_fp32, 300) << "of 1600, 600 of which are too short to lose anything";
+  EXPECT_GT(largest, bound(4096, Sum::fp22).gamma / 16) << "the bound is no larger than it has to be";
+}
+
+TEST(Bound, Fp22SumsWithoutAKTileAreFound) {
+  for (const auto& [k, forgotten] :
+       {std::pair(256, 16), std::pair(512, 32), std::pair(4096, 128), std::pair(8192, 256)}) {
+    int found = 0;
+    for (unsigned seed = 0; seed < 100; ++seed) {
+      const Fp22Sum all(k, seed, false), without(k - forgotten, seed, false);
+      found +=
+          judge(without.sum, all.exact, all.scale, error_bound(Type::e4m3, Out::f32, k, ReferenceSum::fp64, Sum::fp22))
+              .wrong;
+    }
+    EXPECT_GT(found, 25) << k << ": of 100 elements, and a matrix has thousands";
+  }
+}
+
+TEST(Bound, SumsOfFp8AreFp22WhereAnInstructionForFp8AddsThem) {
+  Rung rung{};
+  for (const auto& [instruction, sm, type, sums] : {std::tuple(MathInstruction::mma_sync, 89, Type::e4m3, Sum::fp22),
+                                                    std::tuple(MathInstruction::mma_sync, 90, Type::e4m3, Sum::fp32),
+                                                    std::tuple(MathInstruction::mma_sync, 100, Type::e4m3, Sum::fp32),
+                                                    std::tuple(MathInstruction::mma_sync, 120, Type::e4m3, Sum::fp22),
+                                                    std::tuple(MathInstruction::wgmma, 90, Type::e4m3, Sum::fp22),
+                                                    std::tuple(MathInstruction::wgmma, 90, Type::bf16, Sum::fp32)}) {
+    rung.instruction = instruction;
+    EXPECT_EQ(sum_on(rung, type, sm), sums) << sm << " " << name(type);
+  }
+  rung.fp16_sums = {Type::e4m3};
+  EXPECT_EQ(sum_on(rung, Type::e4m3, 89), Sum::fp16);
+}
+
 TEST(Bound, GrowsWithCoarserTypes) {
   const auto gamma = [](Type type) { return error_bound(type, Out::f32, 1024).gamma; };
   EXPECT_LT(gamma(Type::f32), gamma(Type::bf16));
   EXPECT_LT(gamma(Type::bf16), gamma(Type::tf32));
   EXPECT_EQ(error_bound(Type::bf16, Out::same, 1024).u_out, 0x1p-8);
   EXPECT_EQ(error_bound(Type::f16, Out::same, 1024).u_out, 0x1p-11);
+  EXPECT_EQ(error_bound(Type::e4m3, Out::same, 1024).u_out, 0x1p-8) << "BF16";
   EXPECT_EQ(error_bound(Type::bf16, Out::f32, 1024).u_out, 0.0);
 }
 

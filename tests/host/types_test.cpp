@@ -20,11 +20,15 @@ std::string refusal(F&& f) {
 TEST(Types, HaveNamesAndSizes) {
   std::string names;
   for (const Type type : AllTypes::list) names += name(type) + " ";
-  EXPECT_EQ(names, "f32 tf32 bf16 f16 ");
+  EXPECT_EQ(names, "f32 tf32 bf16 f16 e4m3 ");
   EXPECT_EQ(operand_bytes(Type::tf32), 4);
   EXPECT_EQ(operand_bytes(Type::bf16), 2);
   EXPECT_EQ(result_bytes(Type::f16, Out::f32), 4);
   EXPECT_EQ(result_bytes(Type::f16, Out::same), 2);
+  EXPECT_EQ(operand_bytes(Type::e4m3), 1);
+  EXPECT_EQ(result_bytes(Type::e4m3, Out::f32), 4);
+  EXPECT_EQ(result_bytes(Type::e4m3, Out::same), 2) << "BF16";
+  EXPECT_EQ(facts(Type::e4m3).cuda_result, CUDA_R_16BF);
 }
 
 TEST(Types, AreChosenWithTheElementOfTheResult) {
@@ -34,6 +38,12 @@ TEST(Types, AreChosenWithTheElementOfTheResult) {
   EXPECT_EQ(bytes(Type::f32, Out::same), 44);
   EXPECT_EQ(bytes(Type::bf16, Out::f32), 24);
   EXPECT_EQ(bytes(Type::bf16, Out::same), 22);
+  EXPECT_EQ(bytes(Type::e4m3, Out::same), 12);
+  const auto result = [](Out out) {
+    return visit(AllTypes{}, Type::e4m3, out, []<Type, class C>() { return std::is_same_v<C, __nv_bfloat16>; });
+  };
+  EXPECT_TRUE(result(Out::same));
+  EXPECT_FALSE(result(Out::f32));
 }
 
 TEST(Types, ThatAreNotServedAreRefusedByName) {
@@ -50,6 +60,10 @@ TEST(Types, ConvertToTheNearestElement) {
   EXPECT_EQ(to_float(from_float<__half>(1.0F + 3 * 0x1p-11F)), 1.0F + 0x1p-9F);
   EXPECT_EQ(to_float(from_float<__nv_bfloat16>(1.0F + 0x1p-8F)), 1.0F);
   EXPECT_EQ(to_float(from_float<float>(0.1F)), 0.1F);
+  EXPECT_EQ(to_float(from_float<__nv_fp8_e4m3>(1.0625F)), 1.0F);  // a tie
+  EXPECT_EQ(to_float(from_float<__nv_fp8_e4m3>(1.1875F)), 1.25F);
+  EXPECT_EQ(to_float(from_float<__nv_fp8_e4m3>(0x1p-9F)), 0x1p-9F);  // the least
+  EXPECT_EQ(to_float(from_float<__nv_fp8_e4m3>(5.9F * facts(Type::e4m3).scale)), 384.0F) << "below the largest, 448";
 }
 
 }  // namespace

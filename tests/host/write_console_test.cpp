@@ -48,7 +48,8 @@ TEST_F(Table, HasADashForWhatIsNotKnown) {
   timed.timing = Timing{};
   timed.timing->median_ms = 1.23456;
   timed.timing->gflops = 1234.5;
-  timed.timing->cublas.ratio = 0.8125;
+  timed.timing->cublas = Baseline{};
+  timed.timing->cublas->ratio = 0.8125;
   timed.checked = Checked{1e-6, 5e-5};
   Result waived{{&rungs()[0], Type::f32, {8, 8, 8}}};
   waived.status = Status::waived;

@@ -76,7 +76,7 @@ TEST_F(Rows, HoldEveryNumber) {
                     .p10_ms = 2.9,
                     .p90_ms = 3.25,
                     .gflops = 45812.98,
-                    .cublas = {2.7, 50903.3, 0.9, 1700.0, 0.9125},
+                    .cublas = Baseline{2.7, 50903.3, 0.9, 1700.0, 0.9125},
                     .cublaslt = Baseline{2.6, 52861.1, 0.8667, 1705.0, 0.88},
                     .cutlass = Baseline{2.8, 49000.5, 0.9333, 1710.0, 0.95},
                     .cutlass_kernel = "sm90 pingpong",

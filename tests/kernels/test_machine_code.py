@@ -73,6 +73,12 @@ CLAIMS = {
     "13": Claim(present=("HMMA", FRAGMENT, COPY), absent=("STS",), barriers=True),
     **dict.fromkeys(("14", "15"), STAGES),
     **dict.fromkeys(("16", "17", "17b", "18"), EPILOGUE),
+    # FP8 as Hopper multiplies it: both halves of each word become FP16.
+    "40": Claim(
+        present=(*MULTISTAGE, *WIDE_GLOBAL, PREFETCH, r"F2FP\.F16\.E4M3\.UNPACK_B", r"HMMA\.16816\.F32", "FADD"),
+        absent=(*NO_THREAD, "QMMA"),
+        barriers=True,
+    ),
     "16b": Claim(present=(*MULTISTAGE, *WIDE_GLOBAL, r"STS\.128", r"LDS\.128", PREFETCH), barriers=True),
     "19": Claim(present=("HMMA", "LDG"), absent=("LDSM", "LDGSTS", *NO_THREAD, *WIDE_GLOBAL), barriers=False),
     # C through shared memory, in 16-byte accesses of it and of C.
@@ -170,6 +176,7 @@ def per_multiply(kernel: Kernel, pattern: str) -> float:
 
 # Operand types as their enumerators are mangled into the name of a kernel (common/problem.h).
 MANGLED = {"tf32": "4TypeE1", "bf16": "4TypeE2", "f16": "4TypeE3"}
+MANGLED_FP8 = {"e4m3": "4TypeE4"}  # of which Hopper multiplies none with an instruction of its own
 NUMBERS = [source.stem.partition("_")[0] for source in RUNGS]
 FACTS = {rung.number: rung for rung in rungs.of_checkout().rungs.values() if rung.number in NUMBERS}
 
@@ -200,7 +207,7 @@ def test_instructions_are_what_the_chapter_claims(number, machine_code):
             barriers = once(kernel).count("BAR") + (around.count("BAR") if claim.barriers and around else 0)
             assert (barriers > 0) == claim.barriers, kernel.symbol
     for kind in [] if in_fp32 else FACTS[number].types:
-        assert any(MANGLED[kind] in kernel.symbol for kernel in multiplying(machine_code(number))), kind
+        assert any((MANGLED | MANGLED_FP8)[kind] in kernel.symbol for kernel in multiplying(machine_code(number))), kind
 
 
 @pytest.mark.parametrize(("number", "waits"), [("31", True), ("32", False), ("33", False)])

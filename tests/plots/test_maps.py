@@ -100,12 +100,13 @@ def test_regions_cover_every_element_once(read):
     assert covered == owner
 
 
-@pytest.mark.parametrize(("kind", "depth"), [("16bit", 16), ("tf32", 8)])
-def test_every_element_of_a_fragment_is_drawn_once(read, drawings, kind, depth):
+@pytest.mark.parametrize(("figure", "depth"), [("10_fragments_16bit", 16), ("10_fragments_tf32", 8), ("40_fragments_8bit", 32)])
+def test_every_element_of_a_fragment_is_drawn_once(read, drawings, figure, depth):
+    kind = figure.rpartition("_")[2]
     for matrix, height, width in (("a", 16, depth), ("b", depth, 8), ("c", 16, 8)):
         held = [place for places in fragments.words(read, matrix, kind).values() for place in places]
         assert sorted(held) == sorted(itertools.product(range(height), range(width)))
-    cells = [text.text for text in drawings[f"10_fragments_{kind}"].texts if text.size == 10]
+    cells = [text.text for text in drawings[figure].texts if text.size == 10]
     registers = 4 + 2 + 4  # of A, B and C, in each lane
     assert sorted(cells) == sorted([str(lane) for lane in range(32)] * registers)
 
@@ -115,6 +116,17 @@ def test_a_word_of_16_bit_types_is_two_neighbours_along_k(read):
         for first, second in fragments.words(read, matrix, "16bit").values():
             assert second[along] == first[along] + 1 and first[along] % 2 == 0
             assert second[1 - along] == first[1 - along]
+
+
+def test_a_word_of_e4m3_is_four_neighbours_along_k_and_two_of_16_bits_wide(read):
+    """Chapter 40: the same bytes of a row in the same registers, so ldmatrix serves both."""
+    for matrix, along in (("a", 1), ("b", 0)):
+        of_16_bits = fragments.words(read, matrix, "16bit")
+        for register, places in fragments.words(read, matrix, "8bit").items():
+            first = places[0][along]
+            assert first % 4 == 0 and [place[along] for place in places] == [first + i for i in range(4)]
+            assert {place[1 - along] for place in places} == {place[1 - along] for place in of_16_bits[register]}
+            assert first == 2 * of_16_bits[register][0][along], "the same byte"
 
 
 def test_rows_of_128_bytes_are_as_chapter_12_says(read):

@@ -8,14 +8,14 @@
 #include <string>
 
 #include "common/rung.h"
+#include "common/types.h"
 
 namespace ladder {
 namespace {
 
 Type type_of(const std::string& name) {
-  if (name == "tf32") return Type::tf32;
-  if (name == "bf16") return Type::bf16;
-  if (name == "f16") return Type::f16;
+  for (const Type type : AllTypes::list)
+    if (name == ladder::name(type)) return type;
   throw std::invalid_argument("there is no type " + name);
 }
 

@@ -17,10 +17,25 @@
 // A sum in FP16 is rounded, to nearest (the same article), by every instruction: once for at least 8 products. Those are n =
 // K / 8 roundings of unit roundoff 2^-11, and the smaller of n and lambda * sqrt(n) of them counts, once: no reference has them.
 // Below 2^-14, where FP16 runs out of exponent, a rounding changes up to 2^-25 instead.
+//
+// FP22 (1 bit of sign, 8 of exponent, 13 of mantissa) is what Ada's and Hopper's instructions for FP8 add in: they align the 32 products
+// and the sum so far to the largest of these 33 terms and cut each off 13 bits below that one's power of two (J. Zhang et al.,
+// "SageAttention2", ICML 2025; measured on an H200: 1 + 2^-13 is kept, 1 + 2^-14 lost). So a term loses less than 2^-13 of the largest,
+// toward zero. Their sum is cut off likewise, which matters only where it has passed the next power of two. Signs are as good as independent: of products whose root mean square is s, a sum of t is about s * sqrt(t), and
+// the losses up to it are a random walk of t steps, which are uniform, so of root mean square 2^-13 / sqrt(3) of the largest term:
+//
+//   loss = 2^-13 / sqrt(3) * s * sqrt(1 + 2 + ... + K) = 2^-13 / sqrt(6) * s * K        (33 terms per 32 products: 1.02 times that)
+//
+// S is K times the mean of |product|, which is s / 1.571 for normal operands and more for the others. So loss / S = 2^-13 * 0.65, whatever
+// K is. Sum and walk are two random numbers, and the loss is their product: both are large together, x and y times their root mean square,
+// with a probability of exp(-(x^2 + y^2) / 2), and lambda^2 = x^2 + y^2 leaves x * y = lambda^2 / 2 at most. Hence 32 * 0.65 = 21 times
+// 2^-13, 2.6e-3. At K = 4096 that is ten average products, which this arithmetic may lose. Whole numbers lose nothing while no sum
+// reaches 2^14, so for them the bound of FP32 holds, which sees one.
 #pragma once
 
 #include <cmath>
 
+#include "common/rung.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -33,6 +48,14 @@ struct Bound {
 
 /// The arithmetic of the reference; its result is FP32 in both cases.
 enum class ReferenceSum { fp32, fp64 };
+
+/// In what a rung adds products on a GPU of compute capability `sm`. sm_90 and the GPUs of sm_100 have no mma.sync for FP8: the compiler
+/// makes FP16 of the operands, whose products are added in FP32.
+inline Sum sum_on(const Rung& rung, Type type, int sm) {
+  const Sum sum = rung.sum(type);
+  const bool by_fp16 = rung.instruction == MathInstruction::mma_sync && sm >= 90 && sm < 120;
+  return sum == Sum::fp32 && facts(type).fp22 && !by_fp16 ? Sum::fp22 : sum;
+}
 
 /// The bound for a product over `k` terms, k >= 1, times `alpha`, which matters where FP16 runs out of exponent alone. `out`
 /// decides only how the result is rounded.
@@ -53,6 +76,7 @@ inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = Ref
     bound.gamma += std::fmin(n, lambda * std::sqrt(n)) * 0x1p-11;
     bound.tiny += n * 0x1p-25 * std::fabs(alpha);
   }
+  if (sums == Sum::fp22) bound.gamma += lambda * lambda / 2.0 * 0.65 * 0x1p-13;
   return bound;
 }
 

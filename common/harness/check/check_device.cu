@@ -113,6 +113,12 @@ struct ClearSign {
   __device__ void operator()(size_t index) const { data[(index + 1) * sizeof(Element) - 1] &= 0x7F; }
 };
 
+struct WidenE4M3 {
+  const __nv_fp8_e4m3* from;
+  __half* to;
+  __device__ void operator()(size_t index) const { to[index] = from_float<__half>(to_float(from[index])); }
+};
+
 /// C, converted to FP32 without padding, into `values`; its absolute value into `magnitudes`.
 template <class C>
 struct CopyC {
@@ -152,6 +158,12 @@ DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t
   visit(AllTypes{}, type, [&]<Type row>() {
     for_each_index(elements, stream, ClearSign<typename Operand<row>::Element>{copy.as<unsigned char>()});
   });
+  return copy;
+}
+
+DeviceBuffer as_f16(const void* data, size_t elements, cudaStream_t stream) {
+  DeviceBuffer copy(elements * sizeof(__half));
+  for_each_index(elements, stream, WidenE4M3{static_cast<const __nv_fp8_e4m3*>(data), copy.as<__half>()});
   return copy;
 }
 

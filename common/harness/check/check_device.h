@@ -58,6 +58,9 @@ Tally tally_infinite(const Problem& p);
 /// A copy of `elements` operands with their signs cleared.
 DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t stream);
 
+/// A copy of `elements` E4M3 operands in FP16, which has every value of theirs.
+DeviceBuffer as_f16(const void* data, size_t elements, cudaStream_t stream);
+
 /// C in FP32 without padding, and its absolute values.
 void copy_c(const Problem& p, float* values, float* magnitudes);
 

@@ -10,7 +10,7 @@
 
 namespace ladder {
 
-/// fp32_fma; mma_tf32, mma_bf16 and mma_f16 from sm_80 on; wgmma_tf32, wgmma_bf16 and wgmma_f16 on sm_90; each of these followed by the same with `_per_clk`, which the
+/// fp32_fma; mma_tf32, mma_bf16 and mma_f16 from sm_80 on; mma_e4m3 from sm_89 on; wgmma_tf32, wgmma_bf16 and wgmma_f16 on sm_90; each of these followed by the same with `_per_clk`, which the
 /// clock, and so power, does not move; dram, l2, smem.
 struct Ceiling {
   std::string name;

@@ -63,13 +63,18 @@ __device__ uint32_t random_word(uint32_t seed) {
 }
 
 /// The mma.sync of a block of rung 14 and nothing else: one block per SM, 64 x 64 results per warp, two steps of fragments,
-/// every second column upwards. After 256 steps (K = 4096 of 16 bits) the signs change, so the sums go up and down and stay in a GEMM's range.
+/// every second column upwards. Of E4M3 it is a warp's 48 x 32 of rung 40: Hopper has no registers for more. After 256 steps (K = 4096 of
+/// 16 bits) the signs change, so the sums go up and down and stay in a GEMM's range.
 constexpr int mma_turns = 64, mma_turn_steps = 256;
+template <Type type>
+constexpr int mma_rows = Operand<type>::BYTES == 1 ? 48 : 64;
+template <Type type>
+constexpr int mma_columns = Operand<type>::BYTES == 1 ? 32 : 64;
 template <Type type>
 __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   using T = typename Operand<type>::Element;
-  constexpr int mma_m = 64 / 16, mma_n = 64 / 8;
+  constexpr int mma_m = mma_rows<type> / 16, mma_n = mma_columns<type> / 8;
   uint32_t rA[2][mma_m][4], rB[2][mma_n][2];
   uint32_t seed = (blockIdx.x * threads + threadIdx.x) * (sizeof(rA) + sizeof(rB)) / 4;
   for_each(rA, [&](uint32_t& word) { word = random_word<T>(seed++); });
@@ -89,7 +94,9 @@ __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
             const int i_serpentine = j % 2 ? mma_m - 1 - i : i;
             Operand<type>::mma(acc[i_serpentine][j], rA[k][i_serpentine], rB[k][j]);
           }
-    for_each(rA, [](uint32_t& word) { word ^= sizeof(T) == 2 ? 0x80008000U : 0x80000000U; });
+    for_each(rA, [](uint32_t& word) {
+      word ^= sizeof(T) == 1 ? 0x80808080U : sizeof(T) == 2 ? 0x80008000U : 0x80000000U;
+    });
   }
   float sum = 0.0F;
   for_each(acc, [&](float d) { sum += d; });
@@ -226,12 +233,15 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
               median([&] { fma_chain<<<blocks, threads>>>(out.as<float>(), 0.5F, 1.0F); }));
   const auto add_mma = [&]<Type type>() {
     const double k = 32.0 / Operand<type>::BYTES;
-    const double flops = 2.0 * 64 * 64 * k * mma_turns * mma_turn_steps * (threads / 32) * device.sm_count;
+    const double flops =
+        2.0 * mma_rows<type> * mma_columns<type> * k * mma_turns * mma_turn_steps * (threads / 32) * device.sm_count;
     add_compute(ceiling_name(MathInstruction::mma_sync, type), flops,
                 median([&] { mma_loop<type><<<device.sm_count, threads>>>(out.as<float>()); }));
   };
   if (device.sm >= 80)
     for (const Type type : MmaSyncTypes::list) visit(MmaSyncTypes{}, type, add_mma);
+  if (device.sm >= 89)
+    for (const Type type : Fp8Types::list) visit(Fp8Types{}, type, add_mma);
 
   const auto add_wgmma = [&]<Type type>() {
     cuda_check(cudaFuncSetAttribute(wgmma_loop<type>, cudaFuncAttributeMaxDynamicSharedMemorySize, wgmma_smem_bytes));
