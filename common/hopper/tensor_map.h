@@ -36,9 +36,11 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, const 
                                      : box.row_bytes == 128               ? CU_TENSOR_MAP_SWIZZLE_128B
                                      : box.row_bytes == 64                ? CU_TENSOR_MAP_SWIZZLE_64B
                                                                           : CU_TENSOR_MAP_SWIZZLE_32B;
+  constexpr CUtensorMapDataType TYPE = BYTES == 4   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                                       : BYTES == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                                    : CU_TENSOR_MAP_DATA_TYPE_UINT8;
   CUtensorMap map;
-  const CUresult result = encode(&map, BYTES == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-                                 const_cast<void*>(matrix), size, row_bytes, box_size, every,
+  const CUresult result = encode(&map, TYPE, 2, const_cast<void*>(matrix), size, row_bytes, box_size, every,
                                  CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, l2, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) cuda_check(cudaErrorInvalidValue);
   return map;
