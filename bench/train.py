@@ -3,18 +3,18 @@
 usage: LD_PRELOAD=build/lib/libgemm_ladder_blas.so python3 bench/train.py [--csv FILE] [--steps N]
 
 Two models with one start take turns, step by step, in one process: one with the library, the other without it. Both see the same
-synthetic data. A third model shows what rounding alone does to the training. It runs without the library. Its weights begin one
-unit in the last place away, and it sees the samples of each batch in reverse, so that sums over samples are added up in another
-order. Exact arithmetic would hardly tell it from the other two.
+synthetic data. DRAWS more models show what rounding alone does to the training. They run without the library. Their weights begin
+one unit in the last place away, each's in random directions of its own, and they see the samples of each batch in reverse, so
+that sums over samples are added up in another order. Exact arithmetic would hardly tell them from the other two.
 
-Losses are equal within rounding if at each step they differ by at most TIMES the largest difference of the third model up to that
-step, or by FLOOR. Both differences begin as roundings in the last bit, and training amplifies both alike. The third model is one
-random draw of them: TIMES leaves room for another draw, and FLOOR for the sum of the loss itself. A product that loses bits shows
+Losses are equal within rounding if at each step they differ by at most TIMES the largest difference of these models up to that
+step, or by FLOOR. All differences begin as roundings in the last bit, and training amplifies them alike. Each model is a random
+draw of them: TIMES leaves room for another draw, and FLOOR for the sum of the loss itself. A product that loses bits shows
 at the first steps, before much is amplified: TF32 has 11 bits of FP32's 24, so its differences begin thousands of times larger.
 
 Writes rows of what, steps, with, without (ms, medians), times, and the largest relative difference of the losses up to a step N:
-apart_N with and without the library, rounding_N of the third model. Exit status 1 where losses are not equal within rounding,
-77 without PyTorch, a GPU, or the library.
+apart_N with and without the library, rounding_N of the models that show rounding. Exit status 1 where losses
+are not equal within rounding, 77 without PyTorch, a GPU, or the library.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from itertools import accumulate
 from math import inf, isnan
 
 WAIVED = 77
-TIMES, FLOOR = 10, 1e-6
+TIMES, FLOOR, DRAWS = 10, 1e-6, 3
 TOKENS, WORDS, BATCH, WIDTH, LAYERS = 256, 4096, 8, 1024, 8  # of the transformer
 IMAGES, CLASSES = 32, 100  # of the ResNet
 
@@ -111,16 +111,17 @@ def resnet():
 
 
 def train(make, off, steps: int) -> tuple[list[list[float]], list[float]]:
-    """The losses of the three models, and their median times of a step: with the library, without it, and to see rounding."""
+    """The losses of the models, and their median times of a step: with the library, without it, and to see rounding."""
     runs = []
-    for _ in range(3):
+    for _ in range(2 + DRAWS):
         torch.manual_seed(0)
         model, optimizer, loss, batch = make()
         model = model.cuda().train()
         runs.append((model, optimizer(model.parameters()), [], []))
     with torch.no_grad():
-        for weights in runs[2][0].parameters():
-            weights.copy_(torch.nextafter(weights, torch.randn_like(weights)))
+        for model, *_ in runs[2:]:
+            for weights in model.parameters():
+                weights.copy_(torch.nextafter(weights, torch.randn_like(weights)))
     for step in range(steps):
         data = batch(torch.Generator("cuda").manual_seed(step))
         reverse = [one.flip(0) for one in data]
@@ -160,8 +161,9 @@ def main() -> int:
         print("there is no torchvision, and no ResNet", file=sys.stderr)
     rows, status, at = [], 0, columns(options.steps)
     for what, make in models.items():
-        (ours, theirs, moved), (with_ms, without_ms, _) = train(make, off, options.steps)
-        differences, rounding = apart(ours, theirs), apart(moved, theirs)
+        (ours, theirs, *moved), (with_ms, without_ms, *_) = train(make, off, options.steps)
+        differences = apart(ours, theirs)
+        rounding = [max(draws) for draws in zip(*(apart(one, theirs) for one in moved), strict=True)]
         times, by_step = (
             f"{without_ms / with_ms:.3f}",
             [f"{some[step - 1]:.1e}" for some in (differences, rounding) for step in at],

@@ -178,7 +178,7 @@ void transpose_operands(const Problem& p, Transposed first) {
 /// one operand 1.03 to 1.32; where false, down to 0.54.
 bool transposing_pays(const Problem& p, Transposed first) {
   if (transposed_bytes(p, first) > 1e9) return false;
-  if (first.a && first.b) return std::min(p.m, p.n) >= 1024;
+  if (first.a && first.b) return std::min(p.m, p.n) >= 1024 && p.k >= 256;
   // The bytes of A beside the work are 1 / n, those of B 1 / m.
   if (first.b) return p.m >= 3000 && p.k <= 2048;
   return p.n >= 3000 && (p.k <= 1024 || p.n / 8 >= p.m);
