@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const bool last = work_unit_of(schedule, blockIdx.x, i_unit + 1).k_tiles == 0;
 
     // [main-loop]
-    // 3. main loop: A, B -TMA-> sA, sB, or -TMA-> sRows -transposers-> sA, sB     sA, sB -loads-> rA, rB -> acc
+    // 3. main loop: A, B -TMA-> sA, sB, or A -TMA-> sRows -transposers-> sA     sA, sB -loads-> rA, rB -> acc
 #pragma unroll 1
     for (int k_tiles_left = work_unit.k_tiles; k_tiles_left > 0; --k_tiles_left) {
       // The last k step of this tile loads fragments of the next. After the last one, it loads its own first ones again.
@@ -312,6 +312,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
               b_addr += step * (BN / LESS);
           }
           if constexpr (B_ALONG_K) {
+            // [columns]
             // Along k, all of a k step's rB lie in one bank of the register file. Column by column, rB is reused, and what changes from
             // FFMA to FFMA are rA and acc.
 #pragma unroll
@@ -325,6 +326,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
               if (k % 4 == 3) load_column((k + 1) % UNROLL, j);
               exit_if_negative(M);  // else ptxas mixes the FMAs of all k steps in registers, and the banks conflict
             }
+            // [/columns]
           } else {
             load_fragments((k + 1) % 2, (k + 1) % UNROLL);
 #pragma unroll

@@ -27,6 +27,7 @@ class Kernel:
     instructions: tuple[str, ...]  # "LDG.E.128.CONSTANT", in the order of the code; one that is never executed is a "NOP"
     loops: tuple[range, ...] = ()  # which of them, from the target of each branch backwards to that branch
     skips: tuple[range, ...] = ()  # which of them each branch forwards leaps over
+    operands: tuple[str, ...] = ()  # of each of them, as the disassembler writes them
 
     def count(self, pattern: str, part: range | None = None) -> int:
         """How many instructions (of that part) begin with `pattern`, a regular expression for whole dotted parts."""
@@ -142,8 +143,11 @@ def _launch_bounds(ptx: str) -> dict[str, tuple[int, int]]:
     return bounds
 
 
-def _code(sass: str) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[range, ...], tuple[range, ...]]]:
-    """The instructions of each kernel, its loops, and what its branches skip."""
+Code = tuple[tuple[str, ...], tuple[range, ...], tuple[range, ...], tuple[str, ...]]
+
+
+def _code(sass: str) -> dict[tuple[str, str], Code]:
+    """The instructions of each kernel, its loops, what its branches skip, and the operands."""
     code = {}
     for arch, text in _by_arch(sass):
         parts = re.split(r"Function : (\S+)\n", text)
@@ -160,5 +164,5 @@ def _code(sass: str) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[range
                     elif to > number:
                         skips.append(range(number + 1, to))
             names = tuple("NOP" if condition == NEVER else mnemonic for _, condition, mnemonic, _ in lines)
-            code[arch, symbol] = (names, tuple(loops), tuple(skips))
+            code[arch, symbol] = (names, tuple(loops), tuple(skips), tuple(operands for *_, operands in lines))
     return code

@@ -110,7 +110,9 @@ CLAIMS = {
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 37 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.
-    **dict.fromkeys(("37", "38"), Claim(present=(*PRODUCER, *WIDE, "FENCE"), absent=("LDGSTS",), barriers=False)),
+    "37": Claim(present=(*PRODUCER, *WIDE, "FENCE"), absent=("LDGSTS",), barriers=False),
+    # The kernel with most instructions: B along k, where a thread has two neighbouring columns.
+    "38": Claim(present=(*PRODUCER, r"LDG\.E\.64", r"STG\.E\.64", "FENCE"), absent=("LDGSTS",), barriers=False),
 }
 
 # ---- the tests ------------------------------------------------------------------------------------------------------
@@ -240,15 +242,58 @@ def test_a_larger_thread_tile_saves_shared_loads_and_the_share_of_ffma_grows(mac
         assert share(number, r"LDS\.128") == share("08", r"LDS\.128")
 
 
+def tiles_in_fp32(number: str, machine_code) -> dict[tuple[str, bool], list[Kernel]]:
+    """The kernels of 37 and 38 by tile, such as "128x256", and by whether B lies along k."""
+    found = defaultdict(list)
+    for kernel in machine_code(number):
+        if tile := re.search(r"TileILi(\d+)ELi(\d+)E(?:Li\d+E)*(?:Lb[01]ELb([01])E)?", kernel.symbol):
+            found[f"{tile[1]}x{tile[2]}", tile[3] == "1"].append(kernel)
+    return found
+
+
+def conflicts(kernel: Kernel) -> int:
+    """How many FFMAs of the main loop read two registers from one bank. `.reuse` keeps an operand, by its place and its bank."""
+    kept: dict[tuple[int, int], int] = {}
+    conflicting = 0
+    loop = kernel.main_loop("FFMA")
+    for name, operands in zip(kernel.instructions[loop.start : loop.stop], kernel.operands[loop.start : loop.stop], strict=True):
+        if name != "FFMA":
+            continue
+        banks = []
+        for place, (register, reuse) in enumerate(re.findall(r"R(\d+)(\.reuse)?", operands)[1:]):
+            key = (place, int(register) % 2)
+            if kept.pop(key, None) != int(register):
+                banks.append(key[1])
+            if reuse:
+                kept[key] = int(register)
+        conflicting += len(banks) > len(set(banks))
+    return conflicting
+
+
 def test_38_multiplies_as_37_does_in_every_layout(machine_code):
-    """Chapter 38: the loop of FFMAs of the largest tile, for A and B transposed or not."""
-    loops = {
-        (number, kernel.symbol): (once(kernel).count(".*"), once(kernel).count("FFMA"), once(kernel).count(r"LDS\.128"))
-        for number in ("37", "38")
-        for kernel in machine_code(number)
-        if "TileILi128ELi256E" in kernel.symbol
-    }
-    assert len(loops) == 1 + 4 and len(set(loops.values())) == 1
+    """Chapter 38: the loop of FFMAs of the largest tile. Where B lies across k, it has as many instructions as that of 37; where
+    B lies along k, the exit and the swizzle take a few more."""
+    ((_, (kernel,)),) = ((key, found) for key, found in tiles_in_fp32("37", machine_code).items() if key[0] == "128x256")
+    loop = once(kernel)
+    for along_k in (False, True):
+        found = [once(one) for one in tiles_in_fp32("38", machine_code)["128x256", along_k]]
+        assert len(found) == 2
+        for other in found:
+            assert all(other.count(one) == loop.count(one) for one in ("FFMA", r"LDS\.128"))
+            assert other.count("EXIT") == along_k
+            assert (other.count(".*") > loop.count(".*")) == along_k and other.count(".*") < 1.01 * loop.count(".*")
+
+
+def test_banks_conflict_less_in_38(machine_code):
+    """Chapter 38: in each tile less where B lies along k; and less than in 37 in tiles with slices, all but the largest."""
+    before, now = tiles_in_fp32("37", machine_code), tiles_in_fp32("38", machine_code)
+    tiles = {tile for tile, _ in now}
+    assert len(tiles) == 7
+    for tile in tiles:
+        along, across = (max(map(conflicts, now[tile, along_k])) for along_k in (True, False))
+        assert along < min(map(conflicts, now[tile, False])), tile
+        (of_37,) = map(conflicts, before[tile, False])
+        assert across < of_37 or (tile == "128x256" and across == of_37), tile
 
 
 def test_39_multiplies_alike_in_every_layout(machine_code):
