@@ -14,11 +14,12 @@ enum class Format { e4m3, e5m2 };
 /// whose rows lie along k. d: mma_c().
 template <Format a_format, Format b_format>
 __device__ void wgmma_m64n8k32(float (&d)[4], uint64_t a, uint64_t b, int accumulate) {
-#define LADDER_WGMMA(types)                                                                                \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\n"                                                 \
-               "wgmma.mma_async.sync.aligned.m64n8k32.f32." types " {%0, %1, %2, %3}, %4, %5, p, 1, 1;\n}" \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                            \
-               : "l"(a), "l"(b), "r"(accumulate))
+#define LADDER_WGMMA(types)                                                                       \
+  asm volatile(                                                                                   \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\n"                                                 \
+      "wgmma.mma_async.sync.aligned.m64n8k32.f32." types " {%0, %1, %2, %3}, %4, %5, p, 1, 1;\n}" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                            \
+      : "l"(a), "l"(b), "r"(accumulate))
   if constexpr (a_format == Format::e4m3 && b_format == Format::e4m3)
     LADDER_WGMMA("e4m3.e4m3");
   else if constexpr (a_format == Format::e5m2 && b_format == Format::e4m3)
@@ -51,8 +52,7 @@ class Random {
 
 /// The nearest number of the format; what is too large becomes the largest.
 inline uint8_t rounded(float x, Format format) {
-  return static_cast<uint8_t>(
-      __nv_cvt_float_to_fp8(x, __NV_SATFINITE, format == Format::e4m3 ? __NV_E4M3 : __NV_E5M2));
+  return static_cast<uint8_t>(__nv_cvt_float_to_fp8(x, __NV_SATFINITE, format == Format::e4m3 ? __NV_E4M3 : __NV_E5M2));
 }
 
 }  // namespace ladder

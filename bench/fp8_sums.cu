@@ -83,8 +83,7 @@ std::vector<uint8_t> operands(size_t count, bool positive, Random& random) {
 
 std::vector<double> exact(const std::vector<uint8_t>& bytes) {
   std::vector<double> numbers;
-  for (const uint8_t byte : bytes)
-    numbers.push_back(__half2float(__half(__nv_cvt_fp8_to_halfraw(byte, __NV_E4M3))));
+  for (const uint8_t byte : bytes) numbers.push_back(__half2float(__half(__nv_cvt_fp8_to_halfraw(byte, __NV_E4M3))));
   return numbers;
 }
 
@@ -93,7 +92,8 @@ struct Exact {
   Exact(const std::vector<uint8_t>& a_bytes, const std::vector<uint8_t>& b_bytes) {
     const std::vector<double> a = exact(a_bytes), b = exact(b_bytes);
     for (int i = 0; i < RESULTS; ++i) {
-      const double *row = &a[static_cast<size_t>(i / N) * K], *col = &b[static_cast<size_t>(i / (M * N) * N + i % N) * K];
+      const double *row = &a[static_cast<size_t>(i / N) * K],
+                   *col = &b[static_cast<size_t>(i / (M * N) * N + i % N) * K];
       double sum = 0, magnitude = 0;
       for (int k = 0, shown = 0; k < K; ++k) {
         sum += row[k] * col[k], magnitude += std::fabs(row[k] * col[k]);

@@ -17,7 +17,9 @@ def rms(way, data, k):
 @pytest.fixture
 def table(tmp_path):
     cells = [(way, data, k) for way in sums.SUMS for data in sums.DATA for k in DEPTHS]
-    rows = [f"{way},{data},{k},{rms(way, data, k)},{-k / 7e4 if data == 'positive' else 0},1e-3,a card\n" for way, data, k in cells]
+    rows = [
+        f"{way},{data},{k},{rms(way, data, k)},{-k / 7e4 if data == 'positive' else 0},1e-3,a card\n" for way, data, k in cells
+    ]
     file = tmp_path / "a-card" / sums.FILE
     file.parent.mkdir()
     file.write_text(HEADER + "".join(rows))
