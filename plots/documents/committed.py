@@ -143,10 +143,10 @@ def _of_map(results: Results) -> Drawn:
 
 def _of_use(results: Results) -> Drawn:
     """PyTorch's products with the library against those without."""
-    path = results.folder / use.FILE
+    path = results.folder.parent / "nvidia-h100" / use.FILE  # the card of docs/use.md
     if not path.is_file():
         return {}
-    return {"use": (_fingerprint(results, [path.name]), partial(use.draw, use.read(path)))}
+    return {"use": (_fingerprint(results, [f"../{path.parent.name}/{path.name}"]), partial(use.draw, use.read(path)))}
 
 
 def _of_sums(results: Results) -> Drawn:
