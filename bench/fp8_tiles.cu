@@ -6,8 +6,6 @@
 //             of four are zero; small: normal, around the smallest numbers of E4M3
 //   tiles     64 x 8 x 32, so many
 //   checksum  FNV-1a of the bits of D = A B + C; a fifth of C is zero, the rest is around what the products sum up to
-#include <cuda_fp8.h>
-
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -16,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/fp8_operands.h"
 #include "common/harness/device.h"
 #include "common/harness/error.h"
 #include "common/harness/operands.h"
@@ -32,7 +31,6 @@ namespace ladder {
 namespace {
 
 constexpr int M = 64, N = 8, K = 32;
-enum class Format { e4m3, e5m2 };
 enum class Data { any, normal, positive, sparse, small };
 constexpr const char* data_names[] = {"any", "normal", "positive", "sparse", "small"};
 
@@ -45,25 +43,6 @@ constexpr Formats formats[] = {{Format::e4m3, Format::e4m3, "e4m3 e4m3", 10000},
                                {Format::e5m2, Format::e4m3, "e5m2 e4m3", 1000},
                                {Format::e4m3, Format::e5m2, "e4m3 e5m2", 1000},
                                {Format::e5m2, Format::e5m2, "e5m2 e5m2", 1000}};
-
-/// wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 d, a, b, 1, 1, 1; with .e5m2 likewise.
-/// D (64 x 8, FP32) += A (64 x 32) * B (32 x 8), by descriptors of tiles in shared memory whose rows lie along k. d: mma_c().
-template <Format a_format, Format b_format>
-__device__ void wgmma_m64n8k32(float (&d)[4], uint64_t a, uint64_t b) {
-#define LADDER_WGMMA(types)                                                                             \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n8k32.f32." types " {%0, %1, %2, %3}, %4, %5, 1, 1, 1;" \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                         \
-               : "l"(a), "l"(b))
-  if constexpr (a_format == Format::e4m3 && b_format == Format::e4m3)
-    LADDER_WGMMA("e4m3.e4m3");
-  else if constexpr (a_format == Format::e5m2 && b_format == Format::e4m3)
-    LADDER_WGMMA("e5m2.e4m3");
-  else if constexpr (a_format == Format::e4m3)
-    LADDER_WGMMA("e4m3.e5m2");
-  else
-    LADDER_WGMMA("e5m2.e5m2");
-#undef LADDER_WGMMA
-}
 
 /// One warpgroup per tile: C[64][8] += A[64][32] B[8][32]'s transpose.
 template <Format a_format, Format b_format>
@@ -82,36 +61,13 @@ __global__ void __launch_bounds__(128) multiply_tiles(const uint8_t* A, const ui
   };
   for (int i = 0; i < 4; ++i) d[i] = c(i);
   wgmma_fence();
-  wgmma_m64n8k32<a_format, b_format>(d, descriptor(shared_address(sA)), descriptor(shared_address(sB)));
+  wgmma_m64n8k32<a_format, b_format>(d, descriptor(shared_address(sA)), descriptor(shared_address(sB)), 1);
   wgmma_commit_group();
   wgmma_wait_group<0>();
   for (int i = 0; i < 4; ++i) c(i) = d[i];
 }
 
-/// Marsaglia's xorshift: the same numbers everywhere.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 1) {}
-  uint32_t bits() {
-    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
-    return static_cast<uint32_t>(state_ >> 32);
-  }
-  /// Twelve uniform numbers: nearly normal, and exact.
-  float normal() {
-    float sum = -6;
-    for (int i = 0; i < 12; ++i) sum += static_cast<float>(bits() >> 16) * 0x1p-16F;
-    return sum;
-  }
-
- private:
-  uint64_t state_;
-};
-
 uint8_t operand(Data data, Format format, Random& random) {
-  const auto rounded = [&](float x) {
-    return static_cast<uint8_t>(
-        __nv_cvt_float_to_fp8(x, __NV_SATFINITE, format == Format::e4m3 ? __NV_E4M3 : __NV_E5M2));
-  };
   const auto any = [&] {
     uint8_t byte = 0;
     do byte = static_cast<uint8_t>(random.bits());
@@ -122,13 +78,13 @@ uint8_t operand(Data data, Format format, Random& random) {
     case Data::any:
       return any();
     case Data::normal:
-      return rounded(random.normal());
+      return rounded(random.normal(), format);
     case Data::positive:
-      return rounded(16 * std::fabs(random.normal()));
+      return rounded(16 * std::fabs(random.normal()), format);
     case Data::sparse:
       return random.bits() % 4 ? 0 : any();
     case Data::small:
-      return rounded(0.01F * random.normal());
+      return rounded(0.01F * random.normal(), format);
   }
   return 0;
 }

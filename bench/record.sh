@@ -5,12 +5,12 @@
 #   shapes     the other squares, and the families llm, tails and skinny            ladder.csv, added to
 #   steady     the steady protocol at 4096 and 8192 cubed                           steady.csv
 #   power      BF16 at 8192 cubed, back to back: rungs 22 to 25 and plans of 33     power.csv
-#   map        30 to 33 and 37 over many shapes, beside the libraries               map.csv
+#   map        30 to 33, 37 and 41 over many shapes, beside the libraries               map.csv
 #   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py        plans.csv tuned.csv
 #   layouts    38 and 39 in each layout of A and B                                  layouts.csv layouts_map.csv layouts_16bit.csv
 #   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv train.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
-#   fp8        checksums of FP8 tiles, for a test of the simulator (needs sm_90a)       fp8_tiles.csv
+#   fp8        FP8 tiles and long sums, which tests compare with the simulator (needs sm_90a)  fp8_tiles.csv fp8_sums.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
 #   tests      every rung over odd shapes; planted faults                           gpu_tests.txt
@@ -114,7 +114,7 @@ power() {
 map() {
   local how
   begin "$to/map.csv"
-  for how in "30,31,32,33 --type bf16 --out same" "33 --type f16 --out same" "33 --type tf32" "33 --type bf16" "37 --type f32"; do
+  for how in "30,31,32,33 --type bf16 --out same" "33 --type f16 --out same" "33 --type tf32" "33 --type bf16" "37 --type f32" "41 --type e4m3 --out same"; do
     # shellcheck disable=SC2086  # several words
     ladder --kernels $how --shapes bench/shapes/map.txt --check sample --sittings 3 --csv "$to/map.csv"
   done
@@ -155,6 +155,7 @@ waves() {
 
 fp8() {
   build/bin/fp8_tiles >"$to/fp8_tiles.csv"
+  build/bin/fp8_sums >"$to/fp8_sums.csv"
 }
 
 conditions() {

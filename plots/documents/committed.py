@@ -18,7 +18,7 @@ from plots.data.units import Shape
 from plots.documents import front
 from plots.documents.chapters import IMAGES, measured_on, recorded, sittings
 from plots.errors import InputError
-from plots.figures import losses, predicted, stairs, stalls, style, timeline, use, waves, wins
+from plots.figures import losses, predicted, stairs, stalls, style, sums, timeline, use, waves, wins
 from plots.figures.kinds import drawable, of_profile
 from plots.maps import (
     columns,
@@ -52,6 +52,7 @@ def update_recorded(root: Path, check: bool, facts: Facts | None = None) -> list
     if results:
         drawn |= _of_tables(results) | _of_profiles(results) | _of_headers(results, root) | _of_waves(results)
         drawn |= _of_timelines(results) | _of_map(results) | _of_losses(results) | _of_first_page(results) | _of_use(results)
+        drawn |= _of_sums(results)
     stale = []
     for name, (source, draw) in drawn.items():
         file = f"{IMAGES}/{name}.svg"
@@ -146,6 +147,14 @@ def _of_use(results: Results) -> Drawn:
     if not path.is_file():
         return {}
     return {"use": (_fingerprint(results, [f"../{path.parent.name}/{path.name}"]), partial(use.draw, use.read(path)))}
+
+
+def _of_sums(results: Results) -> Drawn:
+    """What long sums of FP8 cost, of the first card that recorded it."""
+    path = sums.find(results.folder.parent)
+    if path is None:
+        return {}
+    return {"fp8_sums": (_fingerprint(results, [f"../{path.parent.name}/{path.name}"]), partial(sums.draw, sums.read(path)))}
 
 
 def _of_losses(results: Results) -> Drawn:

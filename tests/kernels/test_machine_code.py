@@ -39,6 +39,7 @@ class Claim:
 
 WIDE_GLOBAL = (r"LDG\.E\.128", r"STG\.E\.128")  # 16-byte loads and stores of global memory
 WIDE = (*WIDE_GLOBAL, r"LDS\.128")
+TENSOR = "HMMA|HGMMA|QGMMA"  # of the tensor cores: mma.sync, wgmma, and wgmma of FP8
 COPY = r"LDGSTS\.E\.BYPASS\.(?:LTC128B\.)?128"  # cp.async.cg, 16 bytes
 FRAGMENT = r"LDSM\.16\.M88\.4"  # ldmatrix.x4
 LOCAL = "LDL|STL"  # local memory
@@ -107,6 +108,7 @@ CLAIMS = {
     ),
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
     **dict.fromkeys(("33", "39"), Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE))),
+    "41": Claim(present=("QGMMA", "WARPGROUP", *PRODUCER), absent=(*THREADS_LOAD, "HGMMA", "F2FP.F16.E4M3", LANE_BY_LANE)),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 37 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.
@@ -155,7 +157,7 @@ def compiles(source: Path | str, result: Path, *options: object) -> None:
 
 def multiplying(found: list[Kernel]) -> list[Kernel]:
     """The rung's kernels: those that use the tensor cores, for whichever types; in FP32, beside helpers, the longest."""
-    return [k for k in found if k.count("HMMA|HGMMA")] or [max(found, key=lambda kernel: len(kernel.instructions))]
+    return [k for k in found if k.count(TENSOR)] or [max(found, key=lambda kernel: len(kernel.instructions))]
 
 
 def of_type(found: list[Kernel], operand: str) -> list[Kernel]:
@@ -165,8 +167,8 @@ def of_type(found: list[Kernel], operand: str) -> list[Kernel]:
 
 def once(kernel: Kernel) -> Kernel:
     """A usual round of the main loop, in which no tile of C begins."""
-    if kernel.count("HMMA|HGMMA"):
-        return kernel.usual_round("HMMA|HGMMA", f"HMMA|HGMMA|{COPY}")
+    if kernel.count(TENSOR):
+        return kernel.usual_round(TENSOR, f"{TENSOR}|{COPY}")
     return kernel.usual_round("FFMA", "FFMA|LDS|STS")
 
 
@@ -178,7 +180,7 @@ def per_multiply(kernel: Kernel, pattern: str) -> float:
 
 # Operand types as their enumerators are mangled into the name of a kernel (common/problem.h).
 MANGLED = {"tf32": "4TypeE1", "bf16": "4TypeE2", "f16": "4TypeE3"}
-MANGLED_FP8 = {"e4m3": "4TypeE4"}  # of which Hopper multiplies none with an instruction of its own
+MANGLED_FP8 = {"e4m3": "4TypeE4"}
 NUMBERS = [source.stem.partition("_")[0] for source in RUNGS]
 FACTS = {rung.number: rung for rung in rungs.of_checkout().rungs.values() if rung.number in NUMBERS}
 
@@ -202,10 +204,10 @@ def test_instructions_are_what_the_chapter_claims(number, machine_code):
     claim, in_fp32 = CLAIMS[number], FACTS[number].instruction == "FFMA"
     for kernel in multiplying(machine_code(number)):
         missing = [pattern for pattern in [*claim.present, *["FFMA"] * in_fp32] if not kernel.count(pattern)]
-        unwanted = [pattern for pattern in [*claim.absent, *["HMMA|HGMMA"] * in_fp32] if kernel.count(pattern)]
+        unwanted = [pattern for pattern in [*claim.absent, *[TENSOR] * in_fp32] if kernel.count(pattern)]
         assert not missing and not unwanted, f"{kernel.symbol}: missing {missing}, there but should not be {unwanted}"
         if claim.barriers is not None:
-            around = None if once(kernel).count("LDG|STS|LDGSTS|UTMALDG") else kernel.around_main_loop("FFMA|HMMA|HGMMA")
+            around = None if once(kernel).count("LDG|STS|LDGSTS|UTMALDG") else kernel.around_main_loop(f"FFMA|{TENSOR}")
             barriers = once(kernel).count("BAR") + (around.count("BAR") if claim.barriers and around else 0)
             assert (barriers > 0) == claim.barriers, kernel.symbol
     for kind in [] if in_fp32 else FACTS[number].types:
