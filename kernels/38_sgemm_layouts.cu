@@ -657,7 +657,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "38",
     .name = "sgemm_layouts",
-    .idea = "any layout: B is read as it is stored, A transposed by producer warps where its rows lie along k",
+    .idea = "any layout: B as it is stored, A transposed by producer warps where its rows lie along k",
     .predecessor = "37",
     .types = {Type::f32},
     .arch = "sm_90a",
