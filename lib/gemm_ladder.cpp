@@ -129,49 +129,41 @@ const Rung& rung_for(const Problem& p) {
 
 // ---- operands transposed first ----------------------------------------------------------------------------------------
 
-/// Which operands of a product are transposed by a kernel of its own, because its rung takes them in the other layout only: TF32's is nt.
+/// Which operands of a product are transposed by a kernel of its own. The rung for TF32 takes the layout nt alone: A by rows of K elements,
+/// and B, too.
 struct Transposed {
   bool a, b;
   explicit operator bool() const { return a || b; }
 };
 
 Transposed transposed_first(const Problem& p) {
-  const Rung& rung = rung_for(p);
-  if (is_one_rung() || operand_bytes(p.type) != 4 || takes_layouts(rung, p)) return {};
-  return {p.layout_a != MatrixLayout::row_major, p.layout_b != rung.layout_b};
+  if (is_one_rung() || p.type != Type::tf32) return {};
+  return {p.layout_a != MatrixLayout::row_major, p.layout_b == MatrixLayout::row_major};
 }
 
-int whole_row(int elements) { return (elements + 3) / 4 * 4; }  // the leading dimension of what was transposed
+/// The leading dimension of an operand that was transposed: whole units of 16 bytes.
+int whole_row(const Problem& p) { return (p.k + 3) / 4 * 4; }
 
 size_t transposed_bytes(const Problem& p, Transposed first) {
-  const bool b_by_rows = p.layout_b == MatrixLayout::row_major;
-  return sizeof(float) *
-         ((first.a ? static_cast<size_t>(p.m) * whole_row(p.k) : 0) +
-          (first.b ? static_cast<size_t>(b_by_rows ? p.n : p.k) * whole_row(b_by_rows ? p.k : p.n) : 0));
+  const size_t rows = (first.a ? static_cast<size_t>(p.m) : 0) + (first.b ? static_cast<size_t>(p.n) : 0);
+  return sizeof(float) * rows * whole_row(p);
 }
 
-/// The product that is left for the rung. Its transposed operands lie in p.workspace.
+/// The product that is left for the rung. Its transposed operands lie in p.workspace, A before B.
 Problem with_transposed(Problem p, Transposed first) {
   auto* to = static_cast<float*>(p.workspace);
   if (first.a) {
-    p.a = to, p.lda = whole_row(p.k), p.layout_a = MatrixLayout::row_major;
+    p.a = to, p.lda = whole_row(p), p.layout_a = MatrixLayout::row_major;
     to += static_cast<size_t>(p.m) * p.lda;
   }
-  if (first.b) {
-    const bool by_rows = p.layout_b == MatrixLayout::row_major;
-    p.b = to, p.ldb = whole_row(by_rows ? p.k : p.n);
-    p.layout_b = by_rows ? MatrixLayout::col_major : MatrixLayout::row_major;
-  }
+  if (first.b) p.b = to, p.ldb = whole_row(p), p.layout_b = MatrixLayout::col_major;
   return p;
 }
 
 void transpose_operands(const Problem& p, Transposed first) {
   const Problem q = with_transposed(p, first);
   if (first.a) transpose(p.A<float>(), p.k, p.m, p.lda, const_cast<float*>(q.A<float>()), q.lda, p.stream);
-  const bool by_rows = p.layout_b == MatrixLayout::row_major;
-  if (first.b)
-    transpose(p.B<float>(), by_rows ? p.k : p.n, by_rows ? p.n : p.k, p.ldb, const_cast<float*>(q.B<float>()), q.ldb,
-              p.stream);
+  if (first.b) transpose(p.B<float>(), p.k, p.n, p.ldb, const_cast<float*>(q.B<float>()), q.ldb, p.stream);
 }
 
 /// Whether cuBLAS is slower in this layout, by more than the transposing takes. Measured on an H100 with TF32: tn 1.05 to 1.58 where true,
