@@ -44,6 +44,26 @@ enum class Sum { fp32, fp16, fp22 };
 /// How a matrix is stored: its rows, or its columns, one after another; see the picture above.
 enum class MatrixLayout { row_major, col_major };
 
+/// What the numbers of A and B are multiplied by, in FP32: a type of few bits holds a number divided by its scale (scales.h).
+enum class Scales {
+  none,
+  tensor,  ///< one for A, one for B
+  rows,    ///< one for each row of A, one for each column of B
+  blocks,  ///< of A one for 128 neighbours along k; of B one for 128 along k and 128 columns
+};
+
+/// What is applied to a result x = alpha * (A * B) + bias before beta * C is added.
+enum class Activation { none, gelu, silu };
+
+/// What a rung does to results before it stores them: D = activation(alpha * A * B + bias) * gate + beta * C.
+struct Epilogue {
+  bool bias = false;  ///< one for each column of C
+  Activation activation = Activation::none;
+  bool gate = false;      ///< times alpha * A * (another B)
+  bool quantise = false;  ///< stored in E4M3, with a scale for 128 neighbours in a row, which it finds
+  bool operator==(const Epilogue&) const = default;
+};
+
 /// One GEMM. Sizes and leading dimensions in elements; pointers are device pointers, aligned to 256 bytes.
 struct Problem {
   int m = 0, n = 0, k = 0;
@@ -60,6 +80,19 @@ struct Problem {
   void* workspace = nullptr;  ///< Resources::workspace_bytes, of no defined content
   unsigned* locks = nullptr;  ///< Resources::locks of them, zero before the launch; it leaves them zero
   cudaStream_t stream = nullptr;
+
+  Scales scales = Scales::none;
+  const float *scale_a = nullptr, *scale_b = nullptr;
+
+  /// Of groups, each has its rows of A and C and a B of its own: group g has rows first_row[g] to first_row[g + 1], which may be none,
+  /// and B begins after g * n (or k) whole rows. 0: one product.
+  int groups = 0;
+  const int* first_row = nullptr;  ///< groups + 1 of them on the device: first 0, then ascending, last m
+
+  Epilogue epilogue;
+  const void* bias = nullptr;    ///< n, of C's type
+  const void* b_gate = nullptr;  ///< as b
+  float* scale_c = nullptr;      ///< where it quantises: as scale_a with Scales::blocks, but of C
 
   template <class T>
   const T* A() const {

@@ -80,7 +80,10 @@ struct Rung {
   std::vector<Type> types;
   const char* arch;  ///< "sm_80": this or any later; "sm_90a": exactly this one. CMake reads this line, too
   MathInstruction instruction;
-  MatrixLayout layout_b;    ///< of B; A is row-major
+  MatrixLayout layout_b;                        ///< of B; A is row-major
+  std::vector<Scales> scales = {Scales::none};  ///< that it takes
+  bool grouped = false;                         ///< takes groups
+  bool epilogues = false;                       ///< takes epilogues
   bool any_layout = false;  ///< takes A and B in either layout; `layout_b` is the one that it is listed with
   int row_align_bytes;      ///< every row of A, B and C must start at a multiple of this; 4 for FP32 means any
   /// Why this problem, on the current device, is not for this rung; empty where it is. Sizes, leading dimensions, alpha, beta
