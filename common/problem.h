@@ -90,9 +90,10 @@ struct Problem {
   const int* first_row = nullptr;  ///< groups + 1 of them on the device: first 0, then ascending, last m
 
   Epilogue epilogue;
-  const void* bias = nullptr;    ///< n, of C's type
+  const void* bias = nullptr;    ///< n, of the type that C has if nothing is quantised
   const void* b_gate = nullptr;  ///< as b
-  float* scale_c = nullptr;      ///< where it quantises: as scale_a with Scales::blocks, but of C
+  float* scale_c = nullptr;  ///< where it quantises, of row m and columns n to n + 127: [n / 128 * scale_c_ld() + m]
+  int scale_c_ld() const { return (m + 3) / 4 * 4; }
 
   template <class T>
   const T* A() const {

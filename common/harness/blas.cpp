@@ -46,9 +46,13 @@ void Blas::run(const Problem& p, cublasComputeType_t compute) const {
                             result_type(p.type, p.out), p.ldc, compute, CUBLAS_GEMM_DEFAULT));
 }
 
-BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream, const LtChoice* known)
-    : workspace_(workspace_bytes) {
-  const Problem p = operands.problem(0, alpha, beta, stream);
+bool BlasLt::fuses(const Problem& p) {
+  const Epilogue& asked = p.epilogue;
+  return (asked.bias || asked.activation == Activation::gelu) && asked.activation != Activation::silu && !asked.gate &&
+         !asked.quantise && (p.beta == 0.0F || asked.activation == Activation::none);
+}
+
+BlasLt::BlasLt(const Problem& p, const OperandSpec& spec, const LtChoice* known) : workspace_(workspace_bytes) {
   cublas_check(cublasLtCreate(&handle_));
   cublas_check(cublasLtMatmulDescCreate(&matmul_, compute_type(p.type), CUDA_R_32F));
   const cublasOperation_t transpose_a = operation(p.layout_a), transpose_b = operation(p.layout_b);
@@ -58,8 +62,15 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
     const int8_t fast = 1;
     cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
   }
+  if (fuses(p)) {  // a bias for each row of D'
+    const cublasLtEpilogue_t epilogue = p.epilogue.activation == Activation::none ? CUBLASLT_EPILOGUE_BIAS
+                                        : p.epilogue.bias                         ? CUBLASLT_EPILOGUE_GELU_BIAS
+                                                                                  : CUBLASLT_EPILOGUE_GELU;
+    cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    if (p.epilogue.bias)
+      cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof p.bias));
+  }
   // Column-major views; B is the first operand, as in Blas::run.
-  const OperandSpec& spec = operands.spec();
   cublas_check(cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, spec.columns_b(), spec.rows_b(), p.ldb));
   cublas_check(cublasLtMatrixLayoutCreate(&a_, facts(p.type).cuda, spec.columns_a(), spec.rows_a(), p.lda));
   cublas_check(cublasLtMatrixLayoutCreate(&c_, result_type(p.type, p.out), p.n, p.m, p.ldc));

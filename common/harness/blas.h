@@ -46,9 +46,12 @@ using LtChoice = std::optional<LtAlgorithms>;
 /// They exist in the layout nt and for multiples of 16 alone.
 class BlasLt {
  public:
-  /// Tries every algorithm on the operands' first set, unless the choice is known from before. C of that set holds results of
-  /// it afterwards.
-  BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream, const LtChoice* known = nullptr);
+  /// Does it apply the whole epilogue of this problem? It has bias, and GELU by tanh, which it applies to the sum with beta * C.
+  static bool fuses(const Problem& p);
+
+  /// Tries every algorithm on this problem, of operands that `spec` describes, unless the choice is known from before. C holds results
+  /// afterwards.
+  BlasLt(const Problem& p, const OperandSpec& spec, const LtChoice* known = nullptr);
   ~BlasLt();
   BlasLt(const BlasLt&) = delete;
   BlasLt& operator=(const BlasLt&) = delete;

@@ -1,5 +1,6 @@
 #include "common/harness/operands.h"
 
+#include <cmath>
 #include <utility>
 
 #include "common/harness/for_each_index.h"
@@ -54,7 +55,7 @@ struct Pattern<2> {
 template <>
 struct Pattern<1> {
   using Bits = uint8_t;
-  static constexpr Bits poison = 0x7F;  // the NaN of E4M3, which is no type of results, so C has no guard of it
+  static constexpr Bits guard = 0xFF, poison = 0x7F;  // the two NaN of E4M3
 };
 template <class Element>
 using PatternOf = Pattern<sizeof(Element)>;
@@ -109,6 +110,13 @@ struct CountChanged : Guarded<Element> {
 /// What random operands of a type are multiplied by. Whole numbers stay as they are.
 float scale(Type type, Init init) { return init == Init::integer ? 1.0F : facts(type).scale; }
 
+/// What random elements of B are multiplied by. An epilogue gets sums of about 1, where activations are neither 0 nor the identity: times
+/// a power of two near 1 / sqrt(K).
+float scale_b(const OperandSpec& spec) {
+  const float own = scale(spec.type, spec.init);
+  return spec.epilogue == Epilogue{} ? own : own * std::exp2(-std::round(std::log2(spec.shape.k) / 2));
+}
+
 }  // namespace
 
 DeviceBuffer::DeviceBuffer(size_t bytes) : bytes_(bytes) {
@@ -133,33 +141,48 @@ size_t Operands::stride_b() const {
   return round_up(static_cast<size_t>(spec_.rows_b()) * spec_.ldb() * element) / element;
 }
 size_t Operands::stride_c() const {
-  const size_t element = result_bytes(spec_.type, spec_.out);
+  const size_t element = spec_.c_bytes();
   return round_up((static_cast<size_t>(spec_.shape.m) * spec_.ldc() + 2 * guard_elements) * element) / element;
+}
+
+size_t Operands::stride_scale_c() const {
+  const size_t rows = spec_.problem(1, 0).scale_c_ld();
+  return spec_.scale_blocks() ? spec_.scale_blocks() * rows + 2 * guard_elements : 0;
 }
 
 size_t Operands::bytes(const OperandSpec& spec, int sets) {
   const size_t m = spec.shape.m, rows_a = spec.rows_a(), rows_b = spec.rows_b();
-  const size_t element = operand_bytes(spec.type), result = result_bytes(spec.type, spec.out);
-  return sets * (round_up(rows_a * spec.lda() * element) + round_up(rows_b * spec.ldb() * element) +
-                 round_up((m * spec.ldc() + 2 * guard_elements) * result));
+  const size_t element = operand_bytes(spec.type), result = spec.c_bytes();
+  const size_t scales = spec.scale_blocks() * (m + 4) * sizeof(float);
+  return sets *
+         (round_up(rows_a * spec.lda() * element) + (1 + spec.epilogue.gate) * round_up(rows_b * spec.ldb() * element) +
+          round_up((m * spec.ldc() + 2 * guard_elements) * result) + scales);
 }
 
 Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets) {
   const size_t element = operand_bytes(spec.type);
   a_ = DeviceBuffer(sets * stride_a() * element);
   b_ = DeviceBuffer(sets * stride_b() * element);
-  c_ = DeviceBuffer(sets * stride_c() * result_bytes(spec.type, spec.out));
+  c_ = DeviceBuffer(sets * stride_c() * spec.c_bytes());
+  scale_c_ = DeviceBuffer(sets * stride_scale_c() * sizeof(float));
+  if (spec.epilogue.gate) b_gate_ = DeviceBuffer(b_.bytes());
+  if (spec.epilogue.bias) bias_ = DeviceBuffer(spec.shape.n * result_bytes(spec.type, spec.out));
 
-  visit(AllTypes{}, spec.type, [&]<Type type>() {
+  visit(AllTypes{}, spec.type, spec.out, [&]<Type type, class Result>() {
     using Element = typename Operand<type>::Element;
-    const auto fill = [&](const DeviceBuffer& buffer, size_t rows, size_t cols, size_t ld, size_t stride,
+    const auto fill = [&](const DeviceBuffer& buffer, size_t rows, size_t cols, size_t ld, size_t stride, float times,
                           uint64_t salt) {
       for_each_index(sets * rows * ld, nullptr,
-                     Fill<Element>{buffer.as<Element>(), rows, cols, ld, stride, spec.init, scale(spec.type, spec.init),
-                                   mix(spec.seed, salt), PatternOf<Element>::poison, false});
+                     Fill<Element>{buffer.as<Element>(), rows, cols, ld, stride, spec.init, times, mix(spec.seed, salt),
+                                   PatternOf<Element>::poison, false});
     };
-    fill(a_, spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), 1);
-    fill(b_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), 2);
+    fill(a_, spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), scale(spec.type, spec.init), 1);
+    fill(b_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), 2);
+    if (spec.epilogue.gate)
+      fill(b_gate_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), ~0ULL);
+    if (const size_t n = spec.shape.n; spec.epilogue.bias)
+      for_each_index(n, nullptr,
+                     Fill<Result>{bias_.as<Result>(), 1, n, n, 0, spec.init, 1.0F, mix(spec.seed, ~1ULL), 0, false});
   });
   for (int set = 0; set < sets; ++set) fill_c(set, false, nullptr);
   cuda_check(cudaStreamSynchronize(nullptr));
@@ -171,23 +194,27 @@ Problem OperandSpec::problem(float alpha, float beta) const {
   p.type = type, p.out = out, p.layout_a = layout_a, p.layout_b = layout_b;
   p.alpha = alpha, p.beta = beta;
   p.lda = lda(), p.ldb = ldb(), p.ldc = ldc();
+  p.epilogue = epilogue;
   return p;
 }
 
 Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream) const {
-  const size_t element = operand_bytes(spec_.type), result = result_bytes(spec_.type, spec_.out);
+  const size_t element = operand_bytes(spec_.type), result = spec_.c_bytes();
   Problem p = spec_.problem(alpha, beta);
   p.a = a_.as<char>() + set * stride_a() * element;
   p.b = b_.as<char>() + set * stride_b() * element;
   p.c = c_.as<char>() + (set * stride_c() + guard_elements) * result;
   p.stream = stream;
+  if (spec_.epilogue.bias) p.bias = bias_.as<void>();
+  if (spec_.epilogue.gate) p.b_gate = b_gate_.as<char>() + set * stride_b() * element;
+  if (spec_.epilogue.quantise) p.scale_c = scale_c_.as<float>() + set * stride_scale_c() + guard_elements;
   return p;
 }
 
 void Operands::fill_c(int set, bool poison, cudaStream_t stream) {
   const size_t m = spec_.shape.m, n = spec_.shape.n, ldc = spec_.ldc();
   const float of_product = scale(spec_.type, spec_.init) * scale(spec_.type, spec_.init);
-  visit(AllTypes{}, spec_.type, spec_.out, [&]<Type type, class C>() {
+  visit_stored(spec_.type, spec_.out, spec_.epilogue, [&]<Type type, class C>() {
     C* const c = c_.as<C>() + set * stride_c() + guard_elements;
     for_each_index(
         m * ldc, stream,
@@ -195,18 +222,33 @@ void Operands::fill_c(int set, bool poison, cudaStream_t stream) {
     for_each_index(m * ldc + 2 * guard_elements, stream,
                    FillGuard<C>{{reinterpret_cast<typename PatternOf<C>::Bits*>(c), m, n, ldc}});
   });
+  if (const size_t blocks = spec_.scale_blocks()) {
+    const Problem p = problem(set, 1, 0, stream);
+    const size_t ld = p.scale_c_ld();
+    for_each_index(blocks * ld, stream,
+                   Fill<float>{p.scale_c, blocks, m, ld, 0, spec_.init, 1.0F, 0, Pattern<4>::guard, true});
+    for_each_index(blocks * ld + 2 * guard_elements, stream,
+                   FillGuard<float>{{reinterpret_cast<uint32_t*>(p.scale_c), blocks, m, ld}});
+  }
 }
 
 size_t Operands::guard_violations(int set, cudaStream_t stream) const {
   const size_t m = spec_.shape.m, n = spec_.shape.n, ldc = spec_.ldc();
   const DeviceBuffer changed(sizeof(unsigned long long));
   cuda_check(cudaMemsetAsync(changed.as<void>(), 0, changed.bytes(), stream));
-  visit(AllTypes{}, spec_.type, spec_.out, [&]<Type type, class C>() {
+  visit_stored(spec_.type, spec_.out, spec_.epilogue, [&]<Type type, class C>() {
     using Bits = typename PatternOf<C>::Bits;
     Bits* const c = c_.as<Bits>() + set * stride_c() + guard_elements;
     for_each_index(m * ldc + 2 * guard_elements, stream,
                    CountChanged<C>{{c, m, n, ldc}, changed.as<unsigned long long>()});
   });
+  if (const size_t blocks = spec_.scale_blocks()) {
+    const Problem p = problem(set, 1, 0, stream);
+    const size_t ld = p.scale_c_ld();
+    for_each_index(
+        blocks * ld + 2 * guard_elements, stream,
+        CountChanged<float>{{reinterpret_cast<uint32_t*>(p.scale_c), blocks, m, ld}, changed.as<unsigned long long>()});
+  }
   unsigned long long count = 0;
   cuda_check(cudaMemcpyAsync(&count, changed.as<void>(), sizeof count, cudaMemcpyDeviceToHost, stream));
   cuda_check(cudaStreamSynchronize(stream));

@@ -38,6 +38,14 @@ class DeviceBuffer {
 /// A value of OperandSpec::ld_pad: each leading dimension is rounded up to a multiple of 16 bytes instead.
 inline constexpr int ld_align = -1;
 
+/// As visit() with `out`, but C is what lies in memory: E4M3 where an epilogue quantises.
+template <class F>
+auto visit_stored(Type type, Out out, const Epilogue& epilogue, F&& f) {
+  return visit(AllTypes{}, type, out, [&]<Type row, class Result>() {
+    return epilogue.quantise ? f.template operator()<row, __nv_fp8_e4m3>() : f.template operator()<row, Result>();
+  });
+}
+
 /// What identifies the contents of the buffers.
 struct OperandSpec {
   Shape shape;
@@ -47,6 +55,7 @@ struct OperandSpec {
   int ld_pad;  ///< elements added to each leading dimension, or ld_align
   Init init;
   uint64_t seed;
+  Epilogue epilogue = {};
   bool operator==(const OperandSpec&) const = default;
   /// How many rows A and B are stored in, of which length.
   int rows_a() const { return layout_a == MatrixLayout::row_major ? shape.m : shape.k; }
@@ -55,7 +64,11 @@ struct OperandSpec {
   int columns_b() const { return layout_b == MatrixLayout::row_major ? shape.n : shape.k; }
   int lda() const { return padded(columns_a(), operand_bytes(type)); }
   int ldb() const { return padded(columns_b(), operand_bytes(type)); }
-  int ldc() const { return padded(shape.n, result_bytes(type, out)); }
+  int ldc() const { return padded(shape.n, c_bytes()); }
+  /// Of an element of C, which an epilogue may quantise.
+  int c_bytes() const { return epilogue.quantise ? 1 : result_bytes(type, out); }
+  /// Scales of C: for how many blocks of columns. Of rows each block has Problem::scale_c_ld().
+  int scale_blocks() const { return epilogue.quantise ? (shape.n + 127) / 128 : 0; }
 
   /// The problem without its data: all but the pointers.
   Problem problem(float alpha, float beta) const;
@@ -69,7 +82,7 @@ struct OperandSpec {
 
 /// `sets` independent copies of A, B and C, each with data of its own, laid out one after another; a measurement that
 /// walks through them finds none of its data in L2. Row padding of A and B holds NaN. Around and between the copies of
-/// C lie guard bands.
+/// C, and of its scales, lie guard bands.
 class Operands {
  public:
   Operands(const OperandSpec& spec, int sets);
@@ -92,9 +105,11 @@ class Operands {
   size_t stride_a() const;
   size_t stride_b() const;
   size_t stride_c() const;
+  size_t stride_scale_c() const;
   OperandSpec spec_;
   int sets_;
   DeviceBuffer a_, b_, c_;
+  DeviceBuffer bias_, b_gate_, scale_c_;  // of an epilogue; one bias for all sets
 };
 
 }  // namespace ladder

@@ -6,6 +6,7 @@
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
 #include "common/harness/timing/measure.h"
+#include "common/harness/unfused_epilogue.h"
 #include "common/preferred.h"
 #include "common/text.h"
 
@@ -29,7 +30,8 @@ struct Runner::Group {
   OperandSpec spec;
   std::unique_ptr<Operands> check_operands;  // one set
   std::unique_ptr<Checker> checker;
-  std::unique_ptr<Operands> operands;  // sets to rotate over, for timing
+  std::unique_ptr<Operands> operands;        // sets to rotate over, for timing
+  std::unique_ptr<UnfusedEpilogue> unfused;  // where there is an epilogue: for libraries that do not have it
   std::unique_ptr<BlasLt> blas_lt;
   std::unique_ptr<Cutlass> cutlass;
 };
@@ -51,7 +53,8 @@ void Runner::find_ceilings(const std::vector<Cell>& cells) {
 
 OperandSpec Runner::operand_spec(const Cell& cell) const {
   const Layouts layouts = options_.layouts.value_or(Layouts{MatrixLayout::row_major, cell.rung->layout_b});
-  return {cell.shape, cell.type, options_.out, layouts.a, layouts.b, options_.ld_pad, options_.init, options_.seed};
+  return {cell.shape,      cell.type,     options_.out,  layouts.a,        layouts.b,
+          options_.ld_pad, options_.init, options_.seed, options_.epilogue};
 }
 
 /// Why this GPU or this problem is not for this rung; empty where it is.
@@ -66,8 +69,10 @@ std::string Runner::reason_to_waive(const Cell& cell) const {
   const Layouts own = {MatrixLayout::row_major, rung.layout_b};
   if (options_.layouts && !rung.any_layout && *options_.layouts != own)
     return formatted("takes the layout {}, not {}", name(own), name(*options_.layouts));
+  if (options_.epilogue != Epilogue{} && !rung.epilogues)
+    return formatted("has no epilogue but beta C, not {}", name(options_.epilogue));
   const OperandSpec spec = operand_spec(cell);
-  const int operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
+  const int operand = operand_bytes(cell.type), result = spec.c_bytes();
   const std::tuple<const char*, int, int> rows[] = {
       {"lda", spec.lda(), operand}, {"ldb", spec.ldb(), operand}, {"ldc", spec.ldc(), result}};
   for (const auto& [leading_dimension, elements, bytes] : rows)
@@ -91,7 +96,8 @@ void Runner::require_memory(const Cell& cell) const {
   const OperandSpec spec = operand_spec(cell);
   const size_t sets = (options_.check != CheckMode::off || options_.check_only) + !options_.check_only;
   const size_t need = Operands::bytes(spec, static_cast<int>(sets)) + Checker::bytes(spec, options_.check) +
-                      Workspace::bytes(cell.rung->resources(spec.problem(options_.alpha, options_.beta)));
+                      Workspace::bytes(cell.rung->resources(spec.problem(options_.alpha, options_.beta))) +
+                      (spec.epilogue == Epilogue{} || options_.check_only ? 0 : UnfusedEpilogue::bytes(spec));
   const size_t free = free_memory();
   if (need <= free) return;
   const std::string message =
@@ -119,9 +125,14 @@ void Runner::prepare(const Cell& cell) {
   if (group.blas_lt || options_.check_only) return;
   const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
   group.operands = std::make_unique<Operands>(spec, sets);
+  Problem p = group.operands->problem(0, options_.alpha, options_.beta, nullptr);
+  const bool plain = spec.epilogue == Epilogue{};
+  if (!plain) group.unfused = std::make_unique<UnfusedEpilogue>(spec);
+  if (!plain && !BlasLt::fuses(p)) p = group.unfused->product(p);
   const auto* lt_choice = known(lt_choices_, spec);
-  group.blas_lt = std::make_unique<BlasLt>(*group.operands, options_.alpha, options_.beta, nullptr, lt_choice);
+  group.blas_lt = std::make_unique<BlasLt>(p, spec, lt_choice);
   if (!lt_choice) lt_choices_.emplace_back(spec, group.blas_lt->choice());
+  if (!plain) return;  // CUTLASS's kernels here have no epilogue but beta C
   const auto* cutlass_choice = known(cutlass_choices_, spec);
   group.cutlass =
       std::make_unique<Cutlass>(*group.operands, options_.alpha, options_.beta, device_, nullptr, cutlass_choice);
@@ -260,19 +271,25 @@ Timing Runner::time(const Cell& cell) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
   std::vector<Contender> contenders = {{"kernel", [&](const Problem& q) { cell.rung->launch(workspace.lend(q)); }}};
+  // A library that has no such epilogue: its product, and then a kernel of ours.
+  const auto with_epilogue = [this](bool fused, auto multiply) -> std::function<void(const Problem&)> {
+    if (fused || !group_->unfused) return multiply;
+    return [this, multiply](const Problem& p) { group_->unfused->run(multiply, p); };
+  };
+  const BlasLt& lt = *group_->blas_lt;
+  const bool fused = BlasLt::fuses(p);
   if (Blas::has(p.type))
-    contenders.push_back({"cublas", [this](const Problem& p) { blas_->gemm(p); }});
-  else if (group_->blas_lt->available())
-    contenders.push_back({"cublas", [this](const Problem& p) { group_->blas_lt->gemm_by_default(p); }});
-  if (group_->blas_lt->available())
-    contenders.push_back({"cublaslt", [this](const Problem& p) { group_->blas_lt->gemm(p); }});
-  if (group_->cutlass->choice())
+    contenders.push_back({"cublas", with_epilogue(false, [this](const Problem& p) { blas_->gemm(p); })});
+  else if (lt.available())
+    contenders.push_back({"cublas", with_epilogue(fused, [&lt](const Problem& p) { lt.gemm_by_default(p); })});
+  if (lt.available()) contenders.push_back({"cublaslt", with_epilogue(fused, [&lt](const Problem& p) { lt.gemm(p); })});
+  if (group_->cutlass && group_->cutlass->choice())
     contenders.push_back({"cutlass", [this](const Problem& p) { group_->cutlass->gemm(p); }});
   const Pace pace{options_.protocol, options_.rounds, options_.sittings, cell.sitting};
   const Measurement measured =
       measure(contenders, *group_->operands, options_.alpha, options_.beta, pace, nvml_, nullptr);
 
-  const double flop = 2.0 * p.m * p.n * p.k;
+  const double flop = 2.0 * p.m * p.n * p.k * (1 + p.epilogue.gate);
   const auto gflops = [&](double ms) { return flop / ms * 1e-6; };
   const auto mhz = [&](size_t i) {
     return measured.sm[i].mhz() > 0.0 ? std::optional(measured.sm[i].mhz()) : std::nullopt;

@@ -82,6 +82,7 @@ const Column columns[] = {
     {"k", [](const C&, const R& r) { return written(r.cell.shape.k); }, key},
     {"alpha", [](const C& c, const R&) { return written(c.options.alpha); }, key},
     {"beta", [](const C& c, const R&) { return written(c.options.beta); }, key},
+    {"epilogue", [](const C& c, const R&) { return name(c.options.epilogue); }, key},
     {"layout",
      [](const C& c, const R& r) {
        return name(c.options.layouts.value_or(Layouts{MatrixLayout::row_major, r.cell.rung->layout_b}));

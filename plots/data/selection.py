@@ -27,6 +27,7 @@ class Condition(NamedTuple):
     out: str
     alpha: float
     beta: float
+    epilogue: str  # "none", or its steps
     layout: str  # of A and B: "nn", "nt", "tn" or "tt"; empty: each rung's own
     ld_pad: str  # elements, or "align"
     init: str
@@ -34,9 +35,10 @@ class Condition(NamedTuple):
     protocol: str
 
     def __str__(self) -> str:
+        steps = f", epilogue {self.epilogue}" if self.epilogue != "none" else ""
         pad = (f", layout {self.layout}" if self.layout else "") + (f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else "")
         return (
-            f"{self.protocol} protocol, {self.init} data, {self.l2} L2, alpha {self.alpha:g}, beta {self.beta:g}"
+            f"{self.protocol} protocol, {self.init} data, {self.l2} L2, alpha {self.alpha:g}, beta {self.beta:g}{steps}"
             f"{pad}, out {self.out}"
         )
 
@@ -263,4 +265,4 @@ def _baselines(found: dict[tuple[str, Shape], Cell]) -> dict[str, dict[Shape, li
 
 
 def _is_default(condition: Condition) -> bool:
-    return condition[1:] == (1.0, 0.0, "", "0", "normal", "cold", "rounds")
+    return condition[1:] == (1.0, 0.0, "none", "", "0", "normal", "cold", "rounds")

@@ -34,7 +34,7 @@ TEST_P(EveryType, BaselinesPassTheCheck) {
       for (const float beta : {0.0F, -1.5F})
         for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
           Operands operands(spec(shape, ld_pad), 1);
-          const BlasLt blas_lt(operands, 0.75F, beta, nullptr);
+          const BlasLt blas_lt(operands.problem(0, 0.75F, beta, nullptr), operands.spec());
           Checker checker(operands, 0.75F, beta, mode, blas_.get(), nullptr);
           if (Blas::has(GetParam().type)) {
             const CheckResult result = checker.check([&](const Problem& p) { blas_->gemm(p); });

@@ -42,19 +42,28 @@ class Checker {
                     Sum sums = Sum::fp32);
 
  private:
-  Samples take_samples(int count) const;
-  void make_reference();
-  void make_reference(const Blas& blas);
+  /// A product and its S of bound.h: m x n, FP32, ld = n.
+  struct Product {
+    DeviceBuffer value, scale;
+  };
+  Problem product_of(const void* b) const;
+  Samples take_samples(int count, const Problem& p) const;
+  Samples finished_samples(int count) const;
+  Product product(const Problem& p) const;
+  Product product(const Problem& p, const Blas& blas) const;
+  void make_reference(const Blas* blas);
   Bound bound(Sum sums) const;
-  CheckResult judge_all(const Bound& bound) const;
+  CheckResult judge_quantised(const Bound& bound) const;
+  CheckResult judge_all(const Problem& p, const Bound& bound) const;
   CheckResult judge_samples(const Bound& bound) const;
 
   Operands& operands_;
   Problem problem_;
   CheckMode mode_;
   ReferenceSum reference_sum_;
-  DeviceBuffer reference_, scale_;  // m x n, FP32, ld = n; full only
-  Samples samples_;
+  Product reference_;  // full only
+  ScalesOfC scales_;   // where an epilogue quantises; then the reference are multiples of them
+  Samples samples_;    // sample only
 };
 
 }  // namespace ladder

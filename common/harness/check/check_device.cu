@@ -1,5 +1,6 @@
 #include "common/harness/check/check_device.h"
 
+#include "common/harness/check/through_epilogue.h"
 #include "common/harness/for_each_index.h"
 #include "common/rung.h"
 #include "common/types.h"
@@ -51,6 +52,50 @@ __global__ void fp64_element(Problem p, const size_t* index, double* value, doub
   value[blockIdx.x] = static_cast<double>(p.alpha) * sum + static_cast<double>(p.beta) * c;
   scale[blockIdx.x] = fabs(static_cast<double>(p.alpha)) * magnitude + fabs(static_cast<double>(p.beta) * c);
 }
+
+/// One element of products becomes a result.
+template <class Result>
+struct Finish {
+  Problem p;
+  ViewC<Result> c;
+  float *value, *scale;
+  const float *gate_value, *gate_scale;
+  double gamma;
+  __device__ void operator()(size_t index) const {
+    const double bias = p.epilogue.bias ? to_float(static_cast<const Result*>(p.bias)[index % p.n]) : 0.0;
+    const double residual = p.beta == 0.0F ? 0.0 : static_cast<double>(p.beta) * c[index];
+    const Valued gate = gate_value ? Valued{gate_value[index], gate_scale[index]} : Valued{};
+    const Valued d = through_epilogue(p.epilogue, {value[index], scale[index]}, bias, gate, residual, gamma);
+    value[index] = static_cast<float>(d.value), scale[index] = static_cast<float>(d.scale);
+  }
+};
+
+/// The scale of one block of a row; its elements become multiples of it.
+struct QuantiseReference {
+  int m, n;
+  float *value, *scale, *right, *right_scale;
+  __device__ void operator()(size_t index) const {
+    const size_t row = index % m, first = index / m * 128, end = min(first + 128, static_cast<size_t>(n));
+    float largest = 0.0F, largest_scale = 0.0F;
+    for (size_t at = row * n + first; at < row * n + end; ++at)
+      largest = fmaxf(largest, fabsf(value[at])), largest_scale = fmaxf(largest_scale, scale[at]);
+    right[index] = largest / 448.0F, right_scale[index] = largest_scale / 448.0F;
+    const float unit = largest > 0.0F ? right[index] : 1.0F;
+    for (size_t at = row * n + first; at < row * n + end; ++at) value[at] /= unit, scale[at] /= unit;
+  }
+};
+
+struct Dequantise {
+  ViewC<__nv_fp8_e4m3> c;
+  size_t m, scale_ld;
+  const float *scale, *right;
+  float* to;
+  __device__ void operator()(size_t index) const {
+    const size_t row = index / c.cols, block = index % c.cols / 128;
+    const float unit = right[block * m + row];
+    to[index] = c[index] * (scale[block * scale_ld + row] / (unit > 0.0F ? unit : 1.0F));
+  }
+};
 
 template <class T>
 DeviceBuffer to_device(const std::vector<T>& values) {
@@ -130,6 +175,13 @@ struct CopyC {
   }
 };
 
+template <class Element>
+float read(const Element* from) {
+  Element element;
+  cuda_check(cudaMemcpy(&element, from, sizeof element, cudaMemcpyDeviceToHost));
+  return to_float(element);
+}
+
 }  // namespace
 
 void fp64_elements(const Problem& p, Samples& samples) {
@@ -148,6 +200,34 @@ void fp64_elements(const Problem& p, Samples& samples) {
 
 Tally tally_against(const Problem& p, const float* reference, const float* scale, const Bound& bound) {
   return tally(p, JudgeAgainst{reference, scale, bound});
+}
+
+void finish(const Problem& p, float* value, float* scale, const float* gate_value, const float* gate_scale,
+            double gamma) {
+  visit(AllTypes{}, p.type, p.out, [&]<Type type, class Result>() {
+    for_each_index(static_cast<size_t>(p.m) * p.n, p.stream,
+                   Finish<Result>{p, ViewC<Result>(p), value, scale, gate_value, gate_scale, gamma});
+  });
+}
+
+ScalesOfC quantise_reference(const Problem& p, float* value, float* scale) {
+  const size_t scales = static_cast<size_t>(ceil_div(p.n, 128)) * p.m;
+  const DeviceBuffer right(scales * sizeof(float)), right_scale(scales * sizeof(float));
+  for_each_index(scales, p.stream,
+                 QuantiseReference{p.m, p.n, value, scale, right.as<float>(), right_scale.as<float>()});
+  cuda_check(cudaStreamSynchronize(p.stream));
+  return {to_host<float>(right), to_host<float>(right_scale)};
+}
+
+DeviceBuffer dequantised(const Problem& p, const ScalesOfC& scales) {
+  const size_t elements = static_cast<size_t>(p.m) * p.n;
+  const DeviceBuffer right = to_device(scales.right);
+  DeviceBuffer values(elements * sizeof(float));
+  for_each_index(elements, p.stream,
+                 Dequantise{ViewC<__nv_fp8_e4m3>(p), static_cast<size_t>(p.m), static_cast<size_t>(p.scale_c_ld()),
+                            p.scale_c, right.as<float>(), values.as<float>()});
+  cuda_check(cudaStreamSynchronize(p.stream));
+  return values;
 }
 
 Tally tally_infinite(const Problem& p) { return tally(p, JudgeFinite{}); }
@@ -174,12 +254,13 @@ void copy_c(const Problem& p, float* values, float* magnitudes) {
 }
 
 float read_c(const Problem& p, size_t index) {
-  return visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
-    C element;
-    const C* const from = p.C<C>() + index / p.n * p.ldc + index % p.n;
-    cuda_check(cudaMemcpy(&element, from, sizeof element, cudaMemcpyDeviceToHost));
-    return to_float(element);
-  });
+  return visit(AllTypes{}, p.type, p.out,
+               [&]<Type type, class C>() { return read(p.C<C>() + index / p.n * p.ldc + index % p.n); });
+}
+
+float read_bias(const Problem& p, size_t column) {
+  return visit(AllTypes{}, p.type, p.out,
+               [&]<Type type, class C>() { return read(static_cast<const C*>(p.bias) + column); });
 }
 
 }  // namespace ladder

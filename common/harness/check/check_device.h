@@ -52,6 +52,21 @@ struct Tally {
 /// Judges every element of C. `reference` and `scale` are m x n, ld = n.
 Tally tally_against(const Problem& p, const float* reference, const float* scale, const Bound& bound);
 
+/// Takes products to results: values and scales S are m x n, ld = n. gamma: of the products. `gate_value` and `gate_scale` are null
+/// without a gate. Reads the C that is there now.
+void finish(const Problem& p, float* value, float* scale, const float* gate_value, const float* gate_scale,
+            double gamma);
+
+/// A quantised reference: what the scales of C should be, [block][row], and how far off relative to gamma; `value` and `scale` become
+/// multiples of it.
+struct ScalesOfC {
+  std::vector<float> right, scale;
+};
+ScalesOfC quantise_reference(const Problem& p, float* value, float* scale);
+
+/// A quantised C in FP32, m x n, ld = n: its elements times their scales, as multiples of the right ones.
+DeviceBuffer dequantised(const Problem& p, const ScalesOfC& scales);
+
 /// Counts elements of C that are NaN or infinite.
 Tally tally_infinite(const Problem& p);
 
@@ -66,5 +81,8 @@ void copy_c(const Problem& p, float* values, float* magnitudes);
 
 /// One element of C, by row * n + column.
 float read_c(const Problem& p, size_t index);
+
+/// The bias of one column.
+float read_bias(const Problem& p, size_t column);
 
 }  // namespace ladder

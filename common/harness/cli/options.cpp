@@ -54,6 +54,28 @@ std::string word_of(T value, const Choices<T>& choices) {
   return "";
 }
 
+/// The words of an epilogue, in the order in which it applies them, and what each adds to one.
+const std::vector<std::pair<std::string, Epilogue>> epilogue_words = {{"bias", {.bias = true}},
+                                                                      {"gelu", {.activation = Activation::gelu}},
+                                                                      {"silu", {.activation = Activation::silu}},
+                                                                      {"gate", {.gate = true}},
+                                                                      {"quantise", {.quantise = true}}};
+
+Epilogue parse_epilogue(const std::string& text) {
+  Epilogue epilogue;
+  std::stringstream parts(text);
+  for (std::string word; std::getline(parts, word, ',');) {
+    const Epilogue added = choose("--epilogue", word, epilogue_words);
+    if (added.activation != Activation::none && epilogue.activation != Activation::none)
+      throw UsageError(formatted("--epilogue takes one activation, got '{}'", text));
+    epilogue.bias |= added.bias;
+    epilogue.gate |= added.gate;
+    epilogue.quantise |= added.quantise;
+    if (added.activation != Activation::none) epilogue.activation = added.activation;
+  }
+  return epilogue;
+}
+
 float parse_float(const std::string& option, const std::string& text) {
   size_t used = 0;
   float value = NAN;
@@ -80,6 +102,14 @@ std::string name(Out out) { return word_of(out, outs); }
 std::string name(Init init) { return word_of(init, inits); }
 std::string name(const Layouts& layouts) { return word_of(layouts, layout_words); }
 std::string name(Protocol protocol) { return word_of(protocol, protocols); }
+std::string name(const Epilogue& epilogue) {
+  std::vector<std::string> words;
+  for (const auto& [word, one] : epilogue_words)
+    if ((one.bias && epilogue.bias) || (one.gate && epilogue.gate) || (one.quantise && epilogue.quantise) ||
+        (one.activation != Activation::none && one.activation == epilogue.activation))
+      words.push_back(word);
+  return words.empty() ? "none" : joined(words, ",");
+}
 
 std::vector<const Rung*> select_rungs(const std::string& text, const std::vector<Rung>& all) {
   std::vector<std::string> known;
@@ -118,8 +148,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.command = joined(std::vector<std::string>(argv, argv + argc), " ");
   const bool single = rungs().size() == 1;
 
-  std::string kernels, type, out = "f32", layout, shapes, alpha = "1", beta = "0", ld_pad = "0", init = "normal",
-                             seed = "1";
+  std::string kernels, type, out = "f32", layout, epilogue, shapes, alpha = "1", beta = "0", ld_pad = "0",
+                             init = "normal", seed = "1";
   std::string l2 = "cold", protocol = "rounds", round_count, sitting_count = "1", check = "full", device = "0",
               sim_seed;
   std::vector<std::string> sizes;
@@ -149,6 +179,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--shapes", shapes, formatted("MxNxK,..., a family ({}) or a file", joined(families, ", ")));
   app.add_option("--alpha", alpha, "Factor of A B; 1 without");
   app.add_option("--beta", beta, "Factor of C; 0 without, and then C is not read");
+  app.add_option("--epilogue", epilogue,
+                 formatted("What is applied to A B before C is added: some of {}", joined(words(epilogue_words), ",")));
   app.add_option("--ld-pad", ld_pad,
                  "Elements added to each leading dimension, 0 without; align: rounded up to 16 bytes");
   app.add_option("--init", init, "Data: normal, uniform, integer or zeros");
@@ -216,6 +248,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (!layout.empty()) options.layouts = choose("--layout", layout, layout_words);
   options.alpha = parse_float("--alpha", alpha);
   options.beta = parse_float("--beta", beta);
+  options.epilogue = parse_epilogue(epilogue);
   options.ld_pad = ld_pad == "align" ? ld_align : static_cast<int>(parse_count("--ld-pad", ld_pad, 0, 1 << 20));
   options.init = choose("--init", init, inits);
   options.seed = static_cast<uint64_t>(parse_count("--seed", seed, 0, 999'999'999'999'999'999));
@@ -242,6 +275,10 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
     parse_count("--sim-seed", sim_seed, 0, 999'999'999'999'999'999);
     options.sim_seed = sim_seed;
   }
+  if (options.epilogue.quantise && options.beta != 0.0F)
+    throw UsageError("--epilogue quantise and --beta exclude each other: C has no scales yet");
+  if (options.epilogue.quantise && options.check == CheckMode::sample)
+    throw UsageError("--epilogue quantise needs --check full: a scale is of 128 elements");
   if (options.json && !options.list) throw UsageError("--json belongs to --list");
   if (options.check_only && options.check == CheckMode::off)
     throw UsageError("--check-only and --check off exclude each other");

@@ -31,6 +31,7 @@ struct Options {
   std::vector<Shape> shapes;
   bool shapes_are_explicit = false;  ///< sizes were spelled out, so one that cannot fit the GPU is a usage error
   float alpha = 1.0F, beta = 0.0F;
+  Epilogue epilogue = {};
   int ld_pad = 0;
   Init init = Init::normal;
   uint64_t seed = 1;
@@ -61,5 +62,6 @@ std::string name(Out out);
 std::string name(Init init);
 std::string name(const Layouts& layouts);  ///< nn, nt, tn or tt: A and B, each as in the product, or transposed
 std::string name(Protocol protocol);
+std::string name(const Epilogue& epilogue);  ///< "bias,gelu"; "none"
 
 }  // namespace ladder
