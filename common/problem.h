@@ -89,7 +89,7 @@ struct Problem {
   int groups = 0;
   const int* first_row = nullptr;  ///< groups + 1 of them on the device: first 0, then ascending, last m
 
-  Epilogue epilogue;
+  Epilogue epilogue = {};
   const void* bias = nullptr;    ///< n, of the type that C has if nothing is quantised
   const void* b_gate = nullptr;  ///< as b
   float* scale_c = nullptr;  ///< where it quantises, of row m and columns n to n + 127: [n / 128 * scale_c_ld() + m]

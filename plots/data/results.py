@@ -175,8 +175,11 @@ def _read_rows(path: Path, version: tuple[int, int] | None) -> tuple[pd.DataFram
     read = {name: _column(path, name, lines, list(texts)) for name, texts in zip(columns, fields, strict=True)}
     frame = pd.DataFrame(read, dtype=None if numbered else object)
     frame["sitting"] = frame["sitting"].fillna(1)
-    frame["epilogue"] = frame["epilogue"].replace("", "none")
-    frame = frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "epilogue", "layout", "sitting"], keep="last").sort_index()
+    frame = (
+        frame.sort_values("utc", kind="stable")
+        .drop_duplicates([*CELL, "epilogue", "layout", "sitting"], keep="last")
+        .sort_index()
+    )
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
     gpus = sorted(set(frame["gpu"]) - {""})
     if len(gpus) > 1:

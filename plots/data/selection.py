@@ -210,6 +210,7 @@ def tables(results: Results) -> list[Table]:
     timed = results.ladder[results.ladder["protocol"] != "check"]
     own = [results.facts.layout(kernel) for kernel in timed["kernel"]]
     timed = timed.assign(layout=["" if other in ("", one) else one for one, other in zip(timed["layout"], own, strict=True)])
+    timed = timed.assign(epilogue=timed["epilogue"].replace("", "none"))  # a file from before there were any
     return [_table(kind, timed[timed["type"] == kind], results) for kind in results.facts.types if kind in set(timed["type"])]
 
 

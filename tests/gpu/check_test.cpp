@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <tuple>
+
 #include "common/harness/simulator.h"
 #include "tests/gpu/broken/broken.h"
 #include "tests/gpu/gpu_test.h"
@@ -83,6 +85,51 @@ TEST_F(Check, AllowsForFp16SumsAndFindsTheirForgottenKStep) {
       EXPECT_NE(wrong.message.find("elements wrong"), std::string::npos) << wrong.message;
       EXPECT_FALSE(check(false, Sum::fp32).passed) << k;
     }
+}
+
+/// What the check of an epilogue says; empty where it passes.
+std::string said_of(broken::EpilogueFault fault, const Epilogue& epilogue, int k, CheckMode mode, const Blas* blas) {
+  const OperandSpec spec{
+      {67, 331, k}, Type::bf16, Out::same, MatrixLayout::row_major, MatrixLayout::col_major, ld_align,
+      Init::normal, 7,          epilogue};
+  Operands operands(spec, 1);
+  Checker checker(operands, 1.25F, 0.0F, mode, blas, nullptr);
+  const CheckResult result = checker.check([fault](const Problem& p) { broken::launch_epilogue(fault, p); });
+  return result.passed ? "" : result.message;
+}
+
+TEST_F(Check, FindsFaultsOfEpilogues) {
+  using broken::EpilogueFault;
+  constexpr Epilogue bias{.bias = true}, bias_gelu{.bias = true, .activation = Activation::gelu},
+      gated{.activation = Activation::silu, .gate = true}, quantised{.bias = true, .quantise = true},
+      all{.bias = true, .activation = Activation::silu, .gate = true, .quantise = true};
+  const std::tuple<EpilogueFault, Epilogue, const char*> faults[] = {
+      {EpilogueFault::bias_forgotten, bias, "elements wrong"},
+      {EpilogueFault::bias_forgotten, bias_gelu, "elements wrong"},
+      {EpilogueFault::bias_of_next_column, bias_gelu, "elements wrong"},
+      {EpilogueFault::gelu_for_silu, gated, "elements wrong"},
+      {EpilogueFault::gate_forgotten, gated, "elements wrong"},
+      {EpilogueFault::bias_forgotten, quantised, "the scale of row 0, columns 0 to 127 is"},
+      {EpilogueFault::gate_forgotten, all, "the scale of row 0, columns 0 to 127 is"},
+      {EpilogueFault::scale_doubled, quantised, "the scale of row 0, columns 0 to 127 is"},
+      {EpilogueFault::scale_of_other_row, all, "the scale of row 0, columns 0 to 127 is"},
+      {EpilogueFault::scale_unwritten, all, "the scale of row 66, columns 0 to 127 is nan"},
+      {EpilogueFault::scale_padding, all, "wrote outside C: 3 elements"},
+  };
+  for (const int k : {1, 40, 1031}) {
+    if (device_->simulated && k > 40) continue;
+    for (const Epilogue& epilogue : {bias, bias_gelu, gated, quantised, all})
+      EXPECT_EQ(said_of(EpilogueFault::none, epilogue, k, CheckMode::full, blas_.get()), "") << k;
+    for (const auto& [fault, epilogue, words] : faults)
+      EXPECT_THAT(said_of(fault, epilogue, k, CheckMode::full, blas_.get()), testing::HasSubstr(words))
+          << k << ", fault " << static_cast<int>(fault);
+  }
+  for (const Epilogue& epilogue : {bias_gelu, gated}) {
+    EXPECT_EQ(said_of(EpilogueFault::none, epilogue, 40, CheckMode::sample, blas_.get()), "");
+    EXPECT_THAT(said_of(epilogue.gate ? EpilogueFault::gate_forgotten : EpilogueFault::bias_forgotten, epilogue, 40,
+                        CheckMode::sample, blas_.get()),
+                testing::HasSubstr("sampled elements wrong"));
+  }
 }
 
 TEST_F(Check, FindsFlagThatIsLeft) {

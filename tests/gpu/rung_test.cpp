@@ -95,6 +95,36 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
   EXPECT_GE(checked, device_->simulated ? shapes.size() : 40 * 6) << "too few cases were within the rung's alignment";
 }
 
+/// Every epilogue that it does not refuse.
+TEST_P(EveryRung, AppliesEpilogues) {
+  const Rung& rung = rungs()[GetParam()];
+  if (!rung.epilogues) GTEST_SKIP() << "has no epilogues";
+  if (const std::string reason = why_not_on(rung.arch, device_->sm); !reason.empty()) GTEST_SKIP() << reason;
+  size_t checked = 0;
+  uint64_t seed = 300;
+  const std::vector<Shape> shapes =
+      device_->simulated ? std::vector<Shape>{{1, 7, 5}, {131, 200, 136}, {67, 400, 72}}
+                         : std::vector<Shape>{{1, 7, 5}, {131, 200, 136}, {1031, 1040, 520}, {300, 2056, 1000}};
+  for (const bool bias : {false, true})
+    for (const Activation activation : {Activation::none, Activation::gelu, Activation::silu})
+      for (const bool gate : {false, true})
+        for (const bool quantise : {false, true})
+          for (const auto& [type, out] : types(rung))
+            for (const Shape& shape : shapes) {
+              const OperandSpec spec{shape,    type,         out,    MatrixLayout::row_major,           rung.layout_b,
+                                     ld_align, Init::normal, ++seed, {bias, activation, gate, quantise}};
+              const float beta = quantise || shape.m == 1 ? 0.0F : -0.5F;
+              if (!rung.refuses(spec.problem(1.25F, beta)).empty()) continue;
+              Operands operands(spec, 1);
+              Checker checker(operands, 1.25F, beta, CheckMode::full, blas_.get(), nullptr);
+              const CheckResult result = checker.check(rung.launch, Workspace(), sum_on(rung, type, device_->sm));
+              EXPECT_TRUE(result.passed) << formatted("{} {} {} {} {}: {}", rung.stem(), name(spec.epilogue),
+                                                      name(type), name(out), shape.str(), result.message);
+              ++checked;
+            }
+  EXPECT_GE(checked, shapes.size() * types(rung).size() * 2) << "too few epilogues";
+}
+
 /// C after each of `launches` launches.
 std::vector<std::vector<char>> results(const Rung& rung, const OperandSpec& spec, int launches) {
   Operands operands(spec, 1);

@@ -66,6 +66,10 @@ TEST(Options, TakeValues) {
   EXPECT_EQ(options.out, Out::same);
   EXPECT_THAT(numbers(options.rungs), ElementsAre("05", "06", "06b"));
   EXPECT_EQ(parse({"--ld-pad", "align"}).ld_pad, ld_align);
+  EXPECT_EQ(parse({}).epilogue, Epilogue{});
+  EXPECT_EQ(parse({"--epilogue", "none"}).epilogue, Epilogue{});
+  EXPECT_EQ(parse({"--epilogue", "gelu,bias"}).epilogue, (Epilogue{.bias = true, .activation = Activation::gelu}));
+  EXPECT_EQ(name(parse({"--epilogue", "quantise,gate,silu"}).epilogue), "silu,gate,quantise");
   EXPECT_EQ(parse({"--sittings", "5"}).sittings, 5);
   EXPECT_EQ(parse({"--sittings", "2/5"}).sittings, 5);
   EXPECT_EQ(parse({"--sittings", "2/5"}).until_sitting, 2);
@@ -83,6 +87,10 @@ TEST(Options, NameWhatTheyTake) {
   EXPECT_THAT(error_of({"--beta", "nan"}), HasSubstr("--beta takes a finite number"));
   EXPECT_THAT(error_of({"--alpha", "1e99"}), HasSubstr("--alpha takes a finite number"));
   EXPECT_THAT(error_of({"--rounds", "0"}), HasSubstr("--rounds takes a whole number from 1 to 10000, got '0'"));
+  EXPECT_THAT(error_of({"--epilogue", "gelo"}), HasSubstr("got 'gelo'; the nearest is gelu"));
+  EXPECT_THAT(error_of({"--epilogue", "gelu,silu"}), HasSubstr("--epilogue takes one activation, got 'gelu,silu'"));
+  EXPECT_THAT(error_of({"--epilogue", "quantise", "--beta", "1"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(error_of({"--epilogue", "quantise", "--check", "sample"}), HasSubstr("needs --check full"));
   EXPECT_THAT(error_of({"--sittings", "6/5"}), HasSubstr("--sittings takes a whole number from 1 to 5, got '6'"));
   EXPECT_THAT(error_of({"--sittings", "0"}), HasSubstr("--sittings takes a whole number from 1 to 100, got '0'"));
   EXPECT_THAT(error_of({"--sim-gpu", "a10"}),

@@ -66,6 +66,14 @@ def test_the_layouts_of_a_product_are_told_apart(tmp_path):
     assert one.value("08_warp_tiling", SIZE) == 1.0 and "layout tn" in str(one.condition)
 
 
+def test_epilogues_are_told_apart_and_older_files_have_none(tmp_path):
+    rows = [row("01_naive", SIZE), row("01_naive", SIZE, epilogue="bias,gelu", gflops=1.0)]
+    table = tables(load(write_folder(tmp_path / "both", rows)))[0]
+    assert table.left_out == 1 and table.condition.epilogue == "none" and "epilogue" not in str(table.condition)
+    older = tables(load(write_folder(tmp_path / "older", [row("01_naive", SIZE, epilogue="")])))[0]
+    assert older.condition == table.condition
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -55,7 +55,8 @@ std::string word_of(T value, const Choices<T>& choices) {
 }
 
 /// The words of an epilogue, in the order in which it applies them, and what each adds to one.
-const std::vector<std::pair<std::string, Epilogue>> epilogue_words = {{"bias", {.bias = true}},
+const std::vector<std::pair<std::string, Epilogue>> epilogue_words = {{"none", {}},
+                                                                      {"bias", {.bias = true}},
                                                                       {"gelu", {.activation = Activation::gelu}},
                                                                       {"silu", {.activation = Activation::silu}},
                                                                       {"gate", {.gate = true}},
@@ -148,7 +149,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.command = joined(std::vector<std::string>(argv, argv + argc), " ");
   const bool single = rungs().size() == 1;
 
-  std::string kernels, type, out = "f32", layout, epilogue, shapes, alpha = "1", beta = "0", ld_pad = "0",
+  std::string kernels, type, out = "f32", layout, epilogue = "none", shapes, alpha = "1", beta = "0", ld_pad = "0",
                              init = "normal", seed = "1";
   std::string l2 = "cold", protocol = "rounds", round_count, sitting_count = "1", check = "full", device = "0",
               sim_seed;

@@ -2,6 +2,7 @@
 
 #include <cuda_fp16.h>
 
+#include "common/epilogue.h"
 #include "common/rung.h"
 
 namespace ladder::broken {
@@ -55,7 +56,51 @@ __global__ void hgemm(Problem p, int K) {
   *gC = p.alpha * __half2float(sum) + (p.beta == 0.0F ? 0.0F : p.beta * *gC);
 }
 
+/// 128 columns of a row per block, one per thread.
+__global__ void __launch_bounds__(128) epilogue(EpilogueFault fault, Problem p, int scale_c_ld) {
+  __shared__ float magnitude[128];
+  using T = __nv_bfloat16;
+  const int blocks = ceil_div(p.n, 128), row = blockIdx.x / blocks, col = blockIdx.x % blocks * 128 + threadIdx.x;
+  float x = 0.0F, gate = 0.0F;
+  if (col < p.n)
+    for (int k = 0; k < p.k; ++k) {
+      const float a = __bfloat162float(static_cast<const T*>(p.a)[static_cast<size_t>(row) * p.lda + k]);
+      const size_t at = static_cast<size_t>(col) * p.ldb + k;
+      x += a * __bfloat162float(static_cast<const T*>(p.b)[at]);
+      if (p.epilogue.gate) gate += a * __bfloat162float(static_cast<const T*>(p.b_gate)[at]);
+    }
+  const Place here{row, col, gate};
+  const Place bias_at{row, fault == EpilogueFault::bias_of_next_column ? (col + 1) % p.n : col, gate};
+  x = Scale{p.alpha}(x, here);
+  if (p.epilogue.bias && fault != EpilogueFault::bias_forgotten)
+    x = Bias<T>{static_cast<const T*>(p.bias), p.n}(x, bias_at);
+  if (p.epilogue.activation == Activation::silu)
+    x = fault == EpilogueFault::gelu_for_silu ? Gelu{}(x, here) : Silu{}(x, here);
+  if (p.epilogue.activation == Activation::gelu) x = Gelu{}(x, here);
+  if (p.epilogue.gate && fault != EpilogueFault::gate_forgotten) x = Gate{p.alpha}(x, here);
+  if (!p.epilogue.quantise) {
+    if (col < p.n) static_cast<T*>(p.c)[static_cast<size_t>(row) * p.ldc + col] = __float2bfloat16(x);
+    return;
+  }
+  magnitude[threadIdx.x] = col < p.n ? fabsf(x) : 0.0F;
+  __syncthreads();
+  float largest = 0.0F;
+  for (const float one : magnitude) largest = fmaxf(largest, one);
+  const E4M3Scale of(fault == EpilogueFault::scale_doubled ? 2.0F * largest : largest);
+  if (col < p.n)
+    static_cast<__nv_fp8_e4m3*>(p.c)[static_cast<size_t>(row) * p.ldc + col] = __nv_fp8_e4m3(x * of.inverse);
+  if (threadIdx.x != 0 || (fault == EpilogueFault::scale_unwritten && row == p.m - 1)) return;
+  float* const scale = p.scale_c + static_cast<size_t>(col / 128) * scale_c_ld;
+  scale[fault == EpilogueFault::scale_of_other_row && row < 2 ? 1 - row : row] = of.scale;
+  if (fault == EpilogueFault::scale_padding && row == p.m - 1) scale[p.m] = of.scale;
+}
+
 }  // namespace
+
+void launch_epilogue(EpilogueFault fault, const Problem& p) {
+  epilogue<<<p.m * ceil_div(p.n, 128), 128, 0, p.stream>>>(fault, p, p.scale_c_ld());
+  cuda_check(cudaGetLastError());
+}
 
 void launch_fp16_sums(bool forgets_k_step, const Problem& p) {
   hgemm<<<dim3(ceil_div(p.n, 64), p.m), 64, 0, p.stream>>>(p, forgets_k_step ? p.k - 16 : p.k);

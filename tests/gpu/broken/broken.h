@@ -28,4 +28,19 @@ void launch(Fault fault, const Problem& p);
 /// products: one k step of mma is forgotten.
 void launch_fp16_sums(bool forgets_k_step, const Problem& p);
 
+enum class EpilogueFault {
+  none,
+  bias_forgotten,
+  bias_of_next_column,
+  gelu_for_silu,
+  gate_forgotten,
+  scale_doubled,       // and elements halved: what they mean is right, but a bit is wasted
+  scale_of_other_row,  // two rows change their scales
+  scale_unwritten,     // that of the last row
+  scale_padding,       // one past the last row
+};
+
+/// BF16 products with the problem's epilogue; B column-major, C as BF16 or quantised.
+void launch_epilogue(EpilogueFault fault, const Problem& p);
+
 }  // namespace ladder::broken
