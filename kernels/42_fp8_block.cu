@@ -30,6 +30,7 @@
 #include "common/ptx/wgmma.h"
 #include "common/ptx/wgmma_n.h"
 #include "common/rung.h"
+#include "common/scales.h"
 
 using namespace ladder;
 
@@ -54,7 +55,7 @@ struct Tile {
   static constexpr int SMEM_BYTES =
       STAGES * (STAGE_BYTES + SCALES_BYTES) + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(128 % BN == 0, "a tile's columns have the same scale");
+  static_assert(SCALE_BLOCK % BN == 0, "a tile's columns have the same scale");
   static_assert(SMEM_BYTES <= 227 * 1024);
 };
 
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, first.row, barrier);
     cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, first.col, barrier);
     cp_async_bulk_tensor_2d(scale_a, map_scale_a, first.row, k_tile, barrier);
-    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile, first.col / 128, barrier);
+    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile, first.col / SCALE_BLOCK, barrier);
   };
   const int early = min(k_tiles, EARLY);
   if (warp == 0 && elect_sync()) {
@@ -181,14 +182,14 @@ template <Type type, class TC>
 Maps maps(const Problem& p) {
   using T = typename Operand<type>::Element;
   const int k_tiles = ceil_div(p.k, Tile::BK);
-  const auto whole = [](int scales) {
-    return ceil_div(scales, 4) * 4;
-  };  // rows of scales begin at multiples of 16 bytes
-  return {tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
-          tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
-          tensor_map<float>(p.scale_a, k_tiles, p.m, whole(p.m), {1, Tile::SCALE_A_BYTES, false}),
-          tensor_map<float>(p.scale_b, ceil_div(p.n, 128), k_tiles, whole(k_tiles), {1, Tile::SCALE_B_BYTES, false}),
-          tensor_map<TC>(p.c, p.m, p.n, p.ldc, {64})};
+  return ceil_div(scales, 4) * 4;
+};  // rows of scales begin at multiples of 16 bytes
+return {
+    tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
+    tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
+    tensor_map<float>(p.scale_a, k_tiles, p.m, scale_ld_a(p.m), {1, Tile::SCALE_A_BYTES, false}),
+    tensor_map<float>(p.scale_b, ceil_div(p.n, SCALE_BLOCK), k_tiles, scale_ld_b(p.k), {1, Tile::SCALE_B_BYTES, false}),
+    tensor_map<TC>(p.c, p.m, p.n, p.ldc, {64})};
 }
 
 template <Type type, class TC>

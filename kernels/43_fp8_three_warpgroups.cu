@@ -36,6 +36,7 @@
 #include "common/ptx/wgmma.h"
 #include "common/ptx/wgmma_n.h"
 #include "common/rung.h"
+#include "common/scales.h"
 
 using namespace ladder;
 
@@ -183,7 +184,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, first.row, barrier);
     cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, first.col, barrier);
     cp_async_bulk_tensor_2d(scale_a, map_scale_a, Tile::SWAP_AB ? first.col : first.row, k_tile, barrier);
-    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile, (Tile::SWAP_AB ? first.row : first.col) / 128, barrier);
+    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile, (Tile::SWAP_AB ? first.row : first.col) / SCALE_BLOCK,
+                            barrier);
   };
   const int early = min(k_tiles, EARLY);
   if (warp == 0 && elect_sync()) {
@@ -229,7 +231,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto promote_k_tile = [&](float(&acc)[1][BN / 8][4], Coord first) {
     const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES, scale_b = scale_a + Tile::SCALES_BYTES - 128;
     if constexpr (Tile::SWAP_AB) {  // the rows have one scale, each column has its own
-      const int next = (first.row - row_of_warpgroup) % 128 + row_of_warpgroup >= 128;  // of the scales of B
+      const int next =
+          (first.row - row_of_warpgroup) % SCALE_BLOCK + row_of_warpgroup >= SCALE_BLOCK;  // of the scales of B
       const float of_rows = load_shared(scale_b + next * 16);
       wgmma_wait_group<0>();
 #pragma unroll
@@ -241,8 +244,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         for (int e = 0; e < 4; ++e) acc[0][j][e] += scale[e % 2] * partial[j][e];
       }
     } else {  // the columns have one scale, or from column `next` on another
-      constexpr bool TWO = 128 % BN != 0;
-      const int next = 128 - first.col % 128;
+      constexpr bool TWO = SCALE_BLOCK % BN != 0;
+      const int next = SCALE_BLOCK - first.col % SCALE_BLOCK;
       float scale[2][2];  // [of the columns][of the two rows in which this lane has results]
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -385,17 +388,16 @@ Maps maps(const Problem& p) {
   using T = typename Operand<type>::Element;
   using Box = CBox<Tile, TC>;
   const int k_tiles = ceil_div(p.k, Tile::BK);
-  const auto whole = [](int scales) {
-    return ceil_div(scales, 4) * 4;
-  };  // rows of scales begin at multiples of 16 bytes
-  // The first operand's rows are rows of D, the second's are its columns.
-  const auto a = [&](int rows) { return tensor_map<T>(p.a, p.m, p.k, p.lda, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
-  const auto b = [&](int rows) { return tensor_map<T>(p.b, p.n, p.k, p.ldb, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
-  return {
-      Tile::SWAP_AB ? b(Tile::BM) : a(Tile::BM), Tile::SWAP_AB ? a(Tile::BN) : b(Tile::BN),
-      tensor_map<float>(p.scale_a, k_tiles, p.m, whole(p.m), {1, Tile::SCALE_A_BYTES, false}),
-      tensor_map<float>(p.scale_b, ceil_div(p.n, 128), k_tiles, whole(k_tiles), {2, Tile::SCALE_B_BYTES / 2, false}),
-      tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Box::ROWS, Box::BYTES})};
+  return ceil_div(scales, 4) * 4;
+};  // rows of scales begin at multiples of 16 bytes
+// The first operand's rows are rows of D, the second's are its columns.
+const auto a = [&](int rows) { return tensor_map<T>(p.a, p.m, p.k, p.lda, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
+const auto b = [&](int rows) { return tensor_map<T>(p.b, p.n, p.k, p.ldb, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
+return {Tile::SWAP_AB ? b(Tile::BM) : a(Tile::BM), Tile::SWAP_AB ? a(Tile::BN) : b(Tile::BN),
+        tensor_map<float>(p.scale_a, k_tiles, p.m, scale_ld_a(p.m), {1, Tile::SCALE_A_BYTES, false}),
+        tensor_map<float>(p.scale_b, ceil_div(p.n, SCALE_BLOCK), k_tiles, scale_ld_b(p.k),
+                          {2, Tile::SCALE_B_BYTES / 2, false}),
+        tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Box::ROWS, Box::BYTES})};
 }
 
 template <class Tile, Type type, class TC>

@@ -29,7 +29,7 @@ __device__ __forceinline__ float load_shared(uint32_t smem) {
 }
 
 /// ld.shared.v2.f32 {x[0], x[1]}, [smem]; `smem` is a multiple of 8.
-__device__ __forceinline__ void load2_shared(float* x, uint32_t smem) {
+__device__ __forceinline__ void load2_shared(float (&x)[2], uint32_t smem) {
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x[0]), "=f"(x[1]) : "r"(smem) : "memory");
 }
 
