@@ -182,14 +182,12 @@ template <Type type, class TC>
 Maps maps(const Problem& p) {
   using T = typename Operand<type>::Element;
   const int k_tiles = ceil_div(p.k, Tile::BK);
-  return ceil_div(scales, 4) * 4;
-};  // rows of scales begin at multiples of 16 bytes
-return {
-    tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
-    tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
-    tensor_map<float>(p.scale_a, k_tiles, p.m, scale_ld_a(p.m), {1, Tile::SCALE_A_BYTES, false}),
-    tensor_map<float>(p.scale_b, ceil_div(p.n, SCALE_BLOCK), k_tiles, scale_ld_b(p.k), {1, Tile::SCALE_B_BYTES, false}),
-    tensor_map<TC>(p.c, p.m, p.n, p.ldc, {64})};
+  return {tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
+          tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN}, CU_TENSOR_MAP_L2_PROMOTION_NONE),
+          tensor_map<float>(p.scale_a, k_tiles, p.m, scale_ld_a(p.m), {1, Tile::SCALE_A_BYTES, false}),
+          tensor_map<float>(p.scale_b, ceil_div(p.n, SCALE_BLOCK), k_tiles, scale_ld_b(p.k),
+                            {1, Tile::SCALE_B_BYTES, false}),
+          tensor_map<TC>(p.c, p.m, p.n, p.ldc, {64})};
 }
 
 template <Type type, class TC>

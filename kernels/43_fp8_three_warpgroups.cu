@@ -388,16 +388,14 @@ Maps maps(const Problem& p) {
   using T = typename Operand<type>::Element;
   using Box = CBox<Tile, TC>;
   const int k_tiles = ceil_div(p.k, Tile::BK);
-  return ceil_div(scales, 4) * 4;
-};  // rows of scales begin at multiples of 16 bytes
-// The first operand's rows are rows of D, the second's are its columns.
-const auto a = [&](int rows) { return tensor_map<T>(p.a, p.m, p.k, p.lda, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
-const auto b = [&](int rows) { return tensor_map<T>(p.b, p.n, p.k, p.ldb, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
-return {Tile::SWAP_AB ? b(Tile::BM) : a(Tile::BM), Tile::SWAP_AB ? a(Tile::BN) : b(Tile::BN),
-        tensor_map<float>(p.scale_a, k_tiles, p.m, scale_ld_a(p.m), {1, Tile::SCALE_A_BYTES, false}),
-        tensor_map<float>(p.scale_b, ceil_div(p.n, SCALE_BLOCK), k_tiles, scale_ld_b(p.k),
-                          {2, Tile::SCALE_B_BYTES / 2, false}),
-        tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Box::ROWS, Box::BYTES})};
+  // The first operand's rows are rows of D, the second's are its columns.
+  const auto a = [&](int rows) { return tensor_map<T>(p.a, p.m, p.k, p.lda, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
+  const auto b = [&](int rows) { return tensor_map<T>(p.b, p.n, p.k, p.ldb, {rows}, CU_TENSOR_MAP_L2_PROMOTION_NONE); };
+  return {Tile::SWAP_AB ? b(Tile::BM) : a(Tile::BM), Tile::SWAP_AB ? a(Tile::BN) : b(Tile::BN),
+          tensor_map<float>(p.scale_a, k_tiles, p.m, scale_ld_a(p.m), {1, Tile::SCALE_A_BYTES, false}),
+          tensor_map<float>(p.scale_b, ceil_div(p.n, SCALE_BLOCK), k_tiles, scale_ld_b(p.k),
+                            {2, Tile::SCALE_B_BYTES / 2, false}),
+          tensor_map<TC>(p.c, p.m, p.n, p.ldc, {Box::ROWS, Box::BYTES})};
 }
 
 template <class Tile, Type type, class TC>
