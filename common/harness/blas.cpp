@@ -26,6 +26,28 @@ cublasComputeType_t compute_type(Type type) {
   throw std::logic_error("no such arithmetic");
 }
 
+/// Of A and B: pairs that cuBLASLt has on Hopper. Its heuristics may abort the process when asked for others.
+struct ScaleModes {
+  cublasLtMatmulMatrixScale_t a, b;
+};
+ScaleModes scale_modes(Scales scales) {
+  switch (scales) {
+    case Scales::none:
+    case Scales::tensor:
+      return {CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F};
+    case Scales::rows:
+      return {CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F};
+    case Scales::blocks:
+      return {CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F, CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
+  }
+  throw std::logic_error("no such scales");
+}
+
+/// Does it have such a product at all? Asked before its heuristics are.
+bool lt_has(const Problem& p) {
+  return p.scales == Scales::none || (p.type == Type::e4m3 && (p.scales != Scales::blocks || p.m % 4 == 0));
+}
+
 /// Of cuBLAS, to which rows are columns.
 cublasOperation_t operation(MatrixLayout layout) {
   return layout == MatrixLayout::row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
@@ -55,16 +77,30 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof transpose_b));
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSB, &transpose_a, sizeof transpose_a));
   if (p.type == Type::e4m3) {
-    const int8_t fast = 1;
+    const int8_t fast = p.scales != Scales::blocks;
     cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
   }
-  // Column-major views; B is the first operand, as in Blas::run.
+  // B is the first operand, as in Blas::run.
+  const ScaleModes modes = scale_modes(p.scales);
+  cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &modes.b, sizeof modes.b));
+  cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &modes.a, sizeof modes.a));
+  set_scales(p);
+  // Column-major views.
   const OperandSpec& spec = operands.spec();
   cublas_check(cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, spec.columns_b(), spec.rows_b(), p.ldb));
   cublas_check(cublasLtMatrixLayoutCreate(&a_, facts(p.type).cuda, spec.columns_a(), spec.rows_a(), p.lda));
   cublas_check(cublasLtMatrixLayoutCreate(&c_, result_type(p.type, p.out), p.n, p.m, p.ldc));
 
-  choice_ = known ? *known : fastest(p);
+  choice_ = known ? *known : lt_has(p) ? fastest(p) : LtChoice();
+}
+
+/// Those of this set of operands: the descriptor, which cublasLtMatmul reads before it returns, points to them.
+void BlasLt::set_scales(const Problem& p) const {
+  if (p.scales == Scales::none) return;
+  cublas_check(
+      cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p.scale_b, sizeof p.scale_b));
+  cublas_check(
+      cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p.scale_a, sizeof p.scale_a));
 }
 
 LtChoice BlasLt::fastest(const Problem& p) const {
@@ -96,6 +132,7 @@ BlasLt::~BlasLt() {
 }
 
 void BlasLt::run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const {
+  set_scales(p);
   cublas_check(cublasLtMatmul(handle_, matmul_, &p.alpha, p.b, b_, p.a, a_, &p.beta, p.c, c_, p.c, c_, &algorithm,
                               workspace_.as<void>(), workspace_bytes, p.stream));
 }

@@ -42,8 +42,9 @@ struct LtAlgorithms {
 using LtChoice = std::optional<LtAlgorithms>;
 
 /// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed. Products of E4M3
-/// are summed fast (CUBLASLT_MATMUL_DESC_FAST_ACCUM), that is in FP22 (bound.h) on Hopper, with no scales: the faster of the two ways.
-/// They exist in the layout nt and for multiples of 16 alone.
+/// are summed fast (CUBLASLT_MATMUL_DESC_FAST_ACCUM), that is in FP22 (bound.h) on Hopper: the faster of the two ways. With block scales
+/// there is the other way alone, and M must be a multiple of 4, as it lays out A's scales. They exist in the layout nt and for multiples of
+/// 16 alone, and no other type has scales.
 class BlasLt {
  public:
   /// Tries every algorithm on the operands' first set, unless the choice is known from before. C of that set holds results of
@@ -64,8 +65,9 @@ class BlasLt {
  private:
   void run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const;
   LtChoice fastest(const Problem& p) const;
+  void set_scales(const Problem& p) const;
   cublasLtHandle_t handle_ = nullptr;
-  cublasLtMatmulDesc_t matmul_ = nullptr;
+  cublasLtMatmulDesc_t matmul_ = nullptr;  // run() sets its scales
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
   DeviceBuffer workspace_;
   LtChoice choice_;

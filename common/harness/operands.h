@@ -47,6 +47,7 @@ struct OperandSpec {
   int ld_pad;  ///< elements added to each leading dimension, or ld_align
   Init init;
   uint64_t seed;
+  Scales scales = Scales::none;
   bool operator==(const OperandSpec&) const = default;
   /// How many rows A and B are stored in, of which length.
   int rows_a() const { return layout_a == MatrixLayout::row_major ? shape.m : shape.k; }
@@ -69,7 +70,8 @@ struct OperandSpec {
 
 /// `sets` independent copies of A, B and C, each with data of its own, laid out one after another; a measurement that
 /// walks through them finds none of its data in L2. Row padding of A and B holds NaN. Around and between the copies of
-/// C lie guard bands.
+/// C lie guard bands. Scales are positive and random, with blocks from 2^-6 to 2^-5, else from 2^-7 to 2^-4, of 16 significant bits: in FP32
+/// their product with an operand of up to 8 bits is exact. Their padding holds NaN.
 class Operands {
  public:
   Operands(const OperandSpec& spec, int sets);
@@ -94,7 +96,7 @@ class Operands {
   size_t stride_c() const;
   OperandSpec spec_;
   int sets_;
-  DeviceBuffer a_, b_, c_;
+  DeviceBuffer a_, b_, c_, scale_a_, scale_b_;
 };
 
 }  // namespace ladder

@@ -7,6 +7,7 @@
 #include "common/harness/simulator.h"
 #include "common/harness/timing/measure.h"
 #include "common/preferred.h"
+#include "common/scales.h"
 #include "common/text.h"
 
 namespace ladder {
@@ -21,6 +22,16 @@ template <class Choice>
 const Choice* known(const std::vector<std::pair<OperandSpec, Choice>>& choices, const OperandSpec& spec) {
   const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& x) { return x.first == spec; });
   return found == choices.end() ? nullptr : &found->second;
+}
+
+/// Why a rung does not take these scales; empty where it does.
+std::string refuses_scales(const Rung& rung, Scales scales) {
+  if (std::find(rung.scales.begin(), rung.scales.end(), scales) != rung.scales.end()) return "";
+  std::vector<std::string> names;
+  for (const Scales one : rung.scales)
+    if (one != Scales::none) names.emplace_back(name(one));
+  if (names.empty()) return "takes no scales";
+  return formatted("takes scales {}, not {}", joined(names, ", "), name(scales));
 }
 
 }  // namespace
@@ -51,7 +62,8 @@ void Runner::find_ceilings(const std::vector<Cell>& cells) {
 
 OperandSpec Runner::operand_spec(const Cell& cell) const {
   const Layouts layouts = options_.layouts.value_or(Layouts{MatrixLayout::row_major, cell.rung->layout_b});
-  return {cell.shape, cell.type, options_.out, layouts.a, layouts.b, options_.ld_pad, options_.init, options_.seed};
+  return {cell.shape,      cell.type,     options_.out,  layouts.a,      layouts.b,
+          options_.ld_pad, options_.init, options_.seed, options_.scales};
 }
 
 /// Why this GPU or this problem is not for this rung; empty where it is.
@@ -66,6 +78,7 @@ std::string Runner::reason_to_waive(const Cell& cell) const {
   const Layouts own = {MatrixLayout::row_major, rung.layout_b};
   if (options_.layouts && !rung.any_layout && *options_.layouts != own)
     return formatted("takes the layout {}, not {}", name(own), name(*options_.layouts));
+  if (const std::string reason = refuses_scales(rung, options_.scales); !reason.empty()) return reason;
   const OperandSpec spec = operand_spec(cell);
   const int operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
   const std::tuple<const char*, int, int> rows[] = {
@@ -206,7 +219,8 @@ void Runner::check(const Cell& cell, Result& result) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
   if (checks(cell)) {
-    const CheckResult found = group_->checker->check(launch, workspace, sum_on(*cell.rung, cell.type, device_.sm));
+    const CheckResult found =
+        group_->checker->check(launch, workspace, sum_on(*cell.rung, cell.type, device_.sm, options_.scales));
     result.checked = Checked{found.max_error, found.bound};
     if (found.passed) return;
     result.status = Status::wrong;
@@ -260,7 +274,7 @@ Timing Runner::time(const Cell& cell) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
   std::vector<Contender> contenders = {{"kernel", [&](const Problem& q) { cell.rung->launch(workspace.lend(q)); }}};
-  if (Blas::has(p.type))
+  if (Blas::has(p.type) && p.scales == Scales::none)
     contenders.push_back({"cublas", [this](const Problem& p) { blas_->gemm(p); }});
   else if (group_->blas_lt->available())
     contenders.push_back({"cublas", [this](const Problem& p) { group_->blas_lt->gemm_by_default(p); }});

@@ -35,6 +35,7 @@ COUNTERS = [  # of the simulator; empty on a GPU
     *("sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
 ]
 NEWER = [
+    "scales",
     "layout",
     "sitting",
     "flop_clk_sm",
@@ -44,9 +45,9 @@ NEWER = [
     "cublas_clock_mhz",
     "tile",
     *COUNTERS,
-]  # empty in a file that was recorded before there were these
+]  # empty in a file that was recorded before there were these; `scales` is then "none"
 CEILING_COLUMNS = ["name", "value", "unit"]
-TEXT = {"kernel", "type", "out", "layout", "ld_pad", "init", "l2", "protocol"}
+TEXT = {"kernel", "type", "out", "scales", "layout", "ld_pad", "init", "l2", "protocol"}
 TEXT |= {"status", "reason", "throttle", "tile", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
@@ -174,7 +175,10 @@ def _read_rows(path: Path, version: tuple[int, int] | None) -> tuple[pd.DataFram
     read = {name: _column(path, name, lines, list(texts)) for name, texts in zip(columns, fields, strict=True)}
     frame = pd.DataFrame(read, dtype=None if numbered else object)
     frame["sitting"] = frame["sitting"].fillna(1)
-    frame = frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "layout", "sitting"], keep="last").sort_index()
+    frame["scales"] = frame["scales"].replace("", "none")
+    frame = (
+        frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "scales", "layout", "sitting"], keep="last").sort_index()
+    )
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
     gpus = sorted(set(frame["gpu"]) - {""})
     if len(gpus) > 1:

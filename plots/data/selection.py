@@ -25,6 +25,7 @@ class Condition(NamedTuple):
     """What must be equal for two rows to be comparable."""
 
     out: str
+    scales: str  # of the operands: "none", "tensor", "rows" or "blocks"
     alpha: float
     beta: float
     layout: str  # of A and B: "nn", "nt", "tn" or "tt"; empty: each rung's own
@@ -35,6 +36,7 @@ class Condition(NamedTuple):
 
     def __str__(self) -> str:
         pad = (f", layout {self.layout}" if self.layout else "") + (f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else "")
+        pad += f", scales per {self.scales.removesuffix('s')}" if self.scales != "none" else ""
         return (
             f"{self.protocol} protocol, {self.init} data, {self.l2} L2, alpha {self.alpha:g}, beta {self.beta:g}"
             f"{pad}, out {self.out}"
@@ -263,4 +265,4 @@ def _baselines(found: dict[tuple[str, Shape], Cell]) -> dict[str, dict[Shape, li
 
 
 def _is_default(condition: Condition) -> bool:
-    return condition[1:] == (1.0, 0.0, "", "0", "normal", "cold", "rounds")
+    return condition[1:] == ("none", 1.0, 0.0, "", "0", "normal", "cold", "rounds")

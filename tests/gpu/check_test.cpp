@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "common/harness/simulator.h"
+#include "common/scales.h"
 #include "tests/gpu/broken/broken.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -83,6 +84,31 @@ TEST_F(Check, AllowsForFp16SumsAndFindsTheirForgottenKStep) {
       EXPECT_NE(wrong.message.find("elements wrong"), std::string::npos) << wrong.message;
       EXPECT_FALSE(check(false, Sum::fp32).passed) << k;
     }
+}
+
+/// A forgotten scale, and one from the wrong place, in every mode that has one; by every element and by samples, with every kind of data.
+TEST_F(Check, FindsWrongScales) {
+  using broken::ScaleFault;
+  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks})
+    for (const Init init : {Init::normal, Init::integer})
+      for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
+        OperandSpec spec{{67, 300, 264},          Type::e4m3, Out::f32, MatrixLayout::row_major,
+                         MatrixLayout::col_major, ld_align,   init,     7};
+        spec.scales = scales;
+        Operands operands(spec, 1);
+        Checker checker(operands, 1.25F, -0.5F, mode, blas_.get(), nullptr);
+        const Sum sums = scales == Scales::blocks ? Sum::promoted : Sum::fp22;
+        const auto check = [&](ScaleFault fault) {
+          return checker.check([=](const Problem& p) { broken::launch_scaled(fault, p); }, Workspace(), sums);
+        };
+        const CheckResult right = check(ScaleFault::none);
+        EXPECT_TRUE(right.passed) << name(scales) << ": " << right.message;
+        EXPECT_FALSE(check(ScaleFault::forgets_a).passed) << name(scales);
+        EXPECT_FALSE(check(ScaleFault::forgets_b).passed) << name(scales);
+        if (scales == Scales::tensor) continue;  // whose place is the same for all
+        EXPECT_FALSE(check(ScaleFault::first_of_a).passed) << name(scales);
+        EXPECT_FALSE(check(ScaleFault::neighbour_of_b).passed) << name(scales);
+      }
 }
 
 TEST_F(Check, FindsFlagThatIsLeft) {

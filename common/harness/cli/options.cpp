@@ -8,6 +8,7 @@
 #include "common/harness/cli/nearest.h"
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
+#include "common/scales.h"
 #include "common/text.h"
 #include "sim/checks.h"
 
@@ -24,6 +25,8 @@ Choices<Type> types() {
   return choices;
 }
 const Choices<Out> outs = {{"f32", Out::f32}, {"same", Out::same}};
+const Choices<Scales> scale_modes = {
+    {"none", Scales::none}, {"tensor", Scales::tensor}, {"rows", Scales::rows}, {"blocks", Scales::blocks}};
 const Choices<Layouts> layout_words = {{"nn", {MatrixLayout::row_major, MatrixLayout::row_major}},
                                        {"nt", {MatrixLayout::row_major, MatrixLayout::col_major}},
                                        {"tn", {MatrixLayout::col_major, MatrixLayout::row_major}},
@@ -118,8 +121,8 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.command = joined(std::vector<std::string>(argv, argv + argc), " ");
   const bool single = rungs().size() == 1;
 
-  std::string kernels, type, out = "f32", layout, shapes, alpha = "1", beta = "0", ld_pad = "0", init = "normal",
-                             seed = "1";
+  std::string kernels, type, out = "f32", scales = "none", layout, shapes, alpha = "1", beta = "0", ld_pad = "0",
+                             init = "normal", seed = "1";
   std::string l2 = "cold", protocol = "rounds", round_count, sitting_count = "1", check = "full", device = "0",
               sim_seed;
   std::vector<std::string> sizes;
@@ -143,6 +146,9 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
   app.add_option("--type", type, formatted("{}; each rung's first without", joined(words(types()), ", ")));
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");
+  app.add_option("--scales", scales,
+                 "What A and B are multiplied by, element by element: none; tensor, one scale each; rows, one per row "
+                 "of A and column of B; blocks, one per 128 along k, of B for 128 columns");
   app.add_option("--layout", layout,
                  "How A and B are stored: n, row by row as in the product, or t, transposed: nn, nt, tn or tt; each "
                  "rung's own without");
@@ -213,6 +219,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (kernels.empty() && std::any_of(options.rungs.begin(), options.rungs.end(), computes))
     std::erase_if(options.rungs, [&](const Rung* rung) { return !computes(rung); });
   options.out = choose("--out", out, outs);
+  options.scales = choose("--scales", scales, scale_modes);
   if (!layout.empty()) options.layouts = choose("--layout", layout, layout_words);
   options.alpha = parse_float("--alpha", alpha);
   options.beta = parse_float("--beta", beta);

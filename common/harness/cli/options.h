@@ -27,6 +27,7 @@ struct Options {
       rungs;                 ///< chosen by --kernels; without it those that compute `type`, and all where none does
   std::optional<Type> type;  ///< only this one; without it every rung runs its first type
   Out out = Out::f32;
+  Scales scales = Scales::none;
   std::optional<Layouts> layouts;  ///< only these; without them each rung's own
   std::vector<Shape> shapes;
   bool shapes_are_explicit = false;  ///< sizes were spelled out, so one that cannot fit the GPU is a usage error

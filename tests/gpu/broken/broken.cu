@@ -1,8 +1,10 @@
 #include "tests/gpu/broken/broken.h"
 
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "common/rung.h"
+#include "common/scales.h"
 
 namespace ladder::broken {
 namespace {
@@ -55,7 +57,31 @@ __global__ void hgemm(Problem p, int K) {
   *gC = p.alpha * __half2float(sum) + (p.beta == 0.0F ? 0.0F : p.beta * *gC);
 }
 
+__global__ void scaled_gemm(Problem p, ScaleFault fault) {
+  const int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
+  if (col >= p.n) return;
+  const __nv_fp8_e4m3 *a = static_cast<const __nv_fp8_e4m3*>(p.a) + static_cast<size_t>(row) * p.lda,
+                      *b = static_cast<const __nv_fp8_e4m3*>(p.b) + static_cast<size_t>(col) * p.ldb;
+  const int row_of_scale = fault == ScaleFault::first_of_a ? 0 : row;
+  const int col_of_scale = fault == ScaleFault::neighbour_of_b && col + 1 < p.n ? col + 1 : col;
+  float sum = 0.0F;
+  for (int k = 0; k < p.k; ++k) {
+    const int k_of_scale = fault == ScaleFault::first_of_a ? 0 : k;
+    float scale = 1.0F;
+    if (fault != ScaleFault::forgets_a) scale *= p.scale_a[scale_index_a(p.scales, p.m, row_of_scale, k_of_scale)];
+    if (fault != ScaleFault::forgets_b) scale *= p.scale_b[scale_index_b(p.scales, p.k, col_of_scale, k)];
+    sum += static_cast<float>(a[k]) * static_cast<float>(b[k]) * scale;
+  }
+  float* const gC = static_cast<float*>(p.c) + static_cast<size_t>(row) * p.ldc + col;
+  *gC = p.alpha * sum + (p.beta == 0.0F ? 0.0F : p.beta * *gC);
+}
+
 }  // namespace
+
+void launch_scaled(ScaleFault fault, const Problem& p) {
+  scaled_gemm<<<dim3(ceil_div(p.n, 64), p.m), 64, 0, p.stream>>>(p, fault);
+  cuda_check(cudaGetLastError());
+}
 
 void launch_fp16_sums(bool forgets_k_step, const Problem& p) {
   hgemm<<<dim3(ceil_div(p.n, 64), p.m), 64, 0, p.stream>>>(p, forgets_k_step ? p.k - 16 : p.k);
