@@ -141,7 +141,8 @@ size_t Operands::bytes(const OperandSpec& spec, int sets) {
   const size_t m = spec.shape.m, rows_a = spec.rows_a(), rows_b = spec.rows_b();
   const size_t element = operand_bytes(spec.type), result = result_bytes(spec.type, spec.out);
   return sets * (round_up(rows_a * spec.lda() * element) + round_up(rows_b * spec.ldb() * element) +
-                 round_up((m * spec.ldc() + 2 * guard_elements) * result));
+                 round_up((m * spec.ldc() + 2 * guard_elements) * result)) +
+         (spec.groups + 1) * sizeof(int);
 }
 
 Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets) {
@@ -162,7 +163,14 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
     fill(b_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), 2);
   });
   for (int set = 0; set < sets; ++set) fill_c(set, false, nullptr);
+  const std::vector<int> first_row = spec.first_rows();
+  first_row_ = DeviceBuffer(first_row.size() * sizeof(int));
+  cuda_check(cudaMemcpy(first_row_.as<int>(), first_row.data(), first_row_.bytes(), cudaMemcpyHostToDevice));
   cuda_check(cudaStreamSynchronize(nullptr));
+}
+
+std::vector<int> OperandSpec::first_rows() const {
+  return groups == 0 ? std::vector<int>() : ladder::first_rows(shape.m, groups, group_rows, seed);
 }
 
 Problem OperandSpec::problem(float alpha, float beta) const {
@@ -171,6 +179,7 @@ Problem OperandSpec::problem(float alpha, float beta) const {
   p.type = type, p.out = out, p.layout_a = layout_a, p.layout_b = layout_b;
   p.alpha = alpha, p.beta = beta;
   p.lda = lda(), p.ldb = ldb(), p.ldc = ldc();
+  p.groups = groups;
   return p;
 }
 
@@ -181,6 +190,7 @@ Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream)
   p.b = b_.as<char>() + set * stride_b() * element;
   p.c = c_.as<char>() + (set * stride_c() + guard_elements) * result;
   p.stream = stream;
+  p.first_row = first_row_.as<int>();
   return p;
 }
 

@@ -36,6 +36,7 @@ COUNTERS = [  # of the simulator; empty on a GPU
 ]
 NEWER = [
     "layout",
+    "groups",
     "sitting",
     "flop_clk_sm",
     "ratio_clk",
@@ -46,7 +47,7 @@ NEWER = [
     *COUNTERS,
 ]  # empty in a file that was recorded before there were these
 CEILING_COLUMNS = ["name", "value", "unit"]
-TEXT = {"kernel", "type", "out", "layout", "ld_pad", "init", "l2", "protocol"}
+TEXT = {"kernel", "type", "out", "layout", "groups", "ld_pad", "init", "l2", "protocol"}
 TEXT |= {"status", "reason", "throttle", "tile", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
@@ -174,7 +175,8 @@ def _read_rows(path: Path, version: tuple[int, int] | None) -> tuple[pd.DataFram
     read = {name: _column(path, name, lines, list(texts)) for name, texts in zip(columns, fields, strict=True)}
     frame = pd.DataFrame(read, dtype=None if numbered else object)
     frame["sitting"] = frame["sitting"].fillna(1)
-    frame = frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "layout", "sitting"], keep="last").sort_index()
+    cell = [*CELL, "layout", "groups", "sitting"]
+    frame = frame.sort_values("utc", kind="stable").drop_duplicates(cell, keep="last").sort_index()
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
     gpus = sorted(set(frame["gpu"]) - {""})
     if len(gpus) > 1:
