@@ -12,9 +12,13 @@ namespace {
 
 constexpr size_t workspace_bytes = 64 << 20;
 
-cudaDataType_t result_type(Type type, Out out) { return out == Out::f32 ? CUDA_R_32F : facts(type).cuda_result; }
+}  // namespace
 
-cublasComputeType_t compute_type(Type type) {
+cudaDataType_t blas_type(Type type) { return facts(type).cuda; }
+
+cudaDataType_t blas_result_type(Type type, Out out) { return out == Out::f32 ? CUDA_R_32F : facts(type).cuda_result; }
+
+cublasComputeType_t blas_compute_type(Type type) {
   switch (facts(type).arithmetic) {
     case Arithmetic::fp32:
       return CUBLAS_COMPUTE_32F;
@@ -49,31 +53,29 @@ bool lt_has(const Problem& p) {
 }
 
 /// Of cuBLAS, to which rows are columns.
-cublasOperation_t operation(MatrixLayout layout) {
+cublasOperation_t blas_operation(MatrixLayout layout) {
   return layout == MatrixLayout::row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
 }
-
-}  // namespace
 
 Blas::Blas() { cublas_check(cublasCreate(&handle_)); }
 Blas::~Blas() { cublasDestroy(handle_); }
 
-void Blas::gemm(const Problem& p) const { run(p, compute_type(p.type)); }
+void Blas::gemm(const Problem& p) const { run(p, blas_compute_type(p.type)); }
 void Blas::reference(const Problem& p) const { run(p, CUBLAS_COMPUTE_32F_PEDANTIC); }
 
 void Blas::run(const Problem& p, cublasComputeType_t compute) const {
   cublas_check(cublasSetStream(handle_, p.stream));
-  cublas_check(cublasGemmEx(handle_, operation(p.layout_b), operation(p.layout_a), p.n, p.m, p.k, &p.alpha, p.b,
-                            facts(p.type).cuda, p.ldb, p.a, facts(p.type).cuda, p.lda, &p.beta, p.c,
-                            result_type(p.type, p.out), p.ldc, compute, CUBLAS_GEMM_DEFAULT));
+  cublas_check(cublasGemmEx(handle_, blas_operation(p.layout_b), blas_operation(p.layout_a), p.n, p.m, p.k, &p.alpha,
+                            p.b, facts(p.type).cuda, p.ldb, p.a, facts(p.type).cuda, p.lda, &p.beta, p.c,
+                            blas_result_type(p.type, p.out), p.ldc, compute, CUBLAS_GEMM_DEFAULT));
 }
 
 BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t stream, const LtChoice* known)
     : workspace_(workspace_bytes) {
   const Problem p = operands.problem(0, alpha, beta, stream);
   cublas_check(cublasLtCreate(&handle_));
-  cublas_check(cublasLtMatmulDescCreate(&matmul_, compute_type(p.type), CUDA_R_32F));
-  const cublasOperation_t transpose_a = operation(p.layout_a), transpose_b = operation(p.layout_b);
+  cublas_check(cublasLtMatmulDescCreate(&matmul_, blas_compute_type(p.type), CUDA_R_32F));
+  const cublasOperation_t transpose_a = blas_operation(p.layout_a), transpose_b = blas_operation(p.layout_b);
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof transpose_b));
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSB, &transpose_a, sizeof transpose_a));
   if (p.type == Type::e4m3) {
@@ -89,7 +91,7 @@ BlasLt::BlasLt(const Operands& operands, float alpha, float beta, cudaStream_t s
   const OperandSpec& spec = operands.spec();
   cublas_check(cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, spec.columns_b(), spec.rows_b(), p.ldb));
   cublas_check(cublasLtMatrixLayoutCreate(&a_, facts(p.type).cuda, spec.columns_a(), spec.rows_a(), p.lda));
-  cublas_check(cublasLtMatrixLayoutCreate(&c_, result_type(p.type, p.out), p.n, p.m, p.ldc));
+  cublas_check(cublasLtMatrixLayoutCreate(&c_, blas_result_type(p.type, p.out), p.n, p.m, p.ldc));
 
   choice_ = known ? *known : lt_has(p) ? fastest(p) : LtChoice();
 }

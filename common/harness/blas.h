@@ -11,6 +11,12 @@
 
 namespace ladder {
 
+// What cuBLAS calls the type of operands and of results, the arithmetic, and how a matrix is stored, as rows are columns to it.
+cudaDataType_t blas_type(Type type);
+cudaDataType_t blas_result_type(Type type, Out out);
+cublasComputeType_t blas_compute_type(Type type);
+cublasOperation_t blas_operation(MatrixLayout layout);
+
 /// cuBLAS on row-major matrices: it computes the transpose, D' = B' A', of column-major ones.
 class Blas {
  public:

@@ -160,7 +160,8 @@ size_t Operands::bytes(const OperandSpec& spec, int sets) {
   return sets * (round_up(rows_a * spec.lda() * element) + round_up(rows_b * spec.ldb() * element) +
                  round_up((m * spec.ldc() + 2 * guard_elements) * result) +
                  round_up(sizeof(float) * scale_floats_a(spec.scales, spec.shape.m, spec.shape.k)) +
-                 round_up(sizeof(float) * scale_floats_b(spec.scales, spec.shape.n, spec.shape.k)));
+                 round_up(sizeof(float) * scale_floats_b(spec.scales, spec.shape.n, spec.shape.k))) +
+         (spec.groups + 1) * sizeof(int);
 }
 
 Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets) {
@@ -195,7 +196,14 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
     fill_scales(scale_b_, b, blocks ? ceil_div(k, SCALE_BLOCK) : b, blocks ? scale_ld_b(k) : b, ~1ULL);
   }
   for (int set = 0; set < sets; ++set) fill_c(set, false, nullptr);
+  const std::vector<int> first_row = spec.first_rows();
+  first_row_ = DeviceBuffer(first_row.size() * sizeof(int));
+  cuda_check(cudaMemcpy(first_row_.as<int>(), first_row.data(), first_row_.bytes(), cudaMemcpyHostToDevice));
   cuda_check(cudaStreamSynchronize(nullptr));
+}
+
+std::vector<int> OperandSpec::first_rows() const {
+  return groups == 0 ? std::vector<int>() : ladder::first_rows(shape.m, groups, group_rows, seed);
 }
 
 Problem OperandSpec::problem(float alpha, float beta) const {
@@ -204,7 +212,7 @@ Problem OperandSpec::problem(float alpha, float beta) const {
   p.type = type, p.out = out, p.layout_a = layout_a, p.layout_b = layout_b;
   p.alpha = alpha, p.beta = beta;
   p.lda = lda(), p.ldb = ldb(), p.ldc = ldc();
-  p.scales = scales;
+  p.scales = scales, p.groups = groups;
   return p;
 }
 
@@ -219,6 +227,7 @@ Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream)
     p.scale_a = scale_a_.as<float>() + set * (scale_a_.bytes() / sizeof(float) / sets_);
     p.scale_b = scale_b_.as<float>() + set * (scale_b_.bytes() / sizeof(float) / sets_);
   }
+  p.first_row = first_row_.as<int>();
   return p;
 }
 

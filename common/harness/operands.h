@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/harness/cli/shapes.h"
+#include "common/harness/group_rows.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -48,15 +50,20 @@ struct OperandSpec {
   Init init;
   uint64_t seed;
   Scales scales = Scales::none;
+  int groups = 0;
+  GroupRows group_rows = GroupRows::equal;
   bool operator==(const OperandSpec&) const = default;
-  /// How many rows A and B are stored in, of which length.
+  /// How many rows A and B, of all groups, are stored in, of which length.
   int rows_a() const { return layout_a == MatrixLayout::row_major ? shape.m : shape.k; }
   int columns_a() const { return layout_a == MatrixLayout::row_major ? shape.k : shape.m; }
-  int rows_b() const { return layout_b == MatrixLayout::row_major ? shape.k : shape.n; }
+  int rows_b() const { return (groups > 0 ? groups : 1) * (layout_b == MatrixLayout::row_major ? shape.k : shape.n); }
   int columns_b() const { return layout_b == MatrixLayout::row_major ? shape.n : shape.k; }
   int lda() const { return padded(columns_a(), operand_bytes(type)); }
   int ldb() const { return padded(columns_b(), operand_bytes(type)); }
   int ldc() const { return padded(shape.n, result_bytes(type, out)); }
+
+  /// Problem::first_row on the host; empty where there are no groups.
+  std::vector<int> first_rows() const;
 
   /// The problem without its data: all but the pointers.
   Problem problem(float alpha, float beta) const;
@@ -96,7 +103,7 @@ class Operands {
   size_t stride_c() const;
   OperandSpec spec_;
   int sets_;
-  DeviceBuffer a_, b_, c_, scale_a_, scale_b_;
+  DeviceBuffer a_, b_, c_, scale_a_, scale_b_, first_row_;
 };
 
 }  // namespace ladder

@@ -41,8 +41,9 @@ struct Runner::Group {
   std::unique_ptr<Operands> check_operands;  // one set
   std::unique_ptr<Checker> checker;
   std::unique_ptr<Operands> operands;  // sets to rotate over, for timing
-  std::unique_ptr<BlasLt> blas_lt;
+  std::unique_ptr<BlasLt> blas_lt;     // this and the next without groups, the last with groups
   std::unique_ptr<Cutlass> cutlass;
+  std::unique_ptr<BlasGrouped> blas_grouped;
 };
 
 Runner::Runner(const Conditions& conditions)
@@ -62,8 +63,8 @@ void Runner::find_ceilings(const std::vector<Cell>& cells) {
 
 OperandSpec Runner::operand_spec(const Cell& cell) const {
   const Layouts layouts = options_.layouts.value_or(Layouts{MatrixLayout::row_major, cell.rung->layout_b});
-  return {cell.shape,      cell.type,     options_.out,  layouts.a,      layouts.b,
-          options_.ld_pad, options_.init, options_.seed, options_.scales};
+  return {cell.shape,    cell.type,     options_.out,    layouts.a,       layouts.b,          options_.ld_pad,
+          options_.init, options_.seed, options_.scales, options_.groups, options_.group_rows};
 }
 
 /// Why this GPU or this problem is not for this rung; empty where it is.
@@ -79,6 +80,7 @@ std::string Runner::reason_to_waive(const Cell& cell) const {
   if (options_.layouts && !rung.any_layout && *options_.layouts != own)
     return formatted("takes the layout {}, not {}", name(own), name(*options_.layouts));
   if (const std::string reason = refuses_scales(rung, options_.scales); !reason.empty()) return reason;
+  if (options_.groups > 0 && !rung.grouped) return "takes no groups";
   const OperandSpec spec = operand_spec(cell);
   const int operand = operand_bytes(cell.type), result = result_bytes(cell.type, options_.out);
   const std::tuple<const char*, int, int> rows[] = {
@@ -129,9 +131,16 @@ void Runner::prepare(const Cell& cell) {
   if (!group.checker && checks(cell))
     group.checker = std::make_unique<Checker>(*group.check_operands, options_.alpha, options_.beta, options_.check,
                                               blas_.get(), nullptr);
-  if (group.blas_lt || options_.check_only) return;
+  if (group.operands || options_.check_only) return;
   const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
   group.operands = std::make_unique<Operands>(spec, sets);
+  if (spec.groups > 0) {
+    if (!Blas::has(spec.type)) return;  // no baseline
+    const auto* way = known(grouped_choices_, spec);
+    group.blas_grouped = std::make_unique<BlasGrouped>(*group.operands, options_.alpha, options_.beta, nullptr, way);
+    if (!way) grouped_choices_.emplace_back(spec, group.blas_grouped->fastest());
+    return;
+  }
   const auto* lt_choice = known(lt_choices_, spec);
   group.blas_lt = std::make_unique<BlasLt>(*group.operands, options_.alpha, options_.beta, nullptr, lt_choice);
   if (!lt_choice) lt_choices_.emplace_back(spec, group.blas_lt->choice());
@@ -274,13 +283,17 @@ Timing Runner::time(const Cell& cell) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
   std::vector<Contender> contenders = {{"kernel", [&](const Problem& q) { cell.rung->launch(workspace.lend(q)); }}};
-  if (Blas::has(p.type) && p.scales == Scales::none)
+  if (const BlasGrouped* const grouped = group_->blas_grouped.get()) {
+    if (grouped->has_default())
+      contenders.push_back({"cublas", [=](const Problem& p) { grouped->gemm_by_default(p); }});
+    contenders.push_back({"cublaslt", [=](const Problem& p) { grouped->gemm(p); }});
+  } else if (Blas::has(p.type) && p.scales == Scales::none)
     contenders.push_back({"cublas", [this](const Problem& p) { blas_->gemm(p); }});
-  else if (group_->blas_lt->available())
+  else if (group_->blas_lt && group_->blas_lt->available())
     contenders.push_back({"cublas", [this](const Problem& p) { group_->blas_lt->gemm_by_default(p); }});
-  if (group_->blas_lt->available())
+  if (group_->blas_lt && group_->blas_lt->available())
     contenders.push_back({"cublaslt", [this](const Problem& p) { group_->blas_lt->gemm(p); }});
-  if (group_->cutlass->choice())
+  if (group_->cutlass && group_->cutlass->choice())
     contenders.push_back({"cutlass", [this](const Problem& p) { group_->cutlass->gemm(p); }});
   const Pace pace{options_.protocol, options_.rounds, options_.sittings, cell.sitting};
   const Measurement measured =
@@ -323,7 +336,8 @@ Timing Runner::time(const Cell& cell) {
     timing.ratio_best = std::min(timing.ratio_best.value_or(library->ratio), library->ratio);
   }
   if (timing.cutlass) timing.cutlass_kernel = group_->cutlass->choice()->name;
-  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->instruction, p)) {
+  const size_t matrices_b = products(p, group_->spec.first_rows()).size();
+  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->instruction, p, matrices_b)) {
     timing.ceiling = floor->ceiling;
     timing.ceiling_fraction = floor->ms / median;
   }

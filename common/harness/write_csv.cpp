@@ -89,6 +89,11 @@ const Column columns[] = {
        return name(c.options.layouts.value_or(Layouts{MatrixLayout::row_major, r.cell.rung->layout_b}));
      },
      key},
+    {"groups",
+     [](const C& c, const R&) {
+       return c.options.groups == 0 ? "" : formatted("{} {}", c.options.groups, name(c.options.group_rows));
+     },
+     key},
     {"ld_pad", [](const C& c, const R&) { return c.options.ld_pad == ld_align ? "align" : written(c.options.ld_pad); },
      key},
     {"init", [](const C& c, const R&) { return name(c.options.init); }, key},

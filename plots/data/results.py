@@ -37,6 +37,7 @@ COUNTERS = [  # of the simulator; empty on a GPU
 NEWER = [
     "scales",
     "layout",
+    "groups",
     "sitting",
     "flop_clk_sm",
     "ratio_clk",
@@ -47,7 +48,7 @@ NEWER = [
     *COUNTERS,
 ]  # empty in a file that was recorded before there were these; `scales` is then "none"
 CEILING_COLUMNS = ["name", "value", "unit"]
-TEXT = {"kernel", "type", "out", "scales", "layout", "ld_pad", "init", "l2", "protocol"}
+TEXT = {"kernel", "type", "out", "scales", "layout", "groups", "ld_pad", "init", "l2", "protocol"}
 TEXT |= {"status", "reason", "throttle", "tile", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
@@ -176,9 +177,8 @@ def _read_rows(path: Path, version: tuple[int, int] | None) -> tuple[pd.DataFram
     frame = pd.DataFrame(read, dtype=None if numbered else object)
     frame["sitting"] = frame["sitting"].fillna(1)
     frame["scales"] = frame["scales"].replace("", "none")
-    frame = (
-        frame.sort_values("utc", kind="stable").drop_duplicates([*CELL, "scales", "layout", "sitting"], keep="last").sort_index()
-    )
+    cell = [*CELL, "scales", "layout", "groups", "sitting"]
+    frame = frame.sort_values("utc", kind="stable").drop_duplicates(cell, keep="last").sort_index()
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
     gpus = sorted(set(frame["gpu"]) - {""})
     if len(gpus) > 1:

@@ -29,13 +29,15 @@ class Condition(NamedTuple):
     alpha: float
     beta: float
     layout: str  # of A and B: "nn", "nt", "tn" or "tt"; empty: each rung's own
+    groups: str  # how many, and how rows are distributed; empty: none
     ld_pad: str  # elements, or "align"
     init: str
     l2: str
     protocol: str
 
     def __str__(self) -> str:
-        pad = (f", layout {self.layout}" if self.layout else "") + (f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else "")
+        pad = (f", layout {self.layout}" if self.layout else "") + (f", {self.groups} groups" if self.groups else "")
+        pad += f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else ""
         pad += f", scales per {self.scales.removesuffix('s')}" if self.scales != "none" else ""
         return (
             f"{self.protocol} protocol, {self.init} data, {self.l2} L2, alpha {self.alpha:g}, beta {self.beta:g}"
@@ -265,4 +267,4 @@ def _baselines(found: dict[tuple[str, Shape], Cell]) -> dict[str, dict[Shape, li
 
 
 def _is_default(condition: Condition) -> bool:
-    return condition[1:] == ("none", 1.0, 0.0, "", "0", "normal", "cold", "rounds")
+    return condition[1:] == ("none", 1.0, 0.0, "", "", "0", "normal", "cold", "rounds")

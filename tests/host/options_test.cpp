@@ -68,6 +68,9 @@ TEST(Options, TakeValues) {
   EXPECT_EQ(parse({"--ld-pad", "align"}).ld_pad, ld_align);
   EXPECT_EQ(parse({}).scales, Scales::none);
   EXPECT_EQ(parse({"--scales", "rows"}).scales, Scales::rows);
+  EXPECT_EQ(parse({"--groups", "8"}).groups, 8);
+  EXPECT_EQ(parse({"--groups", "8"}).group_rows, GroupRows::equal);
+  EXPECT_EQ(parse({"--groups", "8", "--group-rows", "random"}).group_rows, GroupRows::random);
   EXPECT_EQ(parse({"--sittings", "5"}).sittings, 5);
   EXPECT_EQ(parse({"--sittings", "2/5"}).sittings, 5);
   EXPECT_EQ(parse({"--sittings", "2/5"}).until_sitting, 2);

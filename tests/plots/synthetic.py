@@ -10,8 +10,9 @@ GPU = "Synthetic GPU 9000"
 SIMULATOR = "Simulated Synthetic GPU"
 OTHER = "nvidia-h100"  # a folder of recorded results that is not the chapters' own
 HEADER = [  # of the harness's CSV; the order is free
-    *("kernel", "type", "out", "scales", "m", "n", "k", "alpha", "beta", "layout", "ld_pad", "init", "l2", "protocol", "sitting"),
-    *("rounds", "median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms", "cublaslt_gflops"),
+    *("kernel", "type", "out", "scales", "m", "n", "k", "alpha", "beta", "layout", "groups", "ld_pad"),
+    *("init", "l2", "protocol", "sitting", "rounds"),
+    *("median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms", "cublaslt_gflops"),
     *("cutlass_gflops", "ratio_cutlass"),
     *("ratio_cublas", "ratio_best", "ratio_clk", "ceiling_fraction", "ceiling", "unit", "flop_clk_sm", "max_error", "bound"),
     *("status", "reason", "registers", "smem_bytes", "blocks_per_sm", "tile", "waves", "plan", "clock_mhz"),
@@ -105,6 +106,7 @@ def row(kernel: str, shape: Shape, **changed: object) -> dict[str, object]:
         "alpha": 1,
         "beta": 0,
         "layout": "nn",
+        "groups": "",
         "ld_pad": 0,
         "init": "normal",
         "l2": "cold",

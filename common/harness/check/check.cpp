@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "common/harness/check/host_product.h"
+#include "common/harness/group_rows.h"
 #include "common/rung.h"
 #include "common/text.h"
 
@@ -96,7 +97,7 @@ void Checker::make_reference(const Blas& blas) {
     a = as_f16(p.a, elements_a, p.stream), b = as_f16(p.b, elements_b, p.stream);
     p.a = a.as<void>(), p.b = b.as<void>(), p.type = Type::f16;
   }
-  blas.reference(p);
+  for (const Problem& of_group : products(p)) blas.reference(of_group);
 
   const DeviceBuffer abs_a = absolute(p.a, elements_a, p.type, p.stream);
   const DeviceBuffer abs_b = absolute(p.b, elements_b, p.type, p.stream);
@@ -105,7 +106,7 @@ void Checker::make_reference(const Blas& blas) {
   p.alpha = std::fabs(p.alpha);
   p.beta = std::fabs(p.beta);
   p.c = scale_.as<float>();
-  blas.reference(p);
+  for (const Problem& of_group : products(p)) blas.reference(of_group);
   cuda_check(cudaStreamSynchronize(p.stream));
 
   Bound bound = this->bound(Sum::fp32);  // the reference is FP32, whatever the result is

@@ -37,6 +37,9 @@ template <class Element, class C>
 __global__ void fp64_element(Problem p, const size_t* index, double* value, double* scale) {
   const Element *A = static_cast<const Element*>(p.a), *B = static_cast<const Element*>(p.b);
   const size_t row = index[blockIdx.x] / p.n, col = index[blockIdx.x] % p.n;
+  int group = 0;
+  while (group + 1 < p.groups && p.first_row[group + 1] <= row) ++group;
+  B += static_cast<size_t>(group) * (p.layout_b == MatrixLayout::row_major ? p.k : p.n) * p.ldb;
   double sum = 0.0, magnitude = 0.0;
   for (int k = threadIdx.x; k < p.k; k += product_threads) {
     const size_t at_a = p.layout_a == MatrixLayout::row_major ? row * p.lda + k : static_cast<size_t>(k) * p.lda + row;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "common/harness/group_rows.h"
 #include "common/rung.h"
 #include "common/scales.h"
 #include "common/types.h"
@@ -91,9 +92,8 @@ void add_four_products(const double* left, const double* right, size_t pitch, si
   }
 }
 
-}  // namespace
-
-HostProduct host_product(const Problem& p) {
+/// Of a problem without groups.
+HostProduct one_product(const Problem& p) {
   const size_t m = p.m, n = p.n, k = p.k;
   Matrices matrices = fetch(p);
   scale(p, matrices);
@@ -129,6 +129,18 @@ HostProduct host_product(const Problem& p) {
   work();
   threads.clear();  // joins
   return product;
+}
+
+}  // namespace
+
+HostProduct host_product(const Problem& p) {
+  HostProduct all;  // groups have neighbouring rows
+  for (const Problem& of_group : products(p)) {
+    const HostProduct product = one_product(of_group);
+    all.value.insert(all.value.end(), product.value.begin(), product.value.end());
+    all.scale.insert(all.scale.end(), product.scale.begin(), product.scale.end());
+  }
+  return all;
 }
 
 }  // namespace ladder

@@ -60,11 +60,12 @@ std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device
   return ceilings;
 }
 
-std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, MathInstruction instruction, const Problem& p) {
+std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, MathInstruction instruction, const Problem& p,
+                                double matrices_b) {
   const double m = p.m, n = p.n, k = p.k;
   const double flops = 2.0 * m * n * k;
-  const double bytes =
-      (m * k + k * n) * operand_bytes(p.type) + m * n * result_bytes(p.type, p.out) * (p.beta == 0.0F ? 1.0 : 2.0);
+  const double bytes = (m * k + matrices_b * k * n) * operand_bytes(p.type) +
+                       m * n * result_bytes(p.type, p.out) * (p.beta == 0.0F ? 1.0 : 2.0);
   const Ceiling *products = find(ceilings, ceiling_name(instruction, p.type)), *dram = find(ceilings, "dram");
   if (!products || !dram) return std::nullopt;
   const Floor compute{flops / products->value * 1e-6, products->name};
