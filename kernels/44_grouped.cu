@@ -189,6 +189,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/producer]
   setmaxnreg_inc<240>();
 
+  int part_number = 0;  // of the buffers filled
   const int turn = warpgroup % TURNS;
   int c_tile = blockIdx.x;
   WorkTile next = scheduler.find(c_tile);
@@ -235,6 +236,25 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
       // [epilogue]
       // 4. epilogue: acc -> smem -> gmem, 64 columns of C and as many rows as a buffer holds at a time
+      const int first_col = tile.col + (TURNS == 1 ? warpgroup * WN : 0);
+#pragma unroll
+      for (int i = 0; i < WN / 64; ++i)
+#pragma unroll
+        for (int j = 0; j < BM / 8; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) acc[i][j][e] *= alpha;
+      if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
+#pragma unroll
+        for (int i = 0; i < WN / 64; ++i)
+#pragma unroll
+          for (int j = 0; j < BM / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              const auto [c, r] = mma_c(lane, e);
+              const int m = tile.row + j * 8 + r, n = first_col + i * 64 + warp % 4 * 16 + c;
+              if (m < tile.end_row && n < N) acc[i][j][e] += beta * to_float(C[static_cast<size_t>(m) * ldc + n]);
+            }
+      }
       constexpr int ROWS = Tile::C_BYTES / (64 * sizeof(TC)), COLUMNS = 128 / sizeof(TC), CHUNK = 16 / sizeof(TC);
       constexpr int PARTS = (BM + ROWS - 1) / ROWS;
       // Where in a buffer 16 bytes of C lie that begin in row r and column c.
@@ -242,19 +262,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 #pragma unroll
       for (int part = 0; part < WN / 64 * PARTS; ++part) {
         const int i = part / PARTS, part_row = part % PARTS * ROWS;
-        const int row = tile.row + part_row, col = tile.col + (TURNS == 1 ? warpgroup * WN : 0) + i * 64;
-        const uint32_t buffer = buffers + (warpgroup * Tile::BUFFERS + part % Tile::BUFFERS) * Tile::C_BYTES;
+        const int buffer = (warpgroup * Tile::BUFFERS + part_number++ % Tile::BUFFERS) * Tile::C_BYTES;
 #pragma unroll
         for (int j = 0; j < ROWS / 8 && part_row + j * 8 < BM; j += 2) {
-          float(*const x)[4] = &acc[i][part_row / 8 + j];  // 8 rows of C, and the next 8
-#pragma unroll
-          for (int e = 0; e < 8; ++e) {
-            const auto [c, r] = mma_c(lane, e % 4);
-            const int m = row + (j + e / 4) * 8 + r, n = col + warp % 4 * 16 + c;
-            x[e / 4][e % 4] *= alpha;
-            if (beta != 0.0F && m < tile.end_row && n < N)  // beta = 0 must not read C: it may hold NaN
-              x[e / 4][e % 4] += beta * to_float(C[static_cast<size_t>(m) * ldc + n]);
-          }
+          const float(*const x)[4] = &acc[i][part_row / 8 + j];  // 8 rows of C, and the next 8
           if constexpr (sizeof(TC) == 2) {
             uint32_t packed[4];  // of columns 0 to 7 and 8 to 15 of 8 rows, then of the next 8
 #pragma unroll
@@ -266,34 +277,29 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
               packed[pair] = d.bits;
             }
             const int matrix = lane / 8, c = warp % 4 * 16 + matrix % 2 * 8, r = (j + matrix / 2) * 8 + lane % 8;
-            stmatrix_x4_trans(buffer + place(r, c), packed);
+            stmatrix_x4_trans(buffers + buffer + place(r, c), packed);
           } else {
 #pragma unroll
             for (int e = 0; e < 8; ++e) {
               const auto [c, r] = mma_c(lane, e % 4);
               const int column = warp % 4 * 16 + c;
-              store_shared(buffer + place((j + e / 4) * 8 + r, column) + column % CHUNK * 4, x[e / 4][e % 4]);
+              store_shared(buffers + buffer + place((j + e / 4) * 8 + r, column) + column % CHUNK * 4, x[e / 4][e % 4]);
             }
           }
         }
         bar_sync(1 + warpgroup, 128);       // the buffer is full; the one before, which comes next, has been read
         constexpr int CHUNKS = 64 / CHUNK;  // of a row
-#pragma unroll 4
+        const int c = threadIdx.x % CHUNKS * CHUNK, n = first_col + i * 64 + c;
         for (int r = threadIdx.x % 128 / CHUNKS; r < ROWS; r += 128 / CHUNKS) {
-          const int m = row + r, c = threadIdx.x % CHUNKS * CHUNK, n = col + c;
-          if (m >= tile.end_row || n >= N) continue;
-          union {
-            float words[4];
-            Vector<TC> v;
-          } d;
-          load4_shared(d.words, buffer + place(r, c));
+          const int m = tile.row + part_row + r;
+          if (m >= tile.end_row || n >= N) break;
+          const unsigned char* const from = smem + STAGES * Tile::STAGE_BYTES + buffer + place(r, c);
           TC* const to = C + static_cast<size_t>(m) * ldc + n;
           if (n + CHUNK <= N) {
-            *reinterpret_cast<uint4*>(to) = d.v.bits;
+            *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
           } else {
-#pragma unroll
-            for (int x = 0; x < CHUNK; ++x)
-              if (n + x < N) to[x] = d.v.element[x];
+#pragma unroll 1
+            for (int x = 0; x < N - n; ++x) to[x] = reinterpret_cast<const TC*>(from)[x];
           }
         }
       }
