@@ -7,6 +7,7 @@
 #include "common/operand_types.h"
 #include "common/quantise.h"
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/tunable.h"
 #include "common/types.h"
 
@@ -14,7 +15,7 @@ namespace ladder {
 namespace {
 
 constexpr int THREADS = TUNABLE(THREADS, 128);  // where nothing else decides it
-constexpr int SIDE = 128;                       // of blocks
+constexpr int SIDE = SCALE_BLOCK;
 
 /// Elements at `column` of a row, as many as 16 bytes hold. VECTORS: a row has a whole number of them, all aligned.
 template <class T, bool VECTORS>
@@ -223,13 +224,11 @@ void launch(const Quantisation& q, cudaStream_t stream) {
   }
 }
 
-constexpr int64_t rounded_up_to_4(int64_t x) { return (x + 3) / 4 * 4; }
-
 }  // namespace
 
 int64_t Quantisation::ld_scale() const {
-  if (block == Block::row_128) return rounded_up_to_4(rows);
-  if (block == Block::square) return rounded_up_to_4(ceil_div(columns, SIDE));
+  if (block == Block::row_128) return scale_ld_a(rows);
+  if (block == Block::square) return scale_ld_b(columns);
   return 1;
 }
 

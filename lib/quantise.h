@@ -11,8 +11,8 @@ namespace ladder {
 enum class Block {
   all,      ///< scale[0]
   row,      ///< scale[row]
-  row_128,  ///< 128 neighbours in a row: scale[column / 128 * ld + row], where ld is the number of rows rounded up to a multiple of 4
-  square,  ///< of 128 x 128: scale[row / 128 * ld + column / 128], where ld is ceil(columns / 128) rounded up to a multiple of 4
+  row_128,  ///< 128 neighbours in a row: as those of A with Scales::blocks (common/scales.h), column as k
+  square,   ///< 128 x 128: as those of B, whose columns are the rows here
 };
 
 /// A matrix by rows and what becomes of it. Leading dimensions in elements.

@@ -589,7 +589,7 @@ TEST_F(Library, QuantisesZerosAndWhatIsNoNumber) {
 }
 
 TEST_F(Library, QuantiseNamesWrongArguments) {
-  float data[4];
+  float data[4] = {};
   const auto refused = [&](gemm_ladder_status_t status, const char* what) {
     EXPECT_EQ(status, GEMM_LADDER_INVALID_VALUE) << what;
     EXPECT_THAT(gemm_ladder_last_error(handle_), HasSubstr(what));
