@@ -77,7 +77,7 @@ constexpr Configuration CONFIGURATIONS[] = {
     {"192x64t", ROWS, 64, 5, 1, SWAPPED},
     {"64x128k", K_TILES, 128, 6, 2},
     {"64x64k", K_TILES, 64, 10, 1},
-    {"64x128tk", K_TILES, 128, 6, 2, SWAPPED},
+    {"64x128tk", K_TILES, 128, 6, 1, SWAPPED},
     {"64x64tk", K_TILES, 64, 10, 1, SWAPPED},
     {"64x32tk", K_TILES, 32, 12, 1, SWAPPED},
     {"64x16tk", K_TILES, 16, 12, 1, SWAPPED},
