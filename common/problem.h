@@ -89,7 +89,7 @@ struct Problem {
   int groups = 0;
   const int* first_row = nullptr;  ///< groups + 1 of them on the device: first 0, then ascending, last m
 
-  Epilogue epilogue;
+  Epilogue epilogue{};
   const void* bias = nullptr;    ///< n, of C's type
   const void* b_gate = nullptr;  ///< as b
   float* scale_c = nullptr;      ///< where it quantises: as scale_a with Scales::blocks, but of C
