@@ -84,9 +84,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
   // mbarriers of each stage: its k tile has landed; it has been multiplied
-  const uint32_t scales = shared_address(smem) + STAGES * Tile::STAGE_BYTES;
-  const uint32_t buffers = scales + STAGES * Tile::SCALES_BYTES;  // of C
-  const uint32_t full = buffers + Tile::WARPGROUPS * Tile::BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
+  const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
+  const uint32_t scales = buffers + Tile::WARPGROUPS * Tile::BUFFERS * Tile::C_BYTES;
+  const uint32_t full = scales + STAGES * Tile::SCALES_BYTES, empty = full + STAGES * 8;
   // [producer]
   // One thread: a k tile of A and B, and its scales.
   const auto copy_k_tile = [&](PipelineState<STAGES> state, Coord first, int k_tile) {
@@ -98,7 +98,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, first.row, barrier);
     cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, first.col, barrier);
     cp_async_bulk_tensor_2d(scale_a, map_scale_a, first.row, k_tile, barrier);
-    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile, first.col / SCALE_BLOCK, barrier);
+    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile / 4 * 4, first.col / SCALE_BLOCK,
+                            barrier);  // a multiple of 16 bytes
   };
   const int early = min(k_tiles, EARLY);
   if (warp == 0 && elect_sync()) {
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> partial -FFMA-> acc
   float partial[BN / 8][4] = {};  // sums of a k tile: [8 columns][results of this lane: mma_c]
-  const auto multiply_k_tile = [&](float(&acc)[1][BN / 8][4]) {
+  const auto multiply_k_tile = [&](float(&acc)[1][BN / 8][4], int k_tile) {
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
     const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES, scale_b = scale_a + Tile::SCALE_A_BYTES;
@@ -143,7 +144,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     float scale[2];  // of the two rows in which this lane has results
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      scale[half] = load_shared(scale_a + ((warp - 4) * 16 + mma_c(lane, half * 2).row) * 4) * load_shared(scale_b);
+      scale[half] = load_shared(scale_a + ((warp - 4) * 16 + mma_c(lane, half * 2).row) * 4) *
+                    load_shared(scale_b + k_tile % 4 * 4);
     wgmma_wait_group<0>();
     if (lane == 0) mbarrier_arrive(empty + state.index * 8);
 #pragma unroll
@@ -159,9 +161,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const Coord of_block = first_result(c_tile), first{of_block.row + warpgroup * WM, of_block.col};
     float acc[1][BN / 8][4] = {};
 #pragma unroll 1
-    for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
-      if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1)) prefetch_results<Tile>(of_block, M, N, C, ldc);
-      multiply_k_tile(acc);
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      if (beta != 0.0F && k_tile == max(0, k_tiles - STAGES + 1)) prefetch_results<Tile>(of_block, M, N, C, ldc);
+      multiply_k_tile(acc, k_tile);
     }
 
     // 4. store

@@ -77,7 +77,7 @@ constexpr Configuration CONFIGURATIONS[] = {
     {"192x64t", ROWS, 64, 5, 1, SWAPPED},
     {"64x128k", K_TILES, 128, 6, 2},
     {"64x64k", K_TILES, 64, 10, 1},
-    {"64x128tk", K_TILES, 128, 6, 2, SWAPPED},
+    {"64x128tk", K_TILES, 128, 6, 1, SWAPPED},
     {"64x64tk", K_TILES, 64, 10, 1, SWAPPED},
     {"64x32tk", K_TILES, 32, 12, 1, SWAPPED},
     {"64x16tk", K_TILES, 16, 12, 1, SWAPPED},
@@ -109,7 +109,8 @@ struct Tile {
   static constexpr int SMEM_BYTES =
       STAGES * (STAGE_BYTES + SCALES_BYTES) + STORING * BUFFERS * C_BYTES + SUMS_BYTES + STAGES * 16;
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
-  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
+  static_assert(STAGE_BYTES % 1024 == 0 && C_BYTES % 1024 == 0,
+                "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(SMEM_BYTES <= 227 * 1024);
 };
 
@@ -169,10 +170,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
   // mbarriers of each stage: its k tile has landed; it has been multiplied
-  const uint32_t scales = shared_address(smem) + STAGES * Tile::STAGE_BYTES;
-  const uint32_t buffers = scales + STAGES * Tile::SCALES_BYTES;  // of C
+  const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t sums = buffers + Tile::STORING * Tile::BUFFERS * Tile::C_BYTES;
-  const uint32_t full = sums + Tile::SUMS_BYTES, empty = full + STAGES * 8;
+  const uint32_t scales = sums + Tile::SUMS_BYTES;
+  const uint32_t full = scales + STAGES * Tile::SCALES_BYTES, empty = full + STAGES * 8;
   // [producer]
   // One thread: a k tile of A and B, and its scales.
   const auto copy_k_tile = [&](PipelineState<STAGES> state, Coord first, int k_tile) {
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, first.row, barrier);
     cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, first.col, barrier);
     cp_async_bulk_tensor_2d(scale_a, map_scale_a, Tile::SWAP_AB ? first.col : first.row, k_tile, barrier);
-    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile, (Tile::SWAP_AB ? first.row : first.col) / SCALE_BLOCK,
+    cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile / 4 * 4, (Tile::SWAP_AB ? first.row : first.col) / SCALE_BLOCK,
                             barrier);
   };
   const int early = min(k_tiles, EARLY);
@@ -228,8 +229,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     wgmma_commit_group();
   };
   // The results of this warpgroup begin at `first` in D.
-  const auto promote_k_tile = [&](float(&acc)[1][BN / 8][4], Coord first) {
-    const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES, scale_b = scale_a + Tile::SCALES_BYTES - 128;
+  const auto promote_k_tile = [&](float(&acc)[1][BN / 8][4], Coord first, int k_tile) {
+    const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES,
+                   scale_b = scale_a + Tile::SCALES_BYTES - 128 + k_tile % 4 * 4;
     if constexpr (Tile::SWAP_AB) {  // the rows have one scale, each column has its own
       const int next =
           (first.row - row_of_warpgroup) % SCALE_BLOCK + row_of_warpgroup >= SCALE_BLOCK;  // of the scales of B
@@ -292,7 +294,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         store(stored);
         clear();
       }
-      promote_k_tile(acc, first);
+      promote_k_tile(acc, first, k_tile);
       state.advance(SLICES);
     }
     of_tile.advance(k_tiles);
