@@ -1,11 +1,12 @@
 // 38_sgemm_layouts · A and B as BLAS has them, stored as they are or transposed
 //
 // Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. If an operand's rows lie across k, TMA copies it there, as B
-//                   in 37. If A's rows lie along k (K-major), producer warps transpose it, as in 37. If B's do, TMA copies them as they are:
-//                   a consumer loads four k steps of a column at once, and goes column by column through its FMAs.
-// Changed from 37   whether A is transposed, and how B lies in shared memory, are parameters of the kernel;
+//                   in 37. If B's lie along k (K-major), TMA copies them as they are: a consumer loads four k steps of a column at once,
+//                   and goes column by column through its FMAs. If A's alone do (nn), A and B change places: C^T = B^T A^T, stored by
+//                   columns. If both do (nt), producer warps transpose A, as in 37.
+// Changed from 37   whether A is transposed, how B lies in shared memory, and how C is stored, are parameters of the kernel;
 //                   few rows in all layouts (common/few_rows.h)
-// Expect            1.00 times 37 in its layout, nn; with B along k, as PyTorch's Linear has it (nt), 1.00 of nn
+// Expect            nn, tn and tt alike; nt less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
 // Limiter now       issue slots, and the register file's two banks
 // New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
@@ -702,7 +703,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "38",
     .name = "sgemm_layouts",
-    .idea = "any layout: B as it is stored, A transposed by producer warps where its rows lie along k",
+    .idea = "any layout: one operand along k is read as it is stored; of two, producer warps transpose A",
     .predecessor = "37",
     .types = {Type::f32},
     .arch = "sm_90a",
