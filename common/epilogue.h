@@ -103,14 +103,4 @@ auto chain_of(const Problem& p) {
 }
 // [/chain]
 
-// [scale]
-/// The scale of results of which `largest` is the greatest magnitude, and what they are multiplied by: 448 is the largest number of E4M3.
-/// Zeros have the scale 0, and stay zeros.
-struct E4M3Scale {
-  float scale, inverse;
-  explicit __device__ E4M3Scale(float largest)
-      : scale(largest * (1.0F / 448.0F)), inverse(fminf(448.0F / largest, 3.4e38F)) {}
-};
-// [/scale]
-
 }  // namespace ladder

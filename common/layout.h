@@ -103,6 +103,21 @@ constexpr LADDER_HOST_DEVICE Coord raster(int i, int tiles_m, int tiles_n, int g
   return {first_row + i_in_group % rows, i_in_group / rows};
 }
 
+// [row_tiles]
+/// How the rows of a group are cut into tiles of rows of C (44): as few as have at most `most` rows, and all alike. A tile has a multiple of
+/// `step` rows, which divides `most`; the last one may run over the group's end, but begins before it.
+struct RowTiles {
+  int tiles, rows;
+  constexpr bool operator==(const RowTiles&) const = default;
+};
+constexpr LADDER_HOST_DEVICE RowTiles row_tiles(int rows, int most, int step) {
+  const int tiles = rows / most + (rows % most != 0);
+  if (tiles == 0) return {0, 0};
+  const int mean = rows / tiles + (rows % tiles != 0);
+  return {tiles, (mean + step - 1) / step * step};
+}
+// [/row_tiles]
+
 /// The k tiles of a split (17): the first, and how many.
 struct KTileRange {
   int first, k_tiles;

@@ -38,8 +38,8 @@ enum class Out {
 };
 
 /// In what products are added: FP32, where a rung does not say otherwise. fp22 is FP32 of which an instruction keeps 13 bits below its
-/// largest term (bound.h).
-enum class Sum { fp32, fp16, fp22 };
+/// largest term; promoted is FP22 over 128 products at most, and FP32 over these sums (bound.h).
+enum class Sum { fp32, fp16, fp22, promoted };
 
 /// How a matrix is stored: its rows, or its columns, one after another; see the picture above.
 enum class MatrixLayout { row_major, col_major };

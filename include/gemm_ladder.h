@@ -37,6 +37,14 @@ typedef enum { GEMM_LADDER_ROW_MAJOR = 0, GEMM_LADDER_COL_MAJOR = 1 } gemm_ladde
 /* op(X): X as it is stored, or its transpose. */
 typedef enum { GEMM_LADDER_N = 0, GEMM_LADDER_T = 1 } gemm_ladder_operation_t;
 
+/* Which numbers of a matrix share a scale, and where it is, in FP32. ceil(x) is the next whole number. */
+typedef enum {
+  GEMM_LADDER_SCALE_ALL = 0,    /* all: scale[0] */
+  GEMM_LADDER_SCALE_ROWS = 1,   /* a row: scale[row] */
+  GEMM_LADDER_SCALE_1X128 = 2,  /* 128 neighbours in a row: scale[column / 128 * (4 * ceil(rows / 4)) + row] */
+  GEMM_LADDER_SCALE_128X128 = 3 /* 128 x 128: scale[row / 128 * (4 * ceil(columns / 512)) + column / 128] */
+} gemm_ladder_scale_t;
+
 /* The product of one call but for its data. op(A) is m x k, op(B) k x n, C m x n. A leading dimension is the distance in elements from
  * one stored row (column, where `order` is column-major) to the next. `stride_x`: elements from one matrix of a batch to the next;
  * not looked at where `batch` is 1. */
@@ -83,6 +91,13 @@ gemm_ladder_status_t gemm_ladder_run(gemm_ladder_handle_t handle, const gemm_lad
  * aligned to 256 bytes. */
 gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, char* text,
                                          size_t size);
+
+/* E4M3 of a row-major matrix in FP32, BF16 or FP16, with scales. A scale is the largest magnitude of its numbers over 448, and at least
+ * 2^-126; a number becomes x * (1 / scale), rounded to nearest, ties to even, in E4M3. NaN stays NaN; an infinity becomes NaN, with an
+ * infinite scale. Enqueues and returns. */
+gemm_ladder_status_t gemm_ladder_quantise(gemm_ladder_handle_t handle, gemm_ladder_type_t type,
+                                          gemm_ladder_scale_t scales, int64_t rows, int64_t columns, const void* x,
+                                          int64_t ld, void* quantised, int64_t ld_quantised, float* scale);
 
 /* A sentence on what the status means; and on what went wrong in the handle's last call that did not return GEMM_LADDER_OK. */
 const char* gemm_ladder_status_string(gemm_ladder_status_t status);

@@ -1,11 +1,12 @@
 // 38_sgemm_layouts · A and B as BLAS has them, stored as they are or transposed
 //
 // Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. If an operand's rows lie across k, TMA copies it there, as B
-//                   in 37. If A's rows lie along k (K-major), producer warps transpose it, as in 37. If B's do, TMA copies them as they are:
-//                   a consumer loads four k steps of a column at once, and goes column by column through its FMAs.
-// Changed from 37   whether A is transposed, and how B lies in shared memory, are parameters of the kernel;
+//                   in 37. If B's lie along k (K-major), TMA copies them as they are: a consumer loads four k steps of a column at once,
+//                   and goes column by column through its FMAs. If A's alone do (nn), A and B change places: C^T = B^T A^T, stored by
+//                   columns. If both do (nt), producer warps transpose A, as in 37.
+// Changed from 37   whether A is transposed, how B lies in shared memory, and how C is stored, are parameters of the kernel;
 //                   few rows in all layouts (common/few_rows.h)
-// Expect            1.00 times 37 in its layout, nn; with B along k, as PyTorch's Linear has it (nt), 1.00 of nn
+// Expect            nn, tn and tt alike; nt less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
 // Limiter now       issue slots, and the register file's two banks
 // New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
@@ -37,8 +38,8 @@ using namespace ladder;
 namespace {
 
 /// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they also divide the k tile
-/// (sliced-K, CUTLASS's word for a split among the warps of one block). TRANSPOSE_A, B_ALONG_K: the operand's rows lie along k.
-template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool TRANSPOSE_A_, bool B_ALONG_K_>
+/// (sliced-K, CUTLASS's word for a split among the warps of one block). A_ALONG_K, B_ALONG_K_: the operand's rows lie along k.
+template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool A_ALONG_K, bool B_ALONG_K_>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
   static constexpr int BN = BN_;          // columns of C per block
@@ -46,7 +47,9 @@ struct Tile {
   static constexpr int WM = WM_;          // rows of C per consumer warp
   static constexpr int WN = 64;           // columns of C per consumer warp
   static constexpr int SLICES = SLICES_;  // of a k tile: each has its own warps
-  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, B_ALONG_K = B_ALONG_K_;
+  // nn: A and B change places, and what is said of A, B, C, M and N is said of the product of the transposed matrices.
+  static constexpr bool SWAPPED = A_ALONG_K && !B_ALONG_K_;
+  static constexpr bool TRANSPOSE_A = A_ALONG_K && B_ALONG_K_, B_ALONG_K = A_ALONG_K || B_ALONG_K_;
 
   static constexpr int TM = WM / 4;            // rows of C per thread
   static constexpr int TN = WN / 8;            // columns of C per thread
@@ -60,10 +63,12 @@ struct Tile {
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
   static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, 72);
   static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, 216);
-  static constexpr int LANE_ROWS = WM / TM;      // lanes down a warp tile
-  static constexpr int LANE_COLS = WN / TN;      // lanes across it
-  static constexpr int RUN = B_ALONG_K ? 2 : 4;  // neighbouring columns of a thread: by the banks of its loads
-  static constexpr int QM = B_ALONG_K ? 2 : 1, QN = 4 / QM;        // rows and columns of a 16-byte store of sums
+  static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp tile
+  static constexpr int LANE_COLS = WN / TN;        // lanes across it
+  static constexpr int RUN = B_ALONG_K ? 2 : 4;    // neighbouring columns of a thread: by the banks of its loads
+  static constexpr int STORE = SWAPPED ? 4 : RUN;  // neighbours in memory: elements of a store to C
+  // Rows and columns of a 16-byte store of sums.
+  static constexpr int QM = SWAPPED ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
   static constexpr int PARTS = SLICES < 4 / QM ? SLICES : 4 / QM;  // of four rows of a thread: a slice reduces one part
   static constexpr int RM = TM / PARTS;                            // rows of C per thread, once the slices are reduced
   static constexpr int RN = TN * PARTS / SLICES;                   // columns, likewise
@@ -106,8 +111,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK, WM = Tile::WM, WN = Tile::WN, TM = Tile::TM, TN = Tile::TN;
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNROLL = Tile::UNROLL;
   constexpr int SLICES = Tile::SLICES, K_STEPS = Tile::K_STEPS, RM = Tile::RM, RN = Tile::RN;
-  constexpr int RUN = Tile::RUN, QM = Tile::QM, QN = Tile::QN;
-  constexpr bool TRANSPOSE_A = Tile::TRANSPOSE_A, B_ALONG_K = Tile::B_ALONG_K;
+  constexpr int RUN = Tile::RUN, STORE = Tile::STORE, QM = Tile::QM, QN = Tile::QN;
+  constexpr int WIDTH = SLICES == 1 && Tile::SWAPPED ? 4 : 1;  // partial sums of a store
+  constexpr bool SWAPPED = Tile::SWAPPED, TRANSPOSE_A = Tile::TRANSPOSE_A, B_ALONG_K = Tile::B_ALONG_K;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
@@ -328,6 +334,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
             }
             // [/columns]
           } else {
+            exit_if_negative(M);  // else ptxas mixes the FMAs of two k steps
             load_fragments((k + 1) % 2, (k + 1) % UNROLL);
 #pragma unroll
             for (int i = TM - 1; i >= 0; --i) {
@@ -358,11 +365,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const int part_row = slice % Tile::PARTS * PART_ROWS, part_j = slice / Tile::PARTS * RN;
     const auto [tile_m, tile_n] = first_of(warp, lane);
     const int my_row = tile_m + part_row, my_col = tile_n + column(part_j);
+    // Element `e` of four that are stored together. The stores make acc lie so in registers: in the bank that rB[j] is not in, or rA[i]
+    // with B along k.
+    const auto element = [&](int i, int j, int e) -> float& { return acc[i + (e ^ 1) % QM][j + (e ^ 1) / QM]; };
     if constexpr (SLICES > 1) {
-      // Element `e` of four. The store makes acc lie so in registers: in the bank that rB[j] is not in, or rA[i] with B along k.
-      const auto element = [&](int i, int j, int e) -> float& {
-        return B_ALONG_K ? acc[i + (e ^ 1) % 2][j + e / 2] : acc[i][j + (e ^ 1)];
-      };
 #pragma unroll
       for (int i = 0; i < TM; i += 4) {
         const auto sums = [&](int slice, int r, int j) {  // sSums[slice][warp][r / QM][j / QN][lane], of four floats
@@ -397,16 +403,28 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
     // [fix-up]
     // A stream-K tile: its last block adds the partial sums of the others. Every thread reads those of the same thread index.
-    const auto partials_of = [&](int block) { return partials + static_cast<size_t>(block) * (BM * BN) + consumer; };
+    const auto partials_of = [&](int block) {
+      return partials + static_cast<size_t>(block) * (BM * BN) + consumer * WIDTH;
+    };
+    const auto partial_of = [](int i, int j, int e) {
+      return ((i / QM * (RN / QN) + j / QN) * 4 + e / WIDTH * WIDTH) * Tile::CONSUMERS + e % WIDTH;
+    };
     const auto lock_of = [&](int block) { return locks + block * (Tile::CONSUMERS / 32) + consumer / 32; };
     const WorkUnit done = work_unit;
     work_unit = work_unit_of(schedule, blockIdx.x, i_unit + 1);
     if (done.first + done.k_tiles < schedule.k_tiles) {
       float* const partial = partials_of(blockIdx.x);  // CONSUMERS apart; a block stores one tile's at most
 #pragma unroll
-      for (int i = 0; i < RM; ++i)
+      for (int i = 0; i < RM; i += QM)
 #pragma unroll
-        for (int j = 0; j < RN; ++j) partial[(i * RN + j) * Tile::CONSUMERS] = acc[i][j];
+        for (int j = 0; j < RN; j += QN)
+#pragma unroll
+          for (int e = 0; e < 4; e += WIDTH)
+            if constexpr (WIDTH == 4)
+              *reinterpret_cast<float4*>(partial + partial_of(i, j, 0)) = {element(i, j, 0), element(i, j, 1),
+                                                                           element(i, j, 2), element(i, j, 3)};
+            else
+              partial[partial_of(i, j, e)] = element(i, j, e);
       __syncwarp();  // all lanes have written
       if (lane == 0) st_release_gpu(lock_of(blockIdx.x), 1);
       continue;
@@ -422,9 +440,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         for (int block = first; block < first + others; ++block) {
           const float* const partial = partials_of(block);
 #pragma unroll
-          for (int i = 0; i < RM; ++i)
+          for (int i = 0; i < RM; i += QM)
 #pragma unroll
-            for (int j = 0; j < RN; ++j) acc[i][j] += partial[(i * RN + j) * Tile::CONSUMERS];
+            for (int j = 0; j < RN; j += QN)
+#pragma unroll
+              for (int e = 0; e < 4; ++e) element(i, j, e) += partial[partial_of(i, j, e)];
         }
         __syncwarp();                                   // all lanes have read
         if (lane < others) *lock_of(first + lane) = 0;  // for the next launch
@@ -435,47 +455,54 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // [epilogue]
     // 4. epilogue
     const auto [tile_row, tile_col] = raster(done.c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
-    // My first element, and how many rows and columns C has from there on.
-    float* const c = C + static_cast<size_t>(tile_row * BM + my_row) * ldc + tile_col * BN + my_col;
-    const int rows = M - tile_row * BM - my_row, columns = N - tile_col * BN - my_col;
     const auto row_of = [&](int i) { return spread(0, i / PART_ROWS * 4 + i % PART_ROWS, LANE_ROWS); };
-    using Run = std::conditional_t<RUN == 2, float2, float4>;
-    const auto scaled = [&](int i, int j) {
-      if constexpr (RUN == 2)
-        return float2{alpha * acc[i][j], alpha * acc[i][j + 1]};
+    // C in memory has lines of neighbouring elements: the tile's rows or, with swapped operands, its columns. My x-th line, and place
+    // in it, from my first ones on.
+    constexpr int LINES = SWAPPED ? RN : RM, PLACES = SWAPPED ? RM : RN;
+    const auto line = [&](int x) { return SWAPPED ? column(x) : row_of(x); };
+    const auto place = [&](int x) { return SWAPPED ? row_of(x) : column(x); };
+    const auto scaled = [&](int i, int j) { return alpha * (SWAPPED ? acc[j][i] : acc[i][j]); };
+    const int first_row = tile_row * BM + my_row, first_col = tile_col * BN + my_col;
+    float* const c = C + static_cast<size_t>(SWAPPED ? first_col : first_row) * ldc + (SWAPPED ? first_row : first_col);
+    const int lines = SWAPPED ? N - first_col : M - first_row,  // how many C has from there on
+        places = SWAPPED ? M - first_row : N - first_col;
+    using Vector = std::conditional_t<STORE == 2, float2, float4>;
+    const auto vector = [&](int i, int j) {
+      if constexpr (STORE == 2)
+        return float2{scaled(i, j), scaled(i, j + 1)};
       else
-        return float4{alpha * acc[i][j], alpha * acc[i][j + 1], alpha * acc[i][j + 2], alpha * acc[i][j + 3]};
+        return float4{scaled(i, j), scaled(i, j + 1), scaled(i, j + 2), scaled(i, j + 3)};
     };
     if (beta == 0.0F && (tile_row + 1) * BM <= M && (tile_col + 1) * BN <= N) {  // few instructions for most tiles
 #pragma unroll
-      for (int i = 0; i < RM; ++i)
+      for (int i = 0; i < LINES; ++i)
 #pragma unroll
-        for (int j = 0; j < RN; j += RUN)
-          *reinterpret_cast<Run*>(c + static_cast<size_t>(row_of(i)) * ldc + column(j)) = scaled(i, j);
+        for (int j = 0; j < PLACES; j += STORE)
+          *reinterpret_cast<Vector*>(c + static_cast<size_t>(line(i)) * ldc + place(j)) = vector(i, j);
       continue;
     }
 #pragma unroll
-    for (int i = 0; i < RM; ++i) {
-      float* const c_row = c + static_cast<size_t>(row_of(i)) * ldc;
-      if (row_of(i) >= rows) continue;
-      Run old[RN / RUN] = {};
+    for (int i = 0; i < LINES; ++i) {
+      float* const c_line = c + static_cast<size_t>(line(i)) * ldc;
+      if (line(i) >= lines) continue;
+      Vector old[PLACES / STORE] = {};
 #pragma unroll
-      for (int j = 0; j < RN; j += RUN)
-        if (beta != 0.0F && column(j) < columns)  // beta = 0 must not read C: it may hold NaN
-          old[j / RUN] = *reinterpret_cast<const Run*>(c_row + column(j));
+      for (int j = 0; j < PLACES; j += STORE)
+        if (beta != 0.0F && place(j) < places)  // beta = 0 must not read C: it may hold NaN
+          old[j / STORE] = *reinterpret_cast<const Vector*>(c_line + place(j));
 #pragma unroll
-      for (int j = 0; j < RN; j += RUN) {
-        Run d = scaled(i, j);
-        const Run o = old[j / RUN];
+      for (int j = 0; j < PLACES; j += STORE) {
+        Vector d = vector(i, j);
+        const Vector o = old[j / STORE];
         d.x += beta * o.x, d.y += beta * o.y;
-        if constexpr (RUN == 4) d.z += beta * o.z, d.w += beta * o.w;
-        const int left = columns - column(j);
-        float* const to = c_row + column(j);
-        if (left >= RUN) {
-          *reinterpret_cast<Run*>(to) = d;
+        if constexpr (STORE == 4) d.z += beta * o.z, d.w += beta * o.w;
+        const int left = places - place(j);
+        float* const to = c_line + place(j);
+        if (left >= STORE) {
+          *reinterpret_cast<Vector*>(to) = d;
         } else {  // the padding of C must stay as it is
           if (left > 0) to[0] = d.x;
-          if constexpr (RUN == 4) {
+          if constexpr (STORE == 4) {
             if (left > 1) to[1] = d.y;
             if (left > 2) to[2] = d.z;
           }
@@ -490,6 +517,19 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 struct Clocks {
   double start, k_tile, work_tile, fix_up, other;
 };
+
+/// nn is computed as C^T = B^T A^T: both operands then lie as in tt, and nothing need be transposed. So A and B change places.
+bool is_swapped(const Problem& p) {
+  return p.layout_a == MatrixLayout::row_major && p.layout_b == MatrixLayout::row_major;
+}
+
+/// The problem as a kernel has it; but C stays as it is stored.
+Problem swapped(Problem p) {
+  if (!is_swapped(p)) return p;
+  std::swap(p.m, p.n), std::swap(p.a, p.b), std::swap(p.lda, p.ldb);
+  p.layout_a = p.layout_b = MatrixLayout::col_major;
+  return p;
+}
 
 /// How TMA loads A and B.
 struct Maps {
@@ -511,6 +551,8 @@ struct Configuration {
   Clocks clocks;
   Kernel kernels[2][2];  // by whether A and B lie along k
 
+  /// Of C as it is stored.
+  TileShape tile(const Problem& p) const { return is_swapped(p) ? TileShape{shape.n, shape.m, shape.k} : shape; }
   const Kernel& kernel(const Problem& p) const {
     return kernels[p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
   }
@@ -528,14 +570,16 @@ Kernel kernel() {
 
 template <int BM, int BN, int BK, int WM, int SLICES, int STAGES>
 Configuration configuration(const Clocks& clocks) {
-  if constexpr (!TUNABLE(COMPILED, true)) return {};  // bench/sweep.py compiles one at a time
-  return {{BM, BN, BK},
-          Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>::THREADS,
-          clocks,
-          {{kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, false>>(),
-            kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true>>()},
-           {kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>>(),
-            kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, true>>()}}};
+  if constexpr (TUNABLE(COMPILED, true))  // bench/sweep.py compiles one at a time
+    return {{BM, BN, BK},
+            Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>::THREADS,
+            clocks,
+            {{kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, false>>(),
+              kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true>>()},
+             {kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>>(),
+              kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, true>>()}}};
+  else
+    return {};
 }
 
 // [configurations]
@@ -559,7 +603,8 @@ struct Choice {
 // [choice]
 constexpr double PIECE = 64;  // clocks by which a k tile takes longer for each piece of A that is transposed
 
-Choice choice(const Configuration& c, const Problem& p) {
+Choice choice(const Configuration& c, const Problem& stored) {
+  const Problem p = swapped(stored);
   const int sms = device_limits().sms;
   const auto [bm, bn, bk] = c.shape;
   // It was fitted with A transposed.
@@ -590,9 +635,9 @@ std::string explain(const Problem& p) {
   const auto [chosen, plan] = choose(p);
   std::string text;
   for (const Configuration& c : configurations) {
-    const Choice candidate = choice(c, p);
-    text += std::string(&c == chosen ? "* " : "  ") + std::to_string(c.shape.m) + " x " + std::to_string(c.shape.n) +
-            ", " + explain_schedule(candidate.plan);
+    const TileShape tile = c.tile(p);
+    text += std::string(&c == chosen ? "* " : "  ") + std::to_string(tile.m) + " x " + std::to_string(tile.n) + ", " +
+            explain_schedule(choice(c, p).plan);
   }
   return text;
 }
@@ -635,6 +680,7 @@ std::function<void(const Problem&)> prepare(const Problem& p) {
   cuda_check(cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.smem_bytes));
   return [&kernel, schedule = plan.schedule, maps = Maps{}, a = static_cast<const void*>(nullptr),
           b = static_cast<const void*>(nullptr)](Problem p) mutable {
+    p = swapped(p);
     if (p.a != a || p.b != b) maps = kernel.maps(p), a = p.a, b = p.b;
     kernel.launch(p, schedule, maps);
   };
@@ -657,7 +703,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "38",
     .name = "sgemm_layouts",
-    .idea = "any layout: B as it is stored, A transposed by producer warps where its rows lie along k",
+    .idea = "any layout: one operand along k is read as it is stored; of two, producer warps transpose A",
     .predecessor = "37",
     .types = {Type::f32},
     .arch = "sm_90a",
@@ -673,7 +719,7 @@ const Registration registration{{
           return Resources{kernel.kernel,
                            c->threads,
                            kernel.smem_bytes,
-                           c->shape,
+                           c->tile(p),
                            partial_bytes(*c, plan.schedule),
                            lock_count(plan.schedule)};
         },

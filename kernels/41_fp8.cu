@@ -7,7 +7,7 @@
 //                   the cost model says 1.90; of that power takes 3 %, 1.8 times 33
 // Limiter now       power where tiles are many, copies into shared memory and the launch where they are few
 // New instructions  wgmma m64nNk32 of e4m3
-// Limits            as 21. Sums of 13 bits (FP22), however long. No scales but alpha, one for the whole product
+// Limits            as 21. Sums of 13 bits (FP22), however long. Scales outside the sum alone: per tensor, or per row and column
 // Run               ./run_all.sh run 41 4096 4096 4096 --out same
 // Read              docs/41_fp8.md
 #include <algorithm>
@@ -28,11 +28,13 @@
 #include "common/preferred.h"
 #include "common/ptx/barrier.h"
 #include "common/ptx/cluster.h"
+#include "common/ptx/cp_async.h"
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
+#include "common/ptx/shared_memory.h"
 #include "common/ptx/wgmma.h"
 #include "common/ptx/wgmma_n.h"
 #include "common/rung.h"
@@ -136,7 +138,8 @@ struct Tile {
   static constexpr int PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : MANY_RESULTS ? 24 : 40;
   static constexpr int STAGE_BYTES = (BM + BN) * BK_BYTES;
   static constexpr int C_BYTES = 64 * 128;  // a buffer for results of a warpgroup: 128 bytes of 64 rows
-  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
+  static constexpr int SCALE_BYTES = (WM + BN) * sizeof(float);  // of a warpgroup's rows and columns
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + WARPGROUPS * (BUFFERS * C_BYTES + SCALE_BYTES) + STAGES * 16;
   static constexpr int BOX_M = BM / CLUSTER_N, BOX_N = BN / CLUSTER_M;  // rows of A and B that a block copies
   static_assert(BOX_M <= 256 && BOX_N <= 256, "a box has at most 256 rows");
   static_assert(BM % CLUSTER_N == 0 && BN % CLUSTER_M == 0, "the parts of a tile are alike");
@@ -159,9 +162,50 @@ struct Grid {
   int box_m, box_n;
 };
 
+/// Of D: a scale for each of its rows and columns, or one for all rows and one for all columns.
+struct ScalesOfD {
+  Scales of;
+  const float *rows, *columns;
+};
+
+/// The scales of a warpgroup's part of a tile, which begins at `first` in D with its M rows and N columns, into shared memory: first those of
+/// rows, then those of columns. All threads of the warpgroup, each of which waits for its own copies.
+template <class Tile>
+__device__ __forceinline__ void copy_scales(uint32_t smem, const ScalesOfD& scales, Coord first, int M, int N) {
+#pragma unroll
+  for (int i = threadIdx.x % 128; i < Tile::WM + Tile::BN; i += 128) {
+    const bool is_row = i < Tile::WM;
+    const int at = is_row ? first.row + i : first.col + i - Tile::WM;
+    cp_async_ca_4(smem + i * 4, (is_row ? scales.rows : scales.columns) + at, at < (is_row ? M : N) ? 4 : 0);
+  }
+  cp_async_commit_group();
+}
+
+/// Each result times the scales of its row and its column, which copy_scales() has copied. All threads of the warpgroup.
+template <class Tile>
+__device__ __forceinline__ void scale_results(float (&acc)[Tile::WM / 64][Tile::BN / 8][4], uint32_t smem) {
+  const int warp = warp_index_sync() % 4, warpgroup = warp_index_sync() / 4 - 1, lane = threadIdx.x % 32;
+  cp_async_wait_group<0>();
+  bar_sync(6 + warpgroup, 128);  // the other threads' copies have landed, too
+  float rows[Tile::WM / 64][2], columns[2];
+#pragma unroll
+  for (int i = 0; i < Tile::WM / 64; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      rows[i][half] = load_shared(smem + (i * 64 + warp * 16 + mma_c(lane, half * 2).row) * 4);
+#pragma unroll
+  for (int j = 0; j < Tile::BN / 8; ++j) {
+    load2_shared(columns, smem + (Tile::WM + j * 8 + mma_c(lane, 0).col) * 4);
+#pragma unroll
+    for (int i = 0; i < Tile::WM / 64; ++i)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) acc[i][j][e] *= rows[i][e / 2] * columns[e % 2];
+  }
+}
+
 template <class Tile, Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
-    gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+    gemm(int M, int N, int K, float alpha, ScalesOfD scales, const __grid_constant__ CUtensorMap map_a,
          const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_c, float beta,
          TC* __restrict__ C, int ldc, Grid grid, float4* partials, unsigned* counters) {
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, BK_BYTES = Tile::BK_BYTES, TURNS = Tile::TURNS;
@@ -188,6 +232,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t full = buffers + Tile::WARPGROUPS * Tile::BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
+  const uint32_t smem_scales = empty + STAGES * 8 + warpgroup * Tile::SCALE_BYTES;
   // [producer]
   // One thread: the k tile of A and B that begins at k, or this block's part of what the cluster shares.
   const auto copy_k_tile = [&](PipelineState<STAGES> state, Coord first, int k) {
@@ -279,6 +324,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   // [/main-loop]
 
+  if (scales.of == Scales::tensor) alpha *= *scales.rows * *scales.columns;
   int part_number = 0;  // of the buffers filled
   const int turn = warpgroup % TURNS;
   if (turn == 1) state.advance(k_tiles);  // the first tile is the other warpgroup's
@@ -287,6 +333,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     float acc[WM / 64][BN / 8][4] = {};  // [64 rows][8 columns][results of this lane: mma_c]
     if (TURNS > 1 && c_tile != cluster)
       bar_sync(4 + warpgroup, Tile::CONSUMERS);  // the other warpgroup has issued all of its wgmma
+    if (scales.of == Scales::rows) copy_scales<Tile>(smem_scales, scales, first, M, N);
 #pragma unroll 1
     for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
       if (beta != 0.0F && k_tiles_left == min(k_tiles, STAGES - 1)) prefetch_results<Tile>(of_block, M, N, C, ldc);
@@ -297,6 +344,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     consumer_release();
     multiplied = -1;
     if (TURNS > 1) state.advance(k_tiles);  // past the other warpgroup's tile
+
+    if (scales.of == Scales::rows) scale_results<Tile>(acc, smem_scales);
 
     // 4. store
     if constexpr (Tile::SPLITS) {
@@ -468,12 +517,13 @@ void launch(const Problem& p, const Choice& choice, const Maps& maps) {
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
   }
+  const ScalesOfD scales = {p.scales, Tile::SWAP_AB ? p.scale_b : p.scale_a, Tile::SWAP_AB ? p.scale_a : p.scale_b};
   cudaLaunchConfig_t config{};
   config.gridDim = choice.clusters * Tile::CLUSTER, config.blockDim = Tile::THREADS;
   config.dynamicSmemBytes = Tile::SMEM_BYTES, config.stream = p.stream;
   config.attrs = &attribute, config.numAttrs = Tile::CLUSTER > 1 || Tile::SPLITS;
   cuda_check(cudaLaunchKernelEx(&config, gemm<Tile, type, TC>, Tile::SWAP_AB ? p.n : p.m, Tile::SWAP_AB ? p.m : p.n,
-                                p.k, p.alpha, maps.a, maps.b, maps.c, p.beta, p.C<TC>(), p.ldc, choice.grid,
+                                p.k, p.alpha, scales, maps.a, maps.b, maps.c, p.beta, p.C<TC>(), p.ldc, choice.grid,
                                 static_cast<float4*>(p.workspace), p.locks));
 }
 
@@ -569,6 +619,7 @@ const Registration registration{{
     .arch = "sm_90a",
     .instruction = MathInstruction::wgmma,
     .layout_b = MatrixLayout::col_major,
+    .scales = {Scales::none, Scales::tensor, Scales::rows},
     .row_align_bytes = 16,
     .refuses = refuses_mma_sync_of<Fp8Types>,
     .resources =

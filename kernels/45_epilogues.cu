@@ -32,20 +32,23 @@
 #include "common/ptx/shared_address.h"
 #include "common/ptx/wgmma.h"
 #include "common/ptx/wgmma_n.h"
+#include "common/quantise.h"
 #include "common/rung.h"
+#include "common/scales.h"
 
 using namespace ladder;
 
 namespace {
 
 // [tile]
-/// A gate's tile of B has two parts: columns of B, then the same columns of the gate's B.
-template <int ROWS, int COLUMNS, bool GATED, class TC>
-struct Tile {
-  static constexpr int BM = ROWS;     // rows of C per tile, of which each warpgroup has its own
-  static constexpr int BN = COLUMNS;  // columns of both B per tile
-  static constexpr int PARTS = 1 + GATED;
-  static constexpr int CN = BN / PARTS;   // columns of C per tile
+/// A gate's tile of B has two parts: columns of B, then the same columns of the gate's B. Scales need 128 columns of C per tile. With a gate,
+/// too, these are 256 of both B, for which registers suffice in 64 rows.
+template <Epilogue asked, class TC>
+struct TileConfig {
+  static constexpr int BM = asked.gate && asked.quantise ? 64 : 128;  // rows of C per tile: each warpgroup has its own
+  static constexpr int CN = asked.quantise ? 128 : asked.gate ? 96 : 192;  // columns of C per tile
+  static constexpr int PARTS = 1 + asked.gate;
+  static constexpr int BN = CN * PARTS;   // columns of B per tile, and of the gate's
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits
   static constexpr int MMA_K_BYTES = 32;  // bytes along k per wgmma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
@@ -66,14 +69,6 @@ struct Tile {
   static_assert(PARTS == 1 || PARTS == CLUSTER, "each block of a cluster copies a part");
   static_assert(sizeof(TC) > 1 || CN % 128 == 0, "a scale is of 128 columns, all of which a warpgroup holds");
 };
-
-// Scales need 128 columns per tile. With a gate, too, these are 256 of both B, for which registers suffice in 64 rows.
-template <Epilogue asked, class TC>
-using TileFor = Tile<asked.gate && asked.quantise ? 64 : 128,  //
-                     asked.gate && asked.quantise ? 256
-                     : asked.quantise             ? 128
-                                                  : 192,
-                     asked.gate, TC>;
 // [/tile]
 
 /// What this rung is compiled for.
@@ -91,9 +86,9 @@ constexpr Epilogue EPILOGUES[] = {
 template <Epilogue asked, class T>
 using Stored = std::conditional_t<asked.quantise, __nv_fp8_e4m3, T>;
 
-/// Two neighbouring elements of C into shared memory.
+/// Two neighbouring elements of C into shared memory; E4M3's are divided by their scale.
 template <class TC>
-__device__ __forceinline__ void store2_shared(uint32_t smem, const float (&x)[2]) {
+__device__ __forceinline__ void store2_shared(uint32_t smem, const float (&x)[2], float inverse) {
   if constexpr (sizeof(TC) == 4) {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(smem), "f"(x[0]), "f"(x[1]) : "memory");
   } else if constexpr (sizeof(TC) == 2) {
@@ -103,8 +98,7 @@ __device__ __forceinline__ void store2_shared(uint32_t smem, const float (&x)[2]
     } d = {{from_float<TC>(x[0]), from_float<TC>(x[1])}};
     asm volatile("st.shared.b32 [%0], %1;" ::"r"(smem), "r"(d.bits) : "memory");
   } else {
-    const uint16_t bits = __nv_cvt_float2_to_fp8x2({x[0], x[1]}, __NV_SATFINITE, __NV_E4M3);
-    asm volatile("st.shared.b16 [%0], %1;" ::"r"(smem), "h"(bits) : "memory");
+    asm volatile("st.shared.b16 [%0], %1;" ::"r"(smem), "h"(quantised2(x[0], x[1], inverse)) : "memory");
   }
 }
 
@@ -247,8 +241,9 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
         each_pair([&](int, int m, int n, int, float(&d)[2], const float* gate) {
           for (int e = 0; e < 2; ++e) d[e] = epilogue(d[e], {m, n + e, gate[e]});
         });
+        float inverse[2] = {1.0F, 1.0F};  // of the scales of this lane's two rows
         if constexpr (sizeof(TC) == 1) {  // a row's 128 columns are in the four lanes of a quad
-          float largest[2] = {};          // of this lane's two rows
+          float largest[2] = {};
           each_pair([&](int half, int, int, int, const float(&d)[2], const float*) {
             largest[half] = fmaxf(largest[half], fmaxf(fabsf(d[0]), fabsf(d[1])));
           });
@@ -256,21 +251,17 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
           for (int half = 0; half < 2; ++half) {
             for (int lanes = 1; lanes < 4; lanes *= 2)
               largest[half] = fmaxf(largest[half], __shfl_xor_sync(~0U, largest[half], lanes));
-            const E4M3Scale of(largest[half]);
+            const float scale = scale_of(largest[half]);
             const int m = row + warp % 4 * 16 + mma_c(lane, half * 2).row;
-            if (lane % 4 == 0 && m < M && col < N)
-              scale_c[static_cast<size_t>(col / 128) * ((M + 3) / 4 * 4) + m] = of.scale;
-            largest[half] = of.inverse;
+            if (lane % 4 == 0 && m < M && col < N) scale_c[scale_index_a(Scales::blocks, M, m, col)] = scale;
+            inverse[half] = 1.0F / scale;
           }
-          each_pair([&](int half, int, int, int, float(&d)[2], const float*) {
-            for (float& x : d) x *= largest[half];
-          });
         }
         // TMA would write all of the 16 bytes in which N ends.
         if (N % (16 / sizeof(TC)) != 0 && col + COLUMNS > N) {
-          each_pair([&](int, int m, int n, int, const float(&d)[2], const float*) {
+          each_pair([&](int half, int m, int n, int, const float(&d)[2], const float*) {
             for (int e = 0; e < 2; ++e)
-              if (m < M && n + e < N) C[static_cast<size_t>(m) * ldc + n + e] = from_float<TC>(d[e]);
+              if (m < M && n + e < N) C[static_cast<size_t>(m) * ldc + n + e] = from_float<TC>(d[e] * inverse[half]);
           });
           if (warp % 4 == 0 && elect_sync())
             cp_async_bulk_commit_group();  // an empty one: the waits below count groups
@@ -280,8 +271,8 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
         if (warp % 4 == 0 && elect_sync())
           cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it
         bar_sync(1 + warpgroup, 128);
-        each_pair([&](int, int, int, int offset, const float(&d)[2], const float*) {
-          store2_shared<TC>(buffer + offset, d);
+        each_pair([&](int half, int, int, int offset, const float(&d)[2], const float*) {
+          store2_shared<TC>(buffer + offset, d, inverse[half]);
         });
         fence_proxy_async_shared();
         bar_sync(1 + warpgroup, 128);
@@ -310,14 +301,14 @@ auto for_epilogue(const Problem& p, F&& f) {
 template <Epilogue asked, Type type, class T>
 constexpr auto kernel_for() {
   using TC = Stored<asked, T>;
-  return gemm<TileFor<asked, TC>, type, TC, decltype(chain_of<asked, T>(Problem{}))>;
+  return gemm<TileConfig<asked, TC>, type, TC, decltype(chain_of<asked, T>(Problem{}))>;
 }
 
 void launch(const Problem& p) {
   for_epilogue(p, [&]<Epilogue asked, Type type, class T>() {
     using Element = typename Operand<type>::Element;
     using TC = Stored<asked, T>;
-    using Tile = TileFor<asked, TC>;
+    using Tile = TileConfig<asked, TC>;
     const auto kernel = kernel_for<asked, type, T>();
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int clusters = ceil_div(p.m, Tile::CLUSTER * Tile::BM) * ceil_div(p.n, Tile::CN);
@@ -354,7 +345,7 @@ const Registration registration{{
     .resources =
         [](const Problem& p) {
           return for_epilogue(p, [&]<Epilogue asked, Type type, class T>() {
-            using Tile = TileFor<asked, Stored<asked, T>>;
+            using Tile = TileConfig<asked, Stored<asked, T>>;
             return Resources{(const void*)kernel_for<asked, type, T>(),
                              Tile::THREADS,
                              Tile::SMEM_BYTES,

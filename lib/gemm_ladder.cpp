@@ -21,6 +21,7 @@
 #include "lib/cublas.h"
 #include "lib/internal.h"
 #include "lib/plain.h"
+#include "lib/quantise.h"
 
 using namespace ladder;
 
@@ -55,6 +56,20 @@ Type type_of(gemm_ladder_type_t type) {
       return Type::f16;
   }
   throw InvalidValue("type is none of gemm_ladder_type_t");
+}
+
+Block block_of(gemm_ladder_scale_t scales) {
+  switch (scales) {
+    case GEMM_LADDER_SCALE_ALL:
+      return Block::all;
+    case GEMM_LADDER_SCALE_ROWS:
+      return Block::row;
+    case GEMM_LADDER_SCALE_1X128:
+      return Block::row_128;
+    case GEMM_LADDER_SCALE_128X128:
+      return Block::square;
+  }
+  throw InvalidValue("scales is none of gemm_ladder_scale_t");
 }
 
 /// A batch of products in the words of the rungs: row-major.
@@ -613,6 +628,31 @@ gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm
       words = rung_for(p).stem() + ":\n" + explain_transposed(transposed_first(p)) +
               (rung_for(p).explain ? rung_for(p).explain(with_transposed(p, transposed_first(p))) : "");
     std::snprintf(text, size, "%s", words.c_str());
+  });
+}
+
+gemm_ladder_status_t gemm_ladder_quantise(gemm_ladder_handle_t handle, gemm_ladder_type_t type,
+                                          gemm_ladder_scale_t scales, int64_t rows, int64_t columns, const void* x,
+                                          int64_t ld, void* quantised, int64_t ld_quantised, float* scale) {
+  return guarded(handle, [&] {
+    const auto require = [](bool holds, const char* what) {
+      if (!holds) throw InvalidValue(what);
+    };
+    const Type of = type_of(type);
+    const Block block = block_of(scales);
+    require(rows >= 0 && columns >= 0, "rows and columns must be at least 0");
+    require(rows < 1 << 30 && columns < 1 << 30 && (rows + 3) / 4 * ((columns + 127) / 128) < 1 << 30,
+            "the matrix is too large: rows and columns must be below 2^30, and rows times columns below 2^39");
+    require(ld >= columns, "ld is smaller than a row");
+    require(ld_quantised >= columns, "ld_quantised is smaller than a row");
+    if (rows == 0 || columns == 0) return;
+    require(x && quantised && scale, !x           ? "x is a null pointer"
+                                     : !quantised ? "quantised is a null pointer"
+                                                  : "scale is a null pointer");
+    const OnDevice on(handle->device);
+    quantise({of, block, static_cast<int>(rows), static_cast<int>(columns), x, ld, static_cast<uint8_t*>(quantised),
+              ld_quantised, scale},
+             handle->stream);
   });
 }
 

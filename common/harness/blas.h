@@ -11,6 +11,12 @@
 
 namespace ladder {
 
+// What cuBLAS calls the type of operands and of results, the arithmetic, and how a matrix is stored, as rows are columns to it.
+cudaDataType_t blas_type(Type type);
+cudaDataType_t blas_result_type(Type type, Out out);
+cublasComputeType_t blas_compute_type(Type type);
+cublasOperation_t blas_operation(MatrixLayout layout);
+
 /// cuBLAS on row-major matrices: it computes the transpose, D' = B' A', of column-major ones.
 class Blas {
  public:
@@ -42,8 +48,9 @@ struct LtAlgorithms {
 using LtChoice = std::optional<LtAlgorithms>;
 
 /// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed. Products of E4M3
-/// are summed fast (CUBLASLT_MATMUL_DESC_FAST_ACCUM), that is in FP22 (bound.h) on Hopper, with no scales: the faster of the two ways.
-/// They exist in the layout nt and for multiples of 16 alone.
+/// are summed fast (CUBLASLT_MATMUL_DESC_FAST_ACCUM), that is in FP22 (bound.h) on Hopper: the faster of the two ways. With block scales
+/// there is the other way alone, and M must be a multiple of 4, as it lays out A's scales. They exist in the layout nt and for multiples of
+/// 16 alone, and no other type has scales.
 class BlasLt {
  public:
   /// Does it apply the whole epilogue of this problem? It has bias, and GELU by tanh, which it applies to the sum with beta * C.
@@ -67,8 +74,9 @@ class BlasLt {
  private:
   void run(const Problem& p, const cublasLtMatmulAlgo_t& algorithm) const;
   LtChoice fastest(const Problem& p) const;
+  void set_scales(const Problem& p) const;
   cublasLtHandle_t handle_ = nullptr;
-  cublasLtMatmulDesc_t matmul_ = nullptr;
+  cublasLtMatmulDesc_t matmul_ = nullptr;  // run() sets its scales
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
   DeviceBuffer workspace_;
   LtChoice choice_;

@@ -5,6 +5,7 @@
 
 #include "common/harness/for_each_index.h"
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -107,6 +108,22 @@ struct CountChanged : Guarded<Element> {
   }
 };
 
+/// Of `sets` matrices of scales, `stride` floats apart: the first `cols` of `ld` floats in each row are scales.
+struct FillScales {
+  float* data;
+  size_t rows, cols, ld, stride;
+  float octaves;  ///< scales are 2^-5.5 times at most half of them to either side
+  uint64_t seed;
+  __device__ void operator()(size_t index) const {
+    const size_t within = index % stride;
+    const float u = ((mix(seed, index) >> 40) + 0.5F) * 0x1p-24F;  // uniform in (0, 1)
+    const uint32_t bits = __float_as_uint(exp2f(-5.5F + octaves * (u - 0.5F)));
+    // 16 significant bits, the last of which is 1: no power of two, which many mistakes would leave exact.
+    const bool is_scale = within < rows * ld && within % ld < cols;
+    reinterpret_cast<uint32_t*>(data)[index] = is_scale ? (bits & ~0xFFU) | 0x100 : Pattern<4>::poison;
+  }
+};
+
 /// What random operands of a type are multiplied by. Whole numbers stay as they are.
 float scale(Type type, Init init) { return init == Init::integer ? 1.0F : facts(type).scale; }
 
@@ -153,10 +170,13 @@ size_t Operands::stride_scale_c() const {
 size_t Operands::bytes(const OperandSpec& spec, int sets) {
   const size_t m = spec.shape.m, rows_a = spec.rows_a(), rows_b = spec.rows_b();
   const size_t element = operand_bytes(spec.type), result = spec.c_bytes();
-  const size_t scales = spec.scale_blocks() * (m + 4) * sizeof(float);
-  return sets *
-         (round_up(rows_a * spec.lda() * element) + (1 + spec.epilogue.gate) * round_up(rows_b * spec.ldb() * element) +
-          round_up((m * spec.ldc() + 2 * guard_elements) * result) + scales);
+  const size_t scales_c = spec.scale_blocks() * (m + 4) * sizeof(float);
+  return sets * (round_up(rows_a * spec.lda() * element) +
+                 (1 + spec.epilogue.gate) * round_up(rows_b * spec.ldb() * element) +
+                 round_up((m * spec.ldc() + 2 * guard_elements) * result) + scales_c +
+                 round_up(sizeof(float) * scale_floats_a(spec.scales, spec.shape.m, spec.shape.k)) +
+                 round_up(sizeof(float) * scale_floats_b(spec.scales, spec.shape.n, spec.shape.k))) +
+         (spec.groups + 1) * sizeof(int);
 }
 
 Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets) {
@@ -179,13 +199,34 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
     fill(a_, spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), scale(spec.type, spec.init), 1);
     fill(b_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), 2);
     if (spec.epilogue.gate)
-      fill(b_gate_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), ~0ULL);
+      fill(b_gate_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), ~2ULL);
     if (const size_t n = spec.shape.n; spec.epilogue.bias)
       for_each_index(n, nullptr,
-                     Fill<Result>{bias_.as<Result>(), 1, n, n, 0, spec.init, 1.0F, mix(spec.seed, ~1ULL), 0, false});
+                     Fill<Result>{bias_.as<Result>(), 1, n, n, 0, spec.init, 1.0F, mix(spec.seed, ~3ULL), 0, false});
   });
+  const auto [m, n, k] = spec.shape;
+  const bool blocks = spec.scales == Scales::blocks;
+  const auto fill_scales = [&](DeviceBuffer& buffer, size_t floats, size_t cols, size_t ld, uint64_t salt) {
+    const size_t stride = round_up(floats * sizeof(float)) / sizeof(float);
+    buffer = DeviceBuffer(sets * stride * sizeof(float));
+    for_each_index(
+        sets * stride, nullptr,
+        FillScales{buffer.as<float>(), floats / ld, cols, ld, stride, blocks ? 1.0F : 3.0F, mix(spec.seed, salt)});
+  };
+  if (spec.scales != Scales::none) {
+    const size_t a = scale_floats_a(spec.scales, m, k), b = scale_floats_b(spec.scales, n, k);
+    fill_scales(scale_a_, a, blocks ? m : a, blocks ? scale_ld_a(m) : a, ~0ULL);
+    fill_scales(scale_b_, b, blocks ? ceil_div(k, SCALE_BLOCK) : b, blocks ? scale_ld_b(k) : b, ~1ULL);
+  }
   for (int set = 0; set < sets; ++set) fill_c(set, false, nullptr);
+  const std::vector<int> first_row = spec.first_rows();
+  first_row_ = DeviceBuffer(first_row.size() * sizeof(int));
+  cuda_check(cudaMemcpy(first_row_.as<int>(), first_row.data(), first_row_.bytes(), cudaMemcpyHostToDevice));
   cuda_check(cudaStreamSynchronize(nullptr));
+}
+
+std::vector<int> OperandSpec::first_rows() const {
+  return groups == 0 ? std::vector<int>() : ladder::first_rows(shape.m, groups, group_rows, seed);
 }
 
 Problem OperandSpec::problem(float alpha, float beta) const {
@@ -194,7 +235,7 @@ Problem OperandSpec::problem(float alpha, float beta) const {
   p.type = type, p.out = out, p.layout_a = layout_a, p.layout_b = layout_b;
   p.alpha = alpha, p.beta = beta;
   p.lda = lda(), p.ldb = ldb(), p.ldc = ldc();
-  p.epilogue = epilogue;
+  p.scales = scales, p.groups = groups, p.epilogue = epilogue;
   return p;
 }
 
@@ -205,6 +246,11 @@ Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream)
   p.b = b_.as<char>() + set * stride_b() * element;
   p.c = c_.as<char>() + (set * stride_c() + guard_elements) * result;
   p.stream = stream;
+  if (spec_.scales != Scales::none) {
+    p.scale_a = scale_a_.as<float>() + set * (scale_a_.bytes() / sizeof(float) / sets_);
+    p.scale_b = scale_b_.as<float>() + set * (scale_b_.bytes() / sizeof(float) / sets_);
+  }
+  p.first_row = first_row_.as<int>();
   if (spec_.epilogue.bias) p.bias = bias_.as<void>();
   if (spec_.epilogue.gate) p.b_gate = b_gate_.as<char>() + set * stride_b() * element;
   if (spec_.epilogue.quantise) p.scale_c = scale_c_.as<float>() + set * stride_scale_c() + guard_elements;
@@ -213,7 +259,8 @@ Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream)
 
 void Operands::fill_c(int set, bool poison, cudaStream_t stream) {
   const size_t m = spec_.shape.m, n = spec_.shape.n, ldc = spec_.ldc();
-  const float of_product = scale(spec_.type, spec_.init) * scale(spec_.type, spec_.init);
+  const float of_product = scale(spec_.type, spec_.init) * scale(spec_.type, spec_.init) *
+                           (spec_.scales == Scales::none ? 1.0F : 0x1p-11F);  // both scales, on average
   visit_stored(spec_.type, spec_.out, spec_.epilogue, [&]<Type type, class C>() {
     C* const c = c_.as<C>() + set * stride_c() + guard_elements;
     for_each_index(

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/harness/cli/shapes.h"
+#include "common/harness/group_rows.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -55,12 +57,15 @@ struct OperandSpec {
   int ld_pad;  ///< elements added to each leading dimension, or ld_align
   Init init;
   uint64_t seed;
+  Scales scales = Scales::none;
+  int groups = 0;
+  GroupRows group_rows = GroupRows::equal;
   Epilogue epilogue = {};
   bool operator==(const OperandSpec&) const = default;
-  /// How many rows A and B are stored in, of which length.
+  /// How many rows A and B, of all groups, are stored in, of which length.
   int rows_a() const { return layout_a == MatrixLayout::row_major ? shape.m : shape.k; }
   int columns_a() const { return layout_a == MatrixLayout::row_major ? shape.k : shape.m; }
-  int rows_b() const { return layout_b == MatrixLayout::row_major ? shape.k : shape.n; }
+  int rows_b() const { return (groups > 0 ? groups : 1) * (layout_b == MatrixLayout::row_major ? shape.k : shape.n); }
   int columns_b() const { return layout_b == MatrixLayout::row_major ? shape.n : shape.k; }
   int lda() const { return padded(columns_a(), operand_bytes(type)); }
   int ldb() const { return padded(columns_b(), operand_bytes(type)); }
@@ -69,6 +74,9 @@ struct OperandSpec {
   int c_bytes() const { return epilogue.quantise ? 1 : result_bytes(type, out); }
   /// Scales of C: for how many blocks of columns. Of rows each block has Problem::scale_c_ld().
   int scale_blocks() const { return epilogue.quantise ? (shape.n + 127) / 128 : 0; }
+
+  /// Problem::first_row on the host; empty where there are no groups.
+  std::vector<int> first_rows() const;
 
   /// The problem without its data: all but the pointers.
   Problem problem(float alpha, float beta) const;
@@ -82,7 +90,8 @@ struct OperandSpec {
 
 /// `sets` independent copies of A, B and C, each with data of its own, laid out one after another; a measurement that
 /// walks through them finds none of its data in L2. Row padding of A and B holds NaN. Around and between the copies of
-/// C, and of its scales, lie guard bands.
+/// C, and of its scales, lie guard bands. Scales of A and B are positive and random, with blocks from 2^-6 to 2^-5, else from 2^-7 to 2^-4, of
+/// 16 significant bits: in FP32 their product with an operand of up to 8 bits is exact. Their padding holds NaN.
 class Operands {
  public:
   Operands(const OperandSpec& spec, int sets);
@@ -108,7 +117,7 @@ class Operands {
   size_t stride_scale_c() const;
   OperandSpec spec_;
   int sets_;
-  DeviceBuffer a_, b_, c_;
+  DeviceBuffer a_, b_, c_, scale_a_, scale_b_, first_row_;
   DeviceBuffer bias_, b_gate_, scale_c_;  // of an epilogue; one bias for all sets
 };
 

@@ -8,6 +8,7 @@
 #include "common/harness/timing/measure.h"
 #include "common/harness/unfused_epilogue.h"
 #include "common/preferred.h"
+#include "common/scales.h"
 #include "common/text.h"
 
 namespace ladder {
@@ -24,6 +25,16 @@ const Choice* known(const std::vector<std::pair<OperandSpec, Choice>>& choices, 
   return found == choices.end() ? nullptr : &found->second;
 }
 
+/// Why a rung does not take these scales; empty where it does.
+std::string refuses_scales(const Rung& rung, Scales scales) {
+  if (std::find(rung.scales.begin(), rung.scales.end(), scales) != rung.scales.end()) return "";
+  std::vector<std::string> names;
+  for (const Scales one : rung.scales)
+    if (one != Scales::none) names.emplace_back(name(one));
+  if (names.empty()) return "takes no scales";
+  return formatted("takes scales {}, not {}", joined(names, ", "), name(scales));
+}
+
 }  // namespace
 
 struct Runner::Group {
@@ -32,8 +43,9 @@ struct Runner::Group {
   std::unique_ptr<Checker> checker;
   std::unique_ptr<Operands> operands;        // sets to rotate over, for timing
   std::unique_ptr<UnfusedEpilogue> unfused;  // where there is an epilogue: for libraries that do not have it
-  std::unique_ptr<BlasLt> blas_lt;
+  std::unique_ptr<BlasLt> blas_lt;           // this and the next without groups, the last with groups
   std::unique_ptr<Cutlass> cutlass;
+  std::unique_ptr<BlasGrouped> blas_grouped;
 };
 
 Runner::Runner(const Conditions& conditions)
@@ -53,8 +65,8 @@ void Runner::find_ceilings(const std::vector<Cell>& cells) {
 
 OperandSpec Runner::operand_spec(const Cell& cell) const {
   const Layouts layouts = options_.layouts.value_or(Layouts{MatrixLayout::row_major, cell.rung->layout_b});
-  return {cell.shape,      cell.type,     options_.out,  layouts.a,        layouts.b,
-          options_.ld_pad, options_.init, options_.seed, options_.epilogue};
+  return {cell.shape,    cell.type,     options_.out,    layouts.a,       layouts.b,           options_.ld_pad,
+          options_.init, options_.seed, options_.scales, options_.groups, options_.group_rows, options_.epilogue};
 }
 
 /// Why this GPU or this problem is not for this rung; empty where it is.
@@ -69,8 +81,13 @@ std::string Runner::reason_to_waive(const Cell& cell) const {
   const Layouts own = {MatrixLayout::row_major, rung.layout_b};
   if (options_.layouts && !rung.any_layout && *options_.layouts != own)
     return formatted("takes the layout {}, not {}", name(own), name(*options_.layouts));
-  if (options_.epilogue != Epilogue{} && !rung.epilogues)
-    return formatted("has no epilogue but beta C, not {}", name(options_.epilogue));
+  if (const std::string reason = refuses_scales(rung, options_.scales); !reason.empty()) return reason;
+  if (options_.groups > 0 && !rung.grouped) return "takes no groups";
+  if (options_.epilogue != Epilogue{}) {
+    if (!rung.epilogues) return formatted("has no epilogue but beta C, not {}", name(options_.epilogue));
+    if (options_.scales != Scales::none || options_.groups > 0)
+      return "an epilogue of products with scales or groups cannot be checked";
+  }
   const OperandSpec spec = operand_spec(cell);
   const int operand = operand_bytes(cell.type), result = spec.c_bytes();
   const std::tuple<const char*, int, int> rows[] = {
@@ -122,9 +139,16 @@ void Runner::prepare(const Cell& cell) {
   if (!group.checker && checks(cell))
     group.checker = std::make_unique<Checker>(*group.check_operands, options_.alpha, options_.beta, options_.check,
                                               blas_.get(), nullptr);
-  if (group.blas_lt || options_.check_only) return;
+  if (group.operands || options_.check_only) return;
   const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
   group.operands = std::make_unique<Operands>(spec, sets);
+  if (spec.groups > 0) {
+    if (!Blas::has(spec.type)) return;  // no baseline
+    const auto* way = known(grouped_choices_, spec);
+    group.blas_grouped = std::make_unique<BlasGrouped>(*group.operands, options_.alpha, options_.beta, nullptr, way);
+    if (!way) grouped_choices_.emplace_back(spec, group.blas_grouped->fastest());
+    return;
+  }
   Problem p = group.operands->problem(0, options_.alpha, options_.beta, nullptr);
   const bool plain = spec.epilogue == Epilogue{};
   if (!plain) group.unfused = std::make_unique<UnfusedEpilogue>(spec);
@@ -217,7 +241,8 @@ void Runner::check(const Cell& cell, Result& result) {
   const Problem p = group_->spec.problem(options_.alpha, options_.beta);
   const Workspace workspace(cell.rung->resources(p));
   if (checks(cell)) {
-    const CheckResult found = group_->checker->check(launch, workspace, sum_on(*cell.rung, cell.type, device_.sm));
+    const CheckResult found =
+        group_->checker->check(launch, workspace, sum_on(*cell.rung, cell.type, device_.sm, options_.scales));
     result.checked = Checked{found.max_error, found.bound};
     if (found.passed) return;
     result.status = Status::wrong;
@@ -276,13 +301,17 @@ Timing Runner::time(const Cell& cell) {
     if (fused || !group_->unfused) return multiply;
     return [this, multiply](const Problem& p) { group_->unfused->run(multiply, p); };
   };
-  const BlasLt& lt = *group_->blas_lt;
+  const BlasLt* const lt = group_->blas_lt && group_->blas_lt->available() ? group_->blas_lt.get() : nullptr;
   const bool fused = BlasLt::fuses(p);
-  if (Blas::has(p.type))
+  if (const BlasGrouped* const grouped = group_->blas_grouped.get()) {
+    if (grouped->has_default())
+      contenders.push_back({"cublas", [=](const Problem& p) { grouped->gemm_by_default(p); }});
+    contenders.push_back({"cublaslt", [=](const Problem& p) { grouped->gemm(p); }});
+  } else if (Blas::has(p.type) && p.scales == Scales::none)
     contenders.push_back({"cublas", with_epilogue(false, [this](const Problem& p) { blas_->gemm(p); })});
-  else if (lt.available())
-    contenders.push_back({"cublas", with_epilogue(fused, [&lt](const Problem& p) { lt.gemm_by_default(p); })});
-  if (lt.available()) contenders.push_back({"cublaslt", with_epilogue(fused, [&lt](const Problem& p) { lt.gemm(p); })});
+  else if (lt)
+    contenders.push_back({"cublas", with_epilogue(fused, [lt](const Problem& p) { lt->gemm_by_default(p); })});
+  if (lt) contenders.push_back({"cublaslt", with_epilogue(fused, [lt](const Problem& p) { lt->gemm(p); })});
   if (group_->cutlass && group_->cutlass->choice())
     contenders.push_back({"cutlass", [this](const Problem& p) { group_->cutlass->gemm(p); }});
   const Pace pace{options_.protocol, options_.rounds, options_.sittings, cell.sitting};
@@ -326,7 +355,8 @@ Timing Runner::time(const Cell& cell) {
     timing.ratio_best = std::min(timing.ratio_best.value_or(library->ratio), library->ratio);
   }
   if (timing.cutlass) timing.cutlass_kernel = group_->cutlass->choice()->name;
-  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->instruction, p)) {
+  const size_t matrices_b = products(p, group_->spec.first_rows()).size();
+  if (const std::optional<Floor> floor = time_floor(ceilings_, cell.rung->instruction, p, matrices_b)) {
     timing.ceiling = floor->ceiling;
     timing.ceiling_fraction = floor->ms / median;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/harness/blas.h"
+#include "common/harness/blas_grouped.h"
 #include "common/harness/check/check.h"
 #include "common/harness/cutlass/baseline.h"
 #include "common/harness/operands.h"
@@ -57,6 +58,7 @@ class Runner {
   // What was found to be the fastest is kept from sitting to sitting.
   std::vector<std::pair<OperandSpec, LtChoice>> lt_choices_;
   std::vector<std::pair<OperandSpec, CutlassChoice>> cutlass_choices_;
+  std::vector<std::pair<OperandSpec, GroupedWay>> grouped_choices_;
   std::unique_ptr<Group> group_;
   bool context_lost_ = false;
 };

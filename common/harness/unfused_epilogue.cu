@@ -1,5 +1,6 @@
 #include "common/epilogue.h"
 #include "common/harness/unfused_epilogue.h"
+#include "common/quantise.h"
 #include "common/rung.h"
 #include "common/types.h"
 
@@ -58,9 +59,9 @@ __global__ void __launch_bounds__(WARPS * 32) epilogue(Problem p, int scale_c_ld
   }
   if (!p.epilogue.quantise) return store(x, C + row * p.ldc, col, p.n, aligned);
   for (int lanes = 1; lanes < 32; lanes *= 2) largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, lanes));
-  const E4M3Scale of(largest);
-  if (lane == 0) p.scale_c[static_cast<size_t>(col / 128) * scale_c_ld + row] = of.scale;
-  for (float& one : x) one *= of.inverse;
+  const float scale = scale_of(largest), inverse = 1.0F / scale;
+  if (lane == 0) p.scale_c[static_cast<size_t>(col / 128) * scale_c_ld + row] = scale;
+  for (float& one : x) one *= inverse;
   store(x, static_cast<__nv_fp8_e4m3*>(p.c) + row * p.ldc, col, p.n, aligned);
 }
 

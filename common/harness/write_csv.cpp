@@ -5,6 +5,7 @@
 
 #include "common/harness/error.h"
 #include "common/harness/timing/nvml.h"
+#include "common/scales.h"
 #include "common/text.h"
 
 namespace ladder {
@@ -77,6 +78,7 @@ const Column columns[] = {
     {"kernel", [](const C&, const R& r) { return r.cell.rung->stem(); }, key},
     {"type", [](const C&, const R& r) { return name(r.cell.type); }, key},
     {"out", [](const C& c, const R&) { return name(c.options.out); }, key},
+    {"scales", [](const C& c, const R&) { return std::string(name(c.options.scales)); }, key},
     {"m", [](const C&, const R& r) { return written(r.cell.shape.m); }, key},
     {"n", [](const C&, const R& r) { return written(r.cell.shape.n); }, key},
     {"k", [](const C&, const R& r) { return written(r.cell.shape.k); }, key},
@@ -86,6 +88,11 @@ const Column columns[] = {
     {"layout",
      [](const C& c, const R& r) {
        return name(c.options.layouts.value_or(Layouts{MatrixLayout::row_major, r.cell.rung->layout_b}));
+     },
+     key},
+    {"groups",
+     [](const C& c, const R&) {
+       return c.options.groups == 0 ? "" : formatted("{} {}", c.options.groups, name(c.options.group_rows));
      },
      key},
     {"ld_pad", [](const C& c, const R&) { return c.options.ld_pad == ld_align ? "align" : written(c.options.ld_pad); },

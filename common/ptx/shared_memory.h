@@ -28,6 +28,11 @@ __device__ __forceinline__ float load_shared(uint32_t smem) {
   return x;
 }
 
+/// ld.shared.v2.f32 {x[0], x[1]}, [smem]; `smem` is a multiple of 8.
+__device__ __forceinline__ void load2_shared(float (&x)[2], uint32_t smem) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x[0]), "=f"(x[1]) : "r"(smem) : "memory");
+}
+
 /// ld.shared.v4.f32 {x[0], x[1], x[2], x[3]}, [smem]; `smem` is a multiple of 16.
 __device__ __forceinline__ void load4_shared(float* x, uint32_t smem) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"

@@ -35,8 +35,10 @@ COUNTERS = [  # of the simulator; empty on a GPU
     *("sim_shared_wavefronts", "sim_shared_ideal", "sim_barriers"),
 ]
 NEWER = [
+    "scales",
     "epilogue",
     "layout",
+    "groups",
     "sitting",
     "flop_clk_sm",
     "ratio_clk",
@@ -45,9 +47,9 @@ NEWER = [
     "cublas_clock_mhz",
     "tile",
     *COUNTERS,
-]  # empty in a file that was recorded before there were these
+]  # empty in a file that was recorded before there were these; `scales` and `epilogue` are then "none"
 CEILING_COLUMNS = ["name", "value", "unit"]
-TEXT = {"kernel", "type", "out", "epilogue", "layout", "ld_pad", "init", "l2", "protocol"}
+TEXT = {"kernel", "type", "out", "scales", "epilogue", "layout", "groups", "ld_pad", "init", "l2", "protocol"}
 TEXT |= {"status", "reason", "throttle", "tile", *PROVENANCE}
 SIZES = {"m", "n", "k"}
 CHOICES = {
@@ -175,11 +177,9 @@ def _read_rows(path: Path, version: tuple[int, int] | None) -> tuple[pd.DataFram
     read = {name: _column(path, name, lines, list(texts)) for name, texts in zip(columns, fields, strict=True)}
     frame = pd.DataFrame(read, dtype=None if numbered else object)
     frame["sitting"] = frame["sitting"].fillna(1)
-    frame = (
-        frame.sort_values("utc", kind="stable")
-        .drop_duplicates([*CELL, "epilogue", "layout", "sitting"], keep="last")
-        .sort_index()
-    )
+    frame[["scales", "epilogue"]] = frame[["scales", "epilogue"]].replace("", "none")
+    cell = [*CELL, "scales", "epilogue", "layout", "groups", "sitting"]
+    frame = frame.sort_values("utc", kind="stable").drop_duplicates(cell, keep="last").sort_index()
     frame["shape"] = [Shape(*sizes) for sizes in zip(frame["m"], frame["n"], frame["k"], strict=True)]
     gpus = sorted(set(frame["gpu"]) - {""})
     if len(gpus) > 1:

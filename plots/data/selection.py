@@ -25,10 +25,12 @@ class Condition(NamedTuple):
     """What must be equal for two rows to be comparable."""
 
     out: str
+    scales: str  # of the operands: "none", "tensor", "rows" or "blocks"
     alpha: float
     beta: float
     epilogue: str  # "none", or its steps
     layout: str  # of A and B: "nn", "nt", "tn" or "tt"; empty: each rung's own
+    groups: str  # how many, and how rows are distributed; empty: none
     ld_pad: str  # elements, or "align"
     init: str
     l2: str
@@ -36,7 +38,9 @@ class Condition(NamedTuple):
 
     def __str__(self) -> str:
         steps = f", epilogue {self.epilogue}" if self.epilogue != "none" else ""
-        pad = (f", layout {self.layout}" if self.layout else "") + (f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else "")
+        pad = (f", layout {self.layout}" if self.layout else "") + (f", {self.groups} groups" if self.groups else "")
+        pad += f", ld_pad {self.ld_pad}" if self.ld_pad != "0" else ""
+        pad += f", scales per {self.scales.removesuffix('s')}" if self.scales != "none" else ""
         return (
             f"{self.protocol} protocol, {self.init} data, {self.l2} L2, alpha {self.alpha:g}, beta {self.beta:g}{steps}"
             f"{pad}, out {self.out}"
@@ -210,7 +214,6 @@ def tables(results: Results) -> list[Table]:
     timed = results.ladder[results.ladder["protocol"] != "check"]
     own = [results.facts.layout(kernel) for kernel in timed["kernel"]]
     timed = timed.assign(layout=["" if other in ("", one) else one for one, other in zip(timed["layout"], own, strict=True)])
-    timed = timed.assign(epilogue=timed["epilogue"].replace("", "none"))  # a file from before there were any
     return [_table(kind, timed[timed["type"] == kind], results) for kind in results.facts.types if kind in set(timed["type"])]
 
 
@@ -266,4 +269,4 @@ def _baselines(found: dict[tuple[str, Shape], Cell]) -> dict[str, dict[Shape, li
 
 
 def _is_default(condition: Condition) -> bool:
-    return condition[1:] == (1.0, 0.0, "none", "", "0", "normal", "cold", "rounds")
+    return condition[1:] == ("none", 1.0, 0.0, "none", "", "", "0", "normal", "cold", "rounds")

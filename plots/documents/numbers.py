@@ -75,7 +75,7 @@ class Recording:
             if not path.is_file():
                 raise InputError(f"there is no {file} in {self.folder}")
             with path.open(newline="", encoding="utf-8") as lines:
-                self._rows[file] = list(csv.DictReader(lines))
+                self._rows[file] = [{"scales": "none"} | row for row in csv.DictReader(lines)]  # older files lack it
         return self._rows[file]
 
     def profile(self, what: str) -> profiles.Profile:

@@ -1,10 +1,11 @@
-"""The figures of chapter 21: a tensor map, TMA's 128-byte swizzle, and an mbarrier's life."""
+"""The figures of chapter 21: a tensor map, TMA's 128-byte swizzle, an mbarrier's life, and the prologue."""
 
 from itertools import pairwise
 from typing import NamedTuple
 
 from plots.maps.drawing import BLUE, GREEN, GRID, INK, ORANGE, Drawing
 from plots.maps.index_maps import Maps
+from plots.maps.warp_roles import COLOURS, WAIT, Lanes
 
 LIGHT_BLUE, LIGHT_ORANGE = "#cfe3f1", "#f9e3b8"
 
@@ -170,6 +171,73 @@ def mbarrier() -> Drawing:
     return drawing
 
 
+# --- the prologue and the first k tiles
+STAGES, K_STEPS, COPY_STEP = 4, 4, 2  # of 21; the k step in which it issues copies
+SET_UP, ISSUE, LATENCY, FRAGMENTS, STEP, K_TILES = 4.0, 1.0, 9.0, 2.0, 2.5, 7  # lengths of no meaning: they fit the words
+
+
+class KTile(NamedTuple):
+    """What happens to a k tile, and when."""
+
+    issued: float  # the elected lane issues its two copies
+    landed: float
+    used: float  # the warps load its first fragments
+    multiplied: float  # its first k step
+    free: float  # the barrier after which its stage may be overwritten
+
+
+def started() -> list[KTile]:
+    """The first k tiles of a block: copies of all stages but one, then one k tile's in each k tile."""
+    first = SET_UP + LATENCY + FRAGMENTS  # the first k step begins
+    begin = [first + k_tile * K_STEPS * STEP for k_tile in range(K_TILES)]
+    tiles = []
+    for k_tile, now in enumerate(begin):
+        ahead = k_tile - (STAGES - 1)  # the k tile that is being multiplied when these copies are issued
+        issued = SET_UP + k_tile * ISSUE if ahead < 0 else begin[ahead] + COPY_STEP * STEP
+        used = now - STEP if k_tile else now - FRAGMENTS
+        tiles.append(KTile(issued, issued + LATENCY, used, now, now + (K_STEPS - 1) * STEP))
+    return tiles
+
+
+def prologue() -> Drawing:
+    """Lines for the elected lane, the eight warps and the four stages."""
+    tiles = started()
+    lanes = Lanes(
+        ["elected lane", "all eight warps", *(f"stage {stage}" for stage in range(STAGES))],
+        [1, 2],
+        "The prologue and the first k tiles of 21",
+        "21: the prologue, then the first k tiles with their k steps 0 to 3",
+    )
+    lanes.key(12, "waits for k tile 0", WAIT)
+    lanes.key(170, "copies under way", "white")
+    lanes.key(318, "issues copies / k tile has landed / multiplies (colour: k tile)", BLUE)
+    lanes.key(758, "barrier", colour=INK, width=2)
+    lanes.bar(0, 0, SET_UP, "white", "set up")
+    lanes.bar(1, SET_UP, tiles[0].landed, WAIT, "waits")
+    lanes.bar(1, tiles[0].used, tiles[0].multiplied, "white", "")
+    lanes.drawing.text(lanes.left + (tiles[0].used + FRAGMENTS / 2) * lanes.unit, lanes.places[1] - 8, "ldmatrix", 10)
+    for k_tile, tile in enumerate(tiles):
+        colour = COLOURS[k_tile % len(COLOURS)]
+        lanes.bar(0, tile.issued, tile.issued + ISSUE, colour, "")
+        for k_step in range(K_STEPS):
+            lanes.bar(1, tile.multiplied + k_step * STEP, tile.multiplied + (k_step + 1) * STEP, colour, str(k_step))
+        lanes.bar(2 + k_tile % STAGES, tile.issued, tile.landed, "white", f"copies {k_tile}")
+        lanes.bar(2 + k_tile % STAGES, tile.landed, tile.free, colour, f"k tile {k_tile}")
+    below = lanes.places[-1] + lanes.tall
+    for at in [SET_UP, *(tile.free for tile in tiles)]:
+        if at < lanes.extent:
+            x = lanes.left + at * lanes.unit
+            lanes.drawing.line(x, lanes.places[0] - 4, x, below + 4, INK, 2)
+    last = tiles[STAGES - 1]
+    x, end = (lanes.left + at * lanes.unit for at in (last.issued, last.used))
+    steps = round((last.used - last.issued) / STEP)
+    for at in (x, end):
+        lanes.drawing.line(at, below + 4, at, below + 14)
+    lanes.drawing.line(x, below + 9, end, below + 9)
+    lanes.drawing.text((x + end) / 2, below + 22, f"k tile {STAGES - 1}: {steps} k steps from issue to first use", 11)
+    return lanes.drawing
+
+
 def figures(maps: Maps) -> dict[str, Drawing]:
     """These figures by file stem."""
-    return {"21_tensor_map": tensor_map(), "21_swizzle": swizzle(maps), "21_mbarrier": mbarrier()}
+    return {"21_tensor_map": tensor_map(), "21_swizzle": swizzle(maps), "21_mbarrier": mbarrier(), "21_prologue": prologue()}

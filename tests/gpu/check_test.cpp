@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "common/harness/simulator.h"
+#include "common/scales.h"
 #include "tests/gpu/broken/broken.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -89,9 +90,9 @@ TEST_F(Check, AllowsForFp16SumsAndFindsTheirForgottenKStep) {
 
 /// What the check of an epilogue says; empty where it passes.
 std::string said_of(broken::EpilogueFault fault, const Epilogue& epilogue, int k, CheckMode mode, const Blas* blas) {
-  const OperandSpec spec{
-      {67, 331, k}, Type::bf16, Out::same, MatrixLayout::row_major, MatrixLayout::col_major, ld_align,
-      Init::normal, 7,          epilogue};
+  OperandSpec spec{{67, 331, k}, Type::bf16,   Out::same, MatrixLayout::row_major, MatrixLayout::col_major,
+                   ld_align,     Init::normal, 7};
+  spec.epilogue = epilogue;
   Operands operands(spec, 1);
   Checker checker(operands, 1.25F, 0.0F, mode, blas, nullptr);
   const CheckResult result = checker.check([fault](const Problem& p) { broken::launch_epilogue(fault, p); });
@@ -130,6 +131,31 @@ TEST_F(Check, FindsFaultsOfEpilogues) {
                         CheckMode::sample, blas_.get()),
                 testing::HasSubstr("sampled elements wrong"));
   }
+}
+
+/// A forgotten scale, and one from the wrong place, in every mode that has one; by every element and by samples, with every kind of data.
+TEST_F(Check, FindsWrongScales) {
+  using broken::ScaleFault;
+  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks})
+    for (const Init init : {Init::normal, Init::integer})
+      for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
+        OperandSpec spec{{67, 300, 264},          Type::e4m3, Out::f32, MatrixLayout::row_major,
+                         MatrixLayout::col_major, ld_align,   init,     7};
+        spec.scales = scales;
+        Operands operands(spec, 1);
+        Checker checker(operands, 1.25F, -0.5F, mode, blas_.get(), nullptr);
+        const Sum sums = scales == Scales::blocks ? Sum::promoted : Sum::fp22;
+        const auto check = [&](ScaleFault fault) {
+          return checker.check([=](const Problem& p) { broken::launch_scaled(fault, p); }, Workspace(), sums);
+        };
+        const CheckResult right = check(ScaleFault::none);
+        EXPECT_TRUE(right.passed) << name(scales) << ": " << right.message;
+        EXPECT_FALSE(check(ScaleFault::forgets_a).passed) << name(scales);
+        EXPECT_FALSE(check(ScaleFault::forgets_b).passed) << name(scales);
+        if (scales == Scales::tensor) continue;  // whose place is the same for all
+        EXPECT_FALSE(check(ScaleFault::first_of_a).passed) << name(scales);
+        EXPECT_FALSE(check(ScaleFault::neighbour_of_b).passed) << name(scales);
+      }
 }
 
 TEST_F(Check, FindsFlagThatIsLeft) {

@@ -10,6 +10,7 @@
 #include "common/harness/blas.h"
 #include "common/harness/check/check.h"
 #include "common/harness/cli/options.h"
+#include "common/scales.h"
 #include "common/text.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -37,6 +38,14 @@ std::vector<Case> cases(const Rung& rung) {
                               {0, 1.0F, 0.0F, Init::zeros},
                               {0, -1.5F, r, Init::normal}};
   if (rung.row_align_bytes <= 4) result.push_back({3, r, 1.0F, Init::normal});
+  return result;
+}
+
+/// Each of them with all scales that the rung takes.
+std::vector<std::pair<Case, Scales>> scaled(const std::vector<Case>& cases, const Rung& rung) {
+  std::vector<std::pair<Case, Scales>> result;
+  for (const Scales scales : rung.scales)
+    for (const Case& c : cases) result.emplace_back(c, scales);
   return result;
 }
 
@@ -75,9 +84,9 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
   for (const Shape& shape : shapes)
     for (const auto& [layout_a, layout_b] : layouts(rung))
       for (const auto& [type, out] : types(rung))
-        for (const Case& c : cases(rung)) {
+        for (const auto& [c, scales] : scaled(cases(rung), rung)) {
           if (device_->simulated && turn++ % 4 != 0) continue;
-          const OperandSpec spec{shape, type, out, layout_a, layout_b, c.ld_pad, c.init, ++seed};
+          const OperandSpec spec{shape, type, out, layout_a, layout_b, c.ld_pad, c.init, ++seed, scales};
           const bool aligned = (spec.lda() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
                                (spec.ldb() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
                                (spec.ldc() * result_bytes(type, out)) % rung.row_align_bytes == 0;
@@ -85,11 +94,12 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
           Operands operands(spec, 1);
           Checker checker(operands, c.alpha, c.beta, CheckMode::full, blas_.get(), nullptr);
           const Workspace workspace(rung.resources(spec.problem(c.alpha, c.beta)));
-          const CheckResult result = checker.check(rung.launch, workspace, sum_on(rung, type, device_->sm));
-          EXPECT_TRUE(result.passed) << formatted(
-              "{} {}{} {} {} {} ld_pad {} alpha {} beta {} {}: {}", rung.stem(),
-              layout_a == MatrixLayout::row_major ? 'n' : 't', layout_b == MatrixLayout::row_major ? 'n' : 't',
-              name(type), name(out), shape.str(), c.ld_pad, c.alpha, c.beta, name(c.init), result.message);
+          const CheckResult result = checker.check(rung.launch, workspace, sum_on(rung, type, device_->sm, scales));
+          EXPECT_TRUE(result.passed) << formatted("{} {}{} {} {} {} ld_pad {} alpha {} beta {} {} scales {}: {}",
+                                                  rung.stem(), layout_a == MatrixLayout::row_major ? 'n' : 't',
+                                                  layout_b == MatrixLayout::row_major ? 'n' : 't', name(type),
+                                                  name(out), shape.str(), c.ld_pad, c.alpha, c.beta, name(c.init),
+                                                  name(scales), result.message);
           ++checked;
         }
   EXPECT_GE(checked, device_->simulated ? shapes.size() : 40 * 6) << "too few cases were within the rung's alignment";
@@ -111,8 +121,9 @@ TEST_P(EveryRung, AppliesEpilogues) {
         for (const bool quantise : {false, true})
           for (const auto& [type, out] : types(rung))
             for (const Shape& shape : shapes) {
-              const OperandSpec spec{shape,    type,         out,    MatrixLayout::row_major,           rung.layout_b,
-                                     ld_align, Init::normal, ++seed, {bias, activation, gate, quantise}};
+              OperandSpec spec{shape,         type,     out,          MatrixLayout::row_major,
+                               rung.layout_b, ld_align, Init::normal, ++seed};
+              spec.epilogue = {bias, activation, gate, quantise};
               const float beta = quantise || shape.m == 1 ? 0.0F : -0.5F;
               if (!rung.refuses(spec.problem(1.25F, beta)).empty()) continue;
               Operands operands(spec, 1);
@@ -214,7 +225,9 @@ TEST_P(EveryPlan, IsRightOverAFewShapes) {
     if (std::find(rung.types.begin(), rung.types.end(), type) == rung.types.end()) continue;
     for (const Shape& shape : shapes)
       for (const auto& [layout_a, layout_b] : layouts(rung)) {
-        const OperandSpec spec{shape, type, out, layout_a, layout_b, ld_align, Init::normal, ++seed};
+        // Each of its scales over some of the shapes.
+        const Scales scales = rung.scales[seed % rung.scales.size()];
+        const OperandSpec spec{shape, type, out, layout_a, layout_b, ld_align, Init::normal, ++seed, scales};
         Operands operands(spec, 1);
         Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
         const std::vector<Plan> plans = rung.plans(spec.problem(alpha, beta));
@@ -222,11 +235,11 @@ TEST_P(EveryPlan, IsRightOverAFewShapes) {
                                    [](const Plan& a, const Plan& b) { return a.microseconds < b.microseconds; }));
         for (const Plan& plan : plans) {
           const CheckResult result =
-              checker.check(plan.launch, Workspace(plan.resources), sum_on(rung, type, device_->sm));
-          EXPECT_TRUE(result.passed) << formatted("{} {}{} {} {} {} alpha {} beta {}, plan {}: {}", rung.stem(),
-                                                  layout_a == MatrixLayout::row_major ? 'n' : 't',
-                                                  layout_b == MatrixLayout::row_major ? 'n' : 't', name(type),
-                                                  name(out), shape.str(), alpha, beta, plan.name, result.message);
+              checker.check(plan.launch, Workspace(plan.resources), sum_on(rung, type, device_->sm, scales));
+          EXPECT_TRUE(result.passed) << formatted(
+              "{} {}{} {} {} {} alpha {} beta {} scales {}, plan {}: {}", rung.stem(),
+              layout_a == MatrixLayout::row_major ? 'n' : 't', layout_b == MatrixLayout::row_major ? 'n' : 't',
+              name(type), name(out), shape.str(), alpha, beta, name(scales), plan.name, result.message);
           launched.insert(plan.name);
         }
       }

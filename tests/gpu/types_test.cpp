@@ -4,6 +4,7 @@
 #include "common/harness/check/check.h"
 #include "common/harness/check/host_product.h"
 #include "common/harness/cli/options.h"
+#include "common/scales.h"
 #include "common/text.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -78,6 +79,49 @@ TEST_P(EveryType, ProductsOfCpuAndGpuInFp64Agree) {
       ASSERT_NEAR(cpu.scale[at], gpu.scale[i], 0x1p-23 * gpu.scale[i]) << "element " << at << ", beta " << beta;
     }
   }
+}
+
+/// What a library that has these scales computes; in fast sums where it has them.
+TEST_F(GpuTest, ScaledBaselinesPassTheCheck) {
+  if (device_->simulated) GTEST_SKIP() << "cuBLAS does not run on the simulator";
+  if (device_->sm != 90) GTEST_SKIP() << "the pairs of scales are those of sm_90, this is sm_" << device_->sm;
+  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks})
+    for (const Out out : {Out::f32, Out::same})
+      for (const float beta : {0.0F, -1.5F})
+        for (const Shape& shape : {Shape{128, 256, 512}, Shape{72, 384, 1040}, Shape{136, 128, 4096}}) {
+          OperandSpec spec{shape, Type::e4m3,   out, MatrixLayout::row_major, MatrixLayout::col_major,
+                           0,     Init::normal, 11};
+          spec.scales = scales;
+          Operands operands(spec, 1);
+          const BlasLt blas_lt(operands.problem(0, 0.75F, beta, nullptr), spec);
+          ASSERT_TRUE(blas_lt.available()) << name(scales) << " " << name(out) << " " << shape.str();
+          const Sum sums = scales == Scales::blocks ? Sum::promoted : Sum::fp22;
+          for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
+            Checker checker(operands, 0.75F, beta, mode, blas_.get(), nullptr);
+            const CheckResult result = checker.check([&](const Problem& p) { blas_lt.gemm(p); }, Workspace(), sums);
+            EXPECT_TRUE(result.passed) << name(scales) << " " << name(out) << " " << shape.str() << " "
+                                       << result.message;
+          }
+        }
+}
+
+TEST_F(GpuTest, ScaledProductsOfCpuAndGpuInFp64Agree) {
+  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks})
+    for (const MatrixLayout layout : {MatrixLayout::row_major, MatrixLayout::col_major}) {
+      OperandSpec spec{{35, 264, 300}, Type::e4m3, Out::f32, layout, layout, 8, Init::normal, 11};
+      spec.scales = scales;
+      const Operands operands(spec, 1);
+      const Problem p = operands.problem(0, 0.75F, -1.5F, nullptr);
+      Samples gpu;
+      for (size_t i = 0; i < size_t{35} * 264; i += 37) gpu.index.push_back(i);
+      fp64_elements(p, gpu);
+      const HostProduct cpu = host_product(p);
+      for (size_t i = 0; i < gpu.index.size(); ++i) {
+        const size_t at = gpu.index[i];
+        ASSERT_NEAR(cpu.value[at], gpu.value[i], 0x1p-24 * gpu.scale[i]) << name(scales) << " element " << at;
+        ASSERT_NEAR(cpu.scale[at], gpu.scale[i], 0x1p-23 * gpu.scale[i]) << name(scales) << " element " << at;
+      }
+    }
 }
 
 std::vector<Combination> combinations() {

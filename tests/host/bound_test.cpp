@@ -118,8 +118,11 @@ TEST(Bound, Fp16SumsCountARoundingForEvery8Products) {
 /// one's power of two, and their sum likewise.
 struct Fp22Sum {
   double exact = 0.0, scale = 0.0, sum = 0.0;
-  Fp22Sum(int k, unsigned seed, bool whole_numbers) {
+  /// Promoted: after each `promoted` products the sum is multiplied by scales as the harness has them, and added to the others in FP32.
+  Fp22Sum(int k, unsigned seed, bool whole_numbers, int promoted = 0) {
     std::mt19937 random(seed);
+    std::uniform_real_distribution<float> octave(-12.0F, -10.0F);
+    float total = 0.0F, block_scale = promoted ? std::exp2(octave(random)) : 1.0F;
     std::normal_distribution<float> normal;
     const auto draw = [&] {
       const float x = whole_numbers ? static_cast<float>(static_cast<int>(random() % 9)) - 4.0F
@@ -131,7 +134,7 @@ struct Fp22Sum {
       for (int j = i; j < std::min(i + 32, k); ++j) {
         const double a = draw(), product = a * draw();
         terms.push_back(product);
-        exact += product, scale += std::fabs(product);
+        exact += block_scale * product, scale += block_scale * std::fabs(product);
       }
       double largest = 0.0;
       for (const double term : terms) largest = std::fmax(largest, std::fabs(term));
@@ -142,7 +145,12 @@ struct Fp22Sum {
       sum = 0.0;
       for (const double term : terms) sum += cut_off(term, largest);
       sum = cut_off(sum, sum);
+      if (promoted && ((i + 32) % promoted == 0 || i + 32 >= k)) {
+        total = std::fma(block_scale, static_cast<float>(sum), total);
+        block_scale = std::exp2(octave(random)), sum = 0.0;
+      }
     }
+    if (promoted) sum = total;
   }
 };
 
@@ -177,6 +185,43 @@ TEST(Bound, Fp22SumsWithoutAKTileAreFound) {
   }
 }
 
+TEST(Bound, PromotedSumsLoseLessThanOneSum) {
+  const auto bound = [](int k, Sum sums) {
+    return error_bound(Type::e4m3, Out::f32, k, ReferenceSum::fp64, sums, 1.0, Scales::blocks);
+  };
+  double largest = 0.0;
+  for (const int k : {1, 32, 128, 129, 256, 1000, 4096, 16384})
+    for (unsigned seed = 0; seed < 200; ++seed) {
+      const Fp22Sum normal(k, seed, false, 128);
+      const Judgement j = judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::promoted));
+      EXPECT_FALSE(j.wrong) << k << " " << seed;
+      if (k == 16384) largest = std::fmax(largest, j.error);
+      const Fp22Sum whole(k, seed, true, 128);
+      EXPECT_FALSE(judge(whole.sum, whole.exact, whole.scale, bound(k, Sum::fp32)).wrong) << "scaling alone rounds";
+    }
+  EXPECT_GT(largest, bound(16384, Sum::promoted).gamma / 40) << "of 200 elements";
+  EXPECT_LT(bound(16384, Sum::promoted).gamma, bound(16384, Sum::fp22).gamma / 10);
+  for (const int k : {1, 128, 129, 200, 4096, 16384})
+    EXPECT_LE(bound(k, Sum::promoted).gamma, bound(k, Sum::fp22).gamma) << k;
+  const double one_sum = 32 * 0.65 * 0x1p-13;
+  EXPECT_DOUBLE_EQ(bound(128, Sum::promoted).gamma, 8 * std::sqrt(128.0) * 0x1p-24 + 7 * 0x1p-24 + one_sum);
+  EXPECT_LT(bound(4096, Sum::promoted).gamma, one_sum / 5);
+}
+
+TEST(Bound, AWrongScaleOfOneBlockIsFound) {
+  for (const int k : {1024, 4096}) {
+    int found = 0;
+    for (unsigned seed = 0; seed < 100; ++seed) {
+      const Fp22Sum all(k, seed, false, 128), without(k - 128, seed, false, 128);
+      // The last block's scale, were it half of what it should be.
+      const double wrong = (all.sum + without.sum) / 2;
+      const Bound bound = error_bound(Type::e4m3, Out::f32, k, ReferenceSum::fp64, Sum::promoted, 1.0, Scales::blocks);
+      found += judge(wrong, all.exact, all.scale, bound).wrong;
+    }
+    EXPECT_GT(found, 25) << k << ": of 100 elements, and a matrix has thousands";
+  }
+}
+
 TEST(Bound, SumsOfFp8AreFp22WhereAnInstructionForFp8AddsThem) {
   Rung rung{};
   for (const auto& [instruction, sm, type, sums] : {std::tuple(MathInstruction::mma_sync, 89, Type::e4m3, Sum::fp22),
@@ -188,6 +233,10 @@ TEST(Bound, SumsOfFp8AreFp22WhereAnInstructionForFp8AddsThem) {
     rung.instruction = instruction;
     EXPECT_EQ(sum_on(rung, type, sm), sums) << sm << " " << name(type);
   }
+  rung.instruction = MathInstruction::wgmma;
+  EXPECT_EQ(sum_on(rung, Type::e4m3, 90, Scales::rows), Sum::fp22);
+  EXPECT_EQ(sum_on(rung, Type::e4m3, 90, Scales::blocks), Sum::promoted);
+  rung.instruction = MathInstruction::mma_sync;
   rung.fp16_sums = {Type::e4m3};
   EXPECT_EQ(sum_on(rung, Type::e4m3, 89), Sum::fp16);
 }

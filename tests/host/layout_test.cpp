@@ -491,5 +491,20 @@ TEST(Ldmatrix, AStepAlongKIsAnXor) {
       for (int k = 0; k < 128; k += 32) EXPECT_EQ(swizzle_128b(row, chunk) ^ k, swizzle_128b(row, k / 16 + chunk));
 }
 
+TEST(RowTiles, CoverAGroupInAsFewTilesAsPossible) {
+  for (const auto& [most, step] : {std::pair(256, 32), std::pair(192, 16), std::pair(128, 128)})
+    for (int rows = 1; rows <= 1100; ++rows) {
+      const auto [tiles, tile_rows] = row_tiles(rows, most, step);
+      EXPECT_EQ(tiles, ceil_div(rows, most));
+      EXPECT_LE(tile_rows, most);
+      EXPECT_EQ(tile_rows % step, 0);
+      EXPECT_GE(tiles * tile_rows, rows);
+      EXPECT_LT((tiles - 1) * tile_rows, rows) << "the last tile begins inside of the group";
+      EXPECT_LT(tiles * tile_rows - rows, tiles * step + tiles) << "what is computed in vain";
+    }
+  EXPECT_EQ(row_tiles(0, 256, 32), (RowTiles{0, 0}));
+  EXPECT_EQ(row_tiles(257, 256, 32), (RowTiles{2, 160}));
+}
+
 }  // namespace
 }  // namespace ladder

@@ -66,6 +66,11 @@ TEST(Options, TakeValues) {
   EXPECT_EQ(options.out, Out::same);
   EXPECT_THAT(numbers(options.rungs), ElementsAre("05", "06", "06b"));
   EXPECT_EQ(parse({"--ld-pad", "align"}).ld_pad, ld_align);
+  EXPECT_EQ(parse({}).scales, Scales::none);
+  EXPECT_EQ(parse({"--scales", "rows"}).scales, Scales::rows);
+  EXPECT_EQ(parse({"--groups", "8"}).groups, 8);
+  EXPECT_EQ(parse({"--groups", "8"}).group_rows, GroupRows::equal);
+  EXPECT_EQ(parse({"--groups", "8", "--group-rows", "random"}).group_rows, GroupRows::random);
   EXPECT_EQ(parse({}).epilogue, Epilogue{});
   EXPECT_EQ(parse({"--epilogue", "none"}).epilogue, Epilogue{});
   EXPECT_EQ(parse({"--epilogue", "gelu,bias"}).epilogue, (Epilogue{.bias = true, .activation = Activation::gelu}));

@@ -170,6 +170,8 @@ TEST_F(Rows, MeasuredOtherwiseAreNotKnown) {
   EXPECT_FALSE(known_with([](Options& o) { o.alpha = 2.0F; }));
   EXPECT_FALSE(known_with([](Options& o) { o.beta = 1.0F; }));
   EXPECT_FALSE(known_with([](Options& o) { o.out = Out::same; }));
+  EXPECT_FALSE(known_with([](Options& o) { o.scales = Scales::rows; }));
+  EXPECT_FALSE(known_with([](Options& o) { o.groups = 4; }));
   EXPECT_FALSE(known_with([](Options& o) { o.ld_pad = 4; }));
   EXPECT_FALSE(known_with([](Options& o) { o.init = Init::zeros; }));
   EXPECT_FALSE(known_with([](Options& o) { o.cold = false; }));

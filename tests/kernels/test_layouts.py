@@ -8,8 +8,8 @@ from tests.checkout import BIN, ROOT, needs_simulator, rows, run
 
 RUNG = BIN / "38_sgemm_layouts"
 LAYOUTS_16BIT = BIN / "39_layouts_16bit"
-PIECES = {"tn": 0, "nn": 4, "tt": 0, "nt": 4}  # of A, per k tile of 128x256x32
-FIRST_LOADS = {"tn": 2, "nn": 2, "tt": 8, "nt": 8}  # of B, before the main loop: one k step across k, four along k
+PIECES = {"tn": 0, "nn": 0, "tt": 0, "nt": 4}  # of A, per k tile of 128x256x32
+FIRST_LOADS = {"tn": 2, "nn": 8, "tt": 8, "nt": 8}  # of B, before the main loop: one k step across k, four along k
 
 
 @needs_simulator

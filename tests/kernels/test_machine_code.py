@@ -245,11 +245,11 @@ def test_a_larger_thread_tile_saves_shared_loads_and_the_share_of_ffma_grows(mac
 
 
 def tiles_in_fp32(number: str, machine_code) -> dict[tuple[str, bool], list[Kernel]]:
-    """The kernels of 37 and 38 by tile, such as "128x256", and by whether B lies along k."""
+    """The kernels of 37 and 38 by tile, such as "128x256", and by whether one operand is read along k."""
     found = defaultdict(list)
     for kernel in machine_code(number):
-        if tile := re.search(r"TileILi(\d+)ELi(\d+)E(?:Li\d+E)*(?:Lb[01]ELb([01])E)?", kernel.symbol):
-            found[f"{tile[1]}x{tile[2]}", tile[3] == "1"].append(kernel)
+        if tile := re.search(r"TileILi(\d+)ELi(\d+)E(?:Li\d+E)*(?:Lb([01])ELb([01])E)?", kernel.symbol):
+            found[f"{tile[1]}x{tile[2]}", "1" in tile.groups("0")[2:]].append(kernel)
     return found
 
 
@@ -273,29 +273,28 @@ def conflicts(kernel: Kernel) -> int:
 
 
 def test_38_multiplies_as_37_does_in_every_layout(machine_code):
-    """Chapter 38: the loop of FFMAs of the largest tile. Where B lies across k, it has as many instructions as that of 37; where
-    B lies along k, the exit and the swizzle take a few more."""
+    """Chapter 38: the loop of FFMAs of the largest tile. The exit and, where an operand is read along k, the swizzle take a few
+    instructions more than 37."""
     ((_, (kernel,)),) = ((key, found) for key, found in tiles_in_fp32("37", machine_code).items() if key[0] == "128x256")
     loop = once(kernel)
     for along_k in (False, True):
         found = [once(one) for one in tiles_in_fp32("38", machine_code)["128x256", along_k]]
-        assert len(found) == 2
+        assert len(found) == (3 if along_k else 1)
         for other in found:
             assert all(other.count(one) == loop.count(one) for one in ("FFMA", r"LDS\.128"))
-            assert other.count("EXIT") == along_k
-            assert (other.count(".*") > loop.count(".*")) == along_k and other.count(".*") < 1.01 * loop.count(".*")
+            assert 1 <= other.count("EXIT") <= 2
+            assert loop.count(".*") < other.count(".*") < 1.01 * loop.count(".*")
 
 
 def test_banks_conflict_less_in_38(machine_code):
-    """Chapter 38: in each tile less where B lies along k; and less than in 37 in tiles with slices, all but the largest."""
+    """Chapter 38: in each tile and layout less than in 37."""
     before, now = tiles_in_fp32("37", machine_code), tiles_in_fp32("38", machine_code)
     tiles = {tile for tile, _ in now}
     assert len(tiles) == 7
     for tile in tiles:
-        along, across = (max(map(conflicts, now[tile, along_k])) for along_k in (True, False))
-        assert along < min(map(conflicts, now[tile, False])), tile
         (of_37,) = map(conflicts, before[tile, False])
-        assert across < of_37 or (tile == "128x256" and across == of_37), tile
+        counts = [conflicts(kernel) for along_k in (False, True) for kernel in now[tile, along_k]]
+        assert max(counts) < of_37, (tile, counts)
 
 
 def test_39_multiplies_alike_in_every_layout(machine_code):

@@ -2,6 +2,7 @@
 // problems (1,000 without, 60 on the simulator).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -230,6 +231,70 @@ class Library : public testing::Test {
     const std::vector<char> now = x.c.fetched();
     EXPECT_LE(worst(p, o, x, now, random_), 1) << described(p, o);
     EXPECT_FALSE(x.c.padding_changed(now, p.batch)) << described(p, o);
+  }
+
+  /// A matrix of value(row, column), its rows `pad` elements apart.
+  template <class F>
+  void expect_quantised(gemm_ladder_type_t type, gemm_ladder_scale_t mode, int64_t rows, int64_t columns, int64_t pad,
+                        F&& value) {
+    const std::string what = std::to_string(rows) + "x" + std::to_string(columns) + " pad " + std::to_string(pad) +
+                             " type " + std::to_string(type) + " scales " + std::to_string(mode);
+    const int64_t ld = columns + pad, bytes = bytes_of(type), high = (rows + 127) / 128, wide = (columns + 127) / 128;
+    const int64_t ld_scale = mode == GEMM_LADDER_SCALE_1X128     ? (rows + 3) / 4 * 4
+                             : mode == GEMM_LADDER_SCALE_128X128 ? (wide + 3) / 4 * 4
+                                                                 : 1;
+    const int64_t scales = mode == GEMM_LADDER_SCALE_ALL ? 1
+                           : mode == GEMM_LADDER_SCALE_ROWS
+                               ? rows
+                               : ld_scale * (mode == GEMM_LADDER_SCALE_1X128 ? wide : high);
+    std::vector<char> x(rows * ld * bytes);
+    for (int64_t i = 0; i < rows * ld; ++i)
+      encode(i % ld < columns ? value(i / ld, i % ld) : NOT_A_NUMBER, &x[i * bytes], type, static_cast<int>(bytes));
+    char *device_x, *device_to;
+    float* device_scale;
+    ASSERT_EQ(cudaMalloc(&device_x, x.size()), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&device_to, rows * ld + 16), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&device_scale, scales * sizeof(float)), cudaSuccess);
+    ASSERT_EQ(cudaMemcpy(device_x, x.data(), x.size(), cudaMemcpyHostToDevice), cudaSuccess);
+    ASSERT_EQ(cudaMemset(device_to, 0x55, rows * ld + 16), cudaSuccess);
+    ASSERT_EQ(gemm_ladder_quantise(handle_, type, mode, rows, columns, device_x, ld, device_to, ld, device_scale),
+              GEMM_LADDER_OK)
+        << gemm_ladder_last_error(handle_) << ": " << what;
+    std::vector<uint8_t> got(rows * ld + 16);
+    std::vector<float> scale(scales);
+    ASSERT_EQ(cudaMemcpy(got.data(), device_to, got.size(), cudaMemcpyDeviceToHost), cudaSuccess) << what;
+    ASSERT_EQ(cudaMemcpy(scale.data(), device_scale, scales * sizeof(float), cudaMemcpyDeviceToHost), cudaSuccess);
+    for (void* const memory :
+         {static_cast<void*>(device_x), static_cast<void*>(device_to), static_cast<void*>(device_scale)})
+      ASSERT_EQ(cudaFree(memory), cudaSuccess);
+
+    const auto element = [&](int64_t row, int64_t column) {
+      return static_cast<float>(decoded(&x[(row * ld + column) * bytes], type, static_cast<int>(bytes)));
+    };
+    const auto block = [&](int64_t row, int64_t column) {
+      return mode == GEMM_LADDER_SCALE_ALL     ? 0
+             : mode == GEMM_LADDER_SCALE_ROWS  ? row
+             : mode == GEMM_LADDER_SCALE_1X128 ? column / 128 * ld_scale + row
+                                               : row / 128 * ld_scale + column / 128;
+    };
+    std::vector<float> largest(scales, -1.0F);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        largest[block(row, column)] = std::fmax(largest[block(row, column)], std::fabs(element(row, column)));
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < scales; ++i)
+      if (largest[i] >= 0) wrong += scale[i] != std::fmax(largest[i] / 448, 0x1p-126F);
+    EXPECT_EQ(wrong, 0) << "scales of " << what;
+    wrong = 0;
+    for (int64_t i = 0; i < rows * ld + 16; ++i) {
+      const bool of_matrix = i < rows * ld && i % ld < columns;
+      const uint8_t want = !of_matrix
+                               ? 0x55
+                               : __nv_cvt_float_to_fp8(element(i / ld, i % ld) * (1 / scale[block(i / ld, i % ld)]),
+                                                       __NV_SATFINITE, __NV_E4M3);
+      wrong += got[i] != want;
+    }
+    EXPECT_EQ(wrong, 0) << what;
   }
 
   std::string explained(const gemm_ladder_problem_t& p) {
@@ -489,6 +554,64 @@ TEST_F(Library, WrongArgumentsAreNamed) {
   EXPECT_EQ(gemm_ladder_run(handle_, &p, 1, &c, &c, 0, nullptr), GEMM_LADDER_INVALID_VALUE);
   EXPECT_EQ(gemm_ladder_run(nullptr, &p, 1, &c, &c, 0, &c), GEMM_LADDER_INVALID_VALUE);
   EXPECT_EQ(gemm_ladder_create(nullptr), GEMM_LADDER_INVALID_VALUE);
+}
+
+// Bit by bit what common/quantise.h says, with aligned rows and others, and nothing else is written.
+TEST_F(Library, QuantisesEachBlockByItsScale) {
+  struct Size {
+    int64_t rows, columns, pad;
+  };
+  const auto types = {GEMM_LADDER_F32, GEMM_LADDER_TF32, GEMM_LADDER_BF16, GEMM_LADDER_F16};
+  const auto modes = {GEMM_LADDER_SCALE_ALL, GEMM_LADDER_SCALE_ROWS, GEMM_LADDER_SCALE_1X128,
+                      GEMM_LADDER_SCALE_128X128};
+  for (const auto type : types)
+    for (const auto mode : modes)
+      for (const auto& [rows, columns, pad] :
+           {Size{1, 1, 0}, {5, 131, 3}, {130, 264, 8}, {2, 17000, 0}, {2, 33000, 24}})
+        expect_quantised(type, mode, rows, columns, pad, [&](int64_t row, int64_t column) {
+          return normal()[random_() % normal().size()] * (row == 1 ? 0x1p-10 : column % 384 < 128 ? 0x1p-6 : 1);
+        });
+}
+
+TEST_F(Library, QuantisesZerosAndWhatIsNoNumber) {
+  for (const auto mode :
+       {GEMM_LADDER_SCALE_ALL, GEMM_LADDER_SCALE_ROWS, GEMM_LADDER_SCALE_1X128, GEMM_LADDER_SCALE_128X128}) {
+    expect_quantised(GEMM_LADDER_F32, mode, 8, 256, 0, [](int64_t, int64_t) { return 0.0; });
+    expect_quantised(GEMM_LADDER_F32, mode, 8, 256, 0, [](int64_t row, int64_t column) {
+      return std::ldexp(1.0 + static_cast<double>(row) / 8, -149 + static_cast<int>(column % 40));
+    });
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (const double odd : {NOT_A_NUMBER, infinity, -infinity})
+      expect_quantised(GEMM_LADDER_F32, mode, 8, 256, 0, [&](int64_t row, int64_t column) {
+        return row == 3 && column == 130 ? odd : 1.0 + static_cast<double>(column);
+      });
+  }
+}
+
+TEST_F(Library, QuantiseNamesWrongArguments) {
+  float data[4] = {};
+  const auto refused = [&](gemm_ladder_status_t status, const char* what) {
+    EXPECT_EQ(status, GEMM_LADDER_INVALID_VALUE) << what;
+    EXPECT_THAT(gemm_ladder_last_error(handle_), HasSubstr(what));
+  };
+  const auto call = [&](int64_t rows, int64_t columns, int64_t ld, int64_t ld_quantised, const void* x, void* to,
+                        float* scale, int type = GEMM_LADDER_F32, int scales = GEMM_LADDER_SCALE_ROWS) {
+    return gemm_ladder_quantise(handle_, static_cast<gemm_ladder_type_t>(type),
+                                static_cast<gemm_ladder_scale_t>(scales), rows, columns, x, ld, to, ld_quantised,
+                                scale);
+  };
+  refused(call(-1, 1, 1, 1, data, data, data), "rows and columns must be at least 0");
+  refused(call(1, int64_t{1} << 30, int64_t{1} << 30, int64_t{1} << 30, data, data, data), "too large");
+  refused(call(1, 8, 7, 8, data, data, data), "ld is smaller");
+  refused(call(1, 8, 8, 7, data, data, data), "ld_quantised is smaller");
+  refused(call(1, 1, 1, 1, nullptr, data, data), "x is a null pointer");
+  refused(call(1, 1, 1, 1, data, nullptr, data), "quantised is a null pointer");
+  refused(call(1, 1, 1, 1, data, data, nullptr), "scale is a null pointer");
+  refused(call(1, 1, 1, 1, data, data, data, 9), "type");
+  refused(call(1, 1, 1, 1, data, data, data, GEMM_LADDER_F32, 4), "scales");
+  EXPECT_EQ(call(0, 8, 8, 8, nullptr, nullptr, nullptr), GEMM_LADDER_OK);
+  EXPECT_EQ(gemm_ladder_quantise(nullptr, GEMM_LADDER_F32, GEMM_LADDER_SCALE_ALL, 1, 1, data, 1, data, 1, data),
+            GEMM_LADDER_INVALID_VALUE);
 }
 
 TEST_F(Library, ExplainsWhatRunsAndWhy) {

@@ -10,7 +10,7 @@ GPU = "Synthetic GPU 9000"
 SIMULATOR = "Simulated Synthetic GPU"
 OTHER = "nvidia-h100"  # a folder of recorded results that is not the chapters' own
 HEADER = [  # of the harness's CSV; the order is free
-    *("kernel", "type", "out", "m", "n", "k", "alpha", "beta", "epilogue", "layout", "ld_pad"),
+    *("kernel", "type", "out", "scales", "m", "n", "k", "alpha", "beta", "epilogue", "layout", "groups", "ld_pad"),
     *("init", "l2", "protocol", "sitting", "rounds"),
     *("median_ms", "p10_ms", "p90_ms", "gflops", "cublas_ms", "cublas_gflops", "cublaslt_ms", "cublaslt_gflops"),
     *("cutlass_gflops", "ratio_cutlass"),
@@ -101,12 +101,13 @@ def row(kernel: str, shape: Shape, **changed: object) -> dict[str, object]:
     factor = RATIOS[kernel] if min(shape) >= 1024 else RATIOS[kernel] ** 1.3
     rate = base * factor
     cells = dict.fromkeys(HEADER, "")
-    cells |= {"kernel": kernel, "type": "f32", "out": "f32", "m": shape.m, "n": shape.n, "k": shape.k}
+    cells |= {"kernel": kernel, "type": "f32", "out": "f32", "scales": "none", "m": shape.m, "n": shape.n, "k": shape.k}
     cells |= {
         "alpha": 1,
         "beta": 0,
         "epilogue": "none",
         "layout": "nn",
+        "groups": "",
         "ld_pad": 0,
         "init": "normal",
         "l2": "cold",

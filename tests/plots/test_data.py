@@ -74,12 +74,22 @@ def test_epilogues_are_told_apart_and_older_files_have_none(tmp_path):
     assert older.condition == table.condition
 
 
+def test_scales_are_told_apart(tmp_path):
+    """A product with scales and one without are two cells, and a table shows those that most rungs have."""
+    rates = {"none": 2.0, "rows": 1.0}
+    both = [row("08_warp_tiling", SIZE, scales=scales, gflops=rate) for scales, rate in rates.items()]
+    (table,) = tables(load(write_folder(tmp_path / "both", both)))
+    assert table.left_out == 1 and table.value("08_warp_tiling", SIZE) == 2.0 and "scales" not in str(table.condition)
+    (table,) = tables(load(write_folder(tmp_path / "one", both[1:])))
+    assert table.value("08_warp_tiling", SIZE) == 1.0 and "scales per row" in str(table.condition)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("kernel,type", "kernel,kind", ":1: no column type"),
         ("gflops,cublas_ms,cublas_gflops", "g,cublas_ms,c", ":1: no column gflops, cublas_gflops"),
-        ("f32,f32,256", "f32,f32,", ":2: m is not a positive whole number: ''"),
+        ("f32,f32,none,256", "f32,f32,none,", ":2: m is not a positive whole number: ''"),
         (",ok,", ",fine,", ":2: status is 'fine'"),
         (",128,16384,", ",many,16384,", ":2: registers is not a number: 'many'"),
         (",abc1234,", ",", f":2: {len(HEADER) - 1} fields, the header has {len(HEADER)}"),
@@ -106,9 +116,10 @@ def test_a_file_from_before_there_were_some_columns_is_read(folder, absent):
         writer.writerows(rows)
     results = load(folder)
     assert len(results.ladder) == len(synthetic.all_rows()) and set(results.ladder["max_error"]) == {1.2e-7}
-    unknown = results.ladder[[name for name in absent if name != "sitting"]]
+    unknown = results.ladder[[name for name in absent if name not in ("sitting", "scales", "epilogue")]]
     assert (unknown.isna() | (unknown == "")).all(axis=None)
-    assert set(results.ladder["sitting"]) == {1}
+    assert set(results.ladder["sitting"]) == {1} and set(results.ladder["scales"]) == {"none"}
+    assert set(results.ladder["epilogue"]) == {"none"}
     assert tables(results)[0].knows("flop_clk_sm") == ("flop_clk_sm" not in absent)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,25 @@ def test_the_mbarrier_of_the_picture_is_that_of_21(stated):
     assert (of_21["BM"] * of_21["BK_BYTES"], of_21["BN"] * of_21["BK_BYTES"]) == (tma.A_BYTES, tma.B_BYTES)
     for before, after in itertools.pairwise(tma.life()):
         assert (after.phase > before.phase) == (before.arrivals == 0 and after.bytes == 0)
+
+
+def test_the_prologue_of_the_picture_is_that_of_21():
+    """The k step of the copies, the stages and the k steps are the kernel's; a k tile lands before its use, in a free stage."""
+    source = (ROOT / "kernels/21_tma.cu").read_text()
+    for line in (
+        f"if (k_step == {tma.COPY_STEP}) copy();",
+        f"STAGES = {tma.STAGES};",
+        "for (int stage = 0; stage < STAGES - 1; ++stage) copy();",
+        "load_fragments(k_step == K_STEPS - 1 ? next_stage_bytes",
+    ):
+        assert line in source
+    (bytes_of_tile,), (bytes_of_mma,) = (re.findall(rf" {name} = (\d+);", source) for name in ("BK_BYTES", "MMA_K_BYTES"))
+    assert int(bytes_of_tile) // int(bytes_of_mma) == tma.K_STEPS
+    tiles = tma.started()
+    for k_tile, tile in enumerate(tiles):
+        assert tile.landed <= tile.used < tile.multiplied
+        if k_tile >= tma.STAGES:
+            assert tiles[k_tile - tma.STAGES].free < tile.issued
 
 
 def test_the_descriptor_of_the_picture_is_that_of_22(read):

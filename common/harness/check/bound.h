@@ -31,11 +31,28 @@
 // with a probability of exp(-(x^2 + y^2) / 2), and lambda^2 = x^2 + y^2 leaves x * y = lambda^2 / 2 at most. Hence 32 * 0.65 = 21 times
 // 2^-13, 2.6e-3. At K = 4096 that is ten average products, which this arithmetic may lose. Whole numbers lose nothing while no sum
 // reaches 2^14, so for them the bound of FP32 holds, which sees one.
+//
+// Promoted sums: FP22 over a block of 128 products, which is multiplied by its scale and added to the others in FP32. A block loses what is
+// said above, relative to its own S_b, and a later block does not make it more. Let w_b = S_b / S, which add up to 1; the loss is 0.65 *
+// 2^-13 * S * sum of w_b x_b y_b, with 2 n independent normal numbers x_b, y_b. A sum of such products passes lambda |w|_2 + lambda^2 / 2
+// |w|_max with a probability of exp(-lambda^2 / 2) at most (Bernstein: the logarithm of the mean of exp(t w x y) is -ln(1 - t^2 w^2) / 2, and
+// that is below t^2 w^2 / (2 - 2 t w)), and it never is larger than that of one block with w = 1, lambda^2 / 2. Scales of the harness differ
+// by r = 4 at most, those of A times those of B. So among n blocks w_max <= r / (r + n - 1), and |w|_2 <= (1 + r) / (2 sqrt(r n)), where the
+// mean of the squares is largest relative to the square of the mean:
+//
+//   loss <= 2^-13 * 0.65 * min(32, 8 * 1.25 / sqrt(n) + 32 * 4 / (n + 3)) * S,       n = K / 128
+//
+// At K = 4096 that is a sixth of the loss of one sum. The FP32 part, two roundings for each block, is less than the term for FP32 sums; no
+// tensor core truncates it.
+//
+// Scales are two roundings more: their product, and its product with a sum. The reference multiplies the operands by them, which is
+// exact (Operands).
 #pragma once
 
 #include <cmath>
 
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -46,29 +63,33 @@ struct Bound {
   double tiny;   ///< absolute: where the result's type runs out of exponent
 };
 
+/// With blocks, how many times another one a product of two of the harness's scales (Operands) is at most.
+inline constexpr double block_scales_spread = 4.0;
+
 /// The arithmetic of the reference; its result is FP32 in both cases.
 enum class ReferenceSum { fp32, fp64 };
 
 /// In what a rung adds products on a GPU of compute capability `sm`. sm_90 and the GPUs of sm_100 have no mma.sync for FP8: the compiler
-/// makes FP16 of the operands, whose products are added in FP32.
-inline Sum sum_on(const Rung& rung, Type type, int sm) {
+/// makes FP16 of the operands, whose products are added in FP32. With a scale for each 128 along k, sums end there.
+inline Sum sum_on(const Rung& rung, Type type, int sm, Scales scales = Scales::none) {
   const Sum sum = rung.sum(type);
   const bool by_fp16 = rung.instruction == MathInstruction::mma_sync && sm >= 90 && sm < 120;
-  return sum == Sum::fp32 && facts(type).fp22 && !by_fp16 ? Sum::fp22 : sum;
+  if (sum != Sum::fp32 || !facts(type).fp22 || by_fp16) return sum;
+  return scales == Scales::blocks ? Sum::promoted : Sum::fp22;
 }
 
 /// The bound for a product over `k` terms, k >= 1, times `alpha`, which matters where FP16 runs out of exponent alone. `out`
-/// decides only how the result is rounded.
+/// decides only how the result is rounded, `scales` how often.
 inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = ReferenceSum::fp32, Sum sums = Sum::fp32,
-                         double alpha = 1.0) {
+                         double alpha = 1.0, Scales scales = Scales::none) {
   constexpr double u32 = 0x1p-24;
   constexpr double lambda = 8.0;
-  constexpr double epilogue = 4.0;  // alpha *, beta *, +, and the conversion of C
+  const double epilogue = scales == Scales::none ? 4.0 : 6.0;  // alpha *, beta *, +, the conversion of C; scales
   const double sum = std::fmin(k, lambda * std::sqrt(static_cast<double>(k)));
   const double roundings = reference == ReferenceSum::fp32 ? 2.0 * (sum + epilogue) : sum + epilogue + 1.0;
   Bound bound{roundings * u32, 0.0, 0x1p-126};
   const TypeFacts operand = facts(type);
-  if (operand.tensor) bound.gamma += 2.0 * (k / 8.0 + 1.0) * 0x1p-23;
+  if (operand.tensor && sums != Sum::promoted) bound.gamma += 2.0 * (k / 8.0 + 1.0) * 0x1p-23;
   bound.gamma += 2.0 * operand.truncation;  // of both operands
   if (out == Out::same) bound.u_out = operand.roundoff, bound.tiny = operand.tiny;
   if (sums == Sum::fp16) {
@@ -76,7 +97,11 @@ inline Bound error_bound(Type type, Out out, int k, ReferenceSum reference = Ref
     bound.gamma += std::fmin(n, lambda * std::sqrt(n)) * 0x1p-11;
     bound.tiny += n * 0x1p-25 * std::fabs(alpha);
   }
-  if (sums == Sum::fp22) bound.gamma += lambda * lambda / 2.0 * 0.65 * 0x1p-13;
+  constexpr double one_sum = lambda * lambda / 2.0, r = block_scales_spread;
+  const double n = k / static_cast<double>(SCALE_BLOCK);
+  const double blocks = lambda * (1.0 + r) / (2.0 * std::sqrt(r * n)) + one_sum * r / (r + n - 1.0);
+  if (sums == Sum::fp22) bound.gamma += one_sum * 0.65 * 0x1p-13;
+  if (sums == Sum::promoted) bound.gamma += (n > 1.0 ? std::fmin(one_sum, blocks) : one_sum) * 0.65 * 0x1p-13;
   return bound;
 }
 

@@ -2,7 +2,9 @@
 
 #include "common/harness/check/through_epilogue.h"
 #include "common/harness/for_each_index.h"
+#include "common/quantise.h"
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -37,11 +39,17 @@ template <class Element, class C>
 __global__ void fp64_element(Problem p, const size_t* index, double* value, double* scale) {
   const Element *A = static_cast<const Element*>(p.a), *B = static_cast<const Element*>(p.b);
   const size_t row = index[blockIdx.x] / p.n, col = index[blockIdx.x] % p.n;
+  int group = 0;
+  while (group + 1 < p.groups && p.first_row[group + 1] <= row) ++group;
+  B += static_cast<size_t>(group) * (p.layout_b == MatrixLayout::row_major ? p.k : p.n) * p.ldb;
   double sum = 0.0, magnitude = 0.0;
   for (int k = threadIdx.x; k < p.k; k += product_threads) {
     const size_t at_a = p.layout_a == MatrixLayout::row_major ? row * p.lda + k : static_cast<size_t>(k) * p.lda + row;
     const size_t at_b = p.layout_b == MatrixLayout::row_major ? static_cast<size_t>(k) * p.ldb + col : col * p.ldb + k;
-    const double product = static_cast<double>(to_float(A[at_a])) * static_cast<double>(to_float(B[at_b]));
+    double product = static_cast<double>(to_float(A[at_a])) * static_cast<double>(to_float(B[at_b]));
+    if (p.scales != Scales::none)
+      product *= static_cast<double>(p.scale_a[scale_index_a(p.scales, p.m, static_cast<int>(row), k)]) *
+                 static_cast<double>(p.scale_b[scale_index_b(p.scales, p.k, static_cast<int>(col), k)]);
     sum += product;
     magnitude += fabs(product);
   }
@@ -79,8 +87,8 @@ struct QuantiseReference {
     float largest = 0.0F, largest_scale = 0.0F;
     for (size_t at = row * n + first; at < row * n + end; ++at)
       largest = fmaxf(largest, fabsf(value[at])), largest_scale = fmaxf(largest_scale, scale[at]);
-    right[index] = largest / 448.0F, right_scale[index] = largest_scale / 448.0F;
-    const float unit = largest > 0.0F ? right[index] : 1.0F;
+    const float unit = scale_of(largest);
+    right[index] = unit, right_scale[index] = largest_scale / 448.0F;
     for (size_t at = row * n + first; at < row * n + end; ++at) value[at] /= unit, scale[at] /= unit;
   }
 };
@@ -92,8 +100,7 @@ struct Dequantise {
   float* to;
   __device__ void operator()(size_t index) const {
     const size_t row = index / c.cols, block = index % c.cols / 128;
-    const float unit = right[block * m + row];
-    to[index] = c[index] * (scale[block * scale_ld + row] / (unit > 0.0F ? unit : 1.0F));
+    to[index] = c[index] * (scale[block * scale_ld + row] / right[block * m + row]);
   }
 };
 
@@ -163,6 +170,47 @@ struct WidenE4M3 {
   __half* to;
   __device__ void operator()(size_t index) const { to[index] = from_float<__half>(to_float(from[index])); }
 };
+
+/// An operand times its scales, with `columns` of `ld` elements in each of its stored rows. Index: where(column or row of the product, k).
+template <class Element, class Index>
+struct Scale {
+  const Element* from;
+  float* to;
+  const float* scales;
+  int columns, ld;
+  bool rows_run_along_k;
+  Index where;
+  __device__ void operator()(size_t index) const {
+    const int outer = static_cast<int>(index / ld), inner = static_cast<int>(index % ld);
+    if (inner < columns)
+      to[index] = to_float(from[index]) * scales[rows_run_along_k ? where(outer, inner) : where(inner, outer)];
+  }
+};
+struct IndexA {
+  Scales scales;
+  int m;
+  __device__ size_t operator()(int row, int k) const { return scale_index_a(scales, m, row, k); }
+};
+struct IndexB {
+  Scales scales;
+  int depth;
+  __device__ size_t operator()(int col, int k) const { return scale_index_b(scales, depth, col, k); }
+};
+
+/// `extent`: of the operand, across k.
+template <class Index>
+DeviceBuffer scaled(const Problem& p, const void* data, const float* scales, int extent, int ld, bool rows_run_along_k,
+                    Index where) {
+  const size_t elements = static_cast<size_t>(rows_run_along_k ? extent : p.k) * ld;
+  DeviceBuffer copy(elements * sizeof(float));
+  visit(AllTypes{}, p.type, [&]<Type type>() {
+    using Element = typename Operand<type>::Element;
+    for_each_index(elements, p.stream,
+                   Scale<Element, Index>{static_cast<const Element*>(data), copy.as<float>(), scales,
+                                         rows_run_along_k ? p.k : extent, ld, rows_run_along_k, where});
+  });
+  return copy;
+}
 
 /// C, converted to FP32 without padding, into `values`; its absolute value into `magnitudes`.
 template <class C>
@@ -245,6 +293,13 @@ DeviceBuffer as_f16(const void* data, size_t elements, cudaStream_t stream) {
   DeviceBuffer copy(elements * sizeof(__half));
   for_each_index(elements, stream, WidenE4M3{static_cast<const __nv_fp8_e4m3*>(data), copy.as<__half>()});
   return copy;
+}
+
+DeviceBuffer scaled_a(const Problem& p) {
+  return scaled(p, p.a, p.scale_a, p.m, p.lda, p.layout_a == MatrixLayout::row_major, IndexA{p.scales, p.m});
+}
+DeviceBuffer scaled_b(const Problem& p) {
+  return scaled(p, p.b, p.scale_b, p.n, p.ldb, p.layout_b == MatrixLayout::col_major, IndexB{p.scales, p.k});
 }
 
 void copy_c(const Problem& p, float* values, float* magnitudes) {

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <thread>
 
+#include "common/harness/group_rows.h"
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -36,6 +38,25 @@ Matrices fetch(const Problem& p) {
                                                           : fetch<Element>(p.b, n, k, p.ldb, true),
                     p.beta == 0.0F ? std::vector<double>(m * n) : fetch<C>(p.c, m, n, p.ldc, false)};
   });
+}
+
+std::vector<float> fetch_scales(const float* data, size_t floats) {
+  std::vector<float> scales(floats);
+  cuda_check(cudaMemcpy(scales.data(), data, floats * sizeof(float), cudaMemcpyDeviceToHost));
+  return scales;
+}
+
+/// Multiplies A and B by their scales.
+void scale(const Problem& p, Matrices& matrices) {
+  if (p.scales == Scales::none) return;
+  const std::vector<float> of_a = fetch_scales(p.scale_a, scale_floats_a(p.scales, p.m, p.k)),
+                           of_b = fetch_scales(p.scale_b, scale_floats_b(p.scales, p.n, p.k));
+  double* at = matrices.a.data();
+  for (int row = 0; row < p.m; ++row)
+    for (int k = 0; k < p.k; ++k) *at++ *= of_a[scale_index_a(p.scales, p.m, row, k)];
+  at = matrices.b.data();
+  for (int k = 0; k < p.k; ++k)
+    for (int col = 0; col < p.n; ++col) *at++ *= of_b[scale_index_b(p.scales, p.k, col, k)];
 }
 
 // A block of D whose sums stay in the L1 cache while k runs; each element of B serves all its rows.
@@ -71,11 +92,12 @@ void add_four_products(const double* left, const double* right, size_t pitch, si
   }
 }
 
-}  // namespace
-
-HostProduct host_product(const Problem& p) {
+/// Of a problem without groups.
+HostProduct one_product(const Problem& p) {
   const size_t m = p.m, n = p.n, k = p.k;
-  const auto [a, b, c] = fetch(p);
+  Matrices matrices = fetch(p);
+  scale(p, matrices);
+  const auto& [a, b, c] = matrices;
   const double alpha = p.alpha, beta = p.beta;
   HostProduct product{std::vector<float>(m * n), std::vector<float>(m * n)};
 
@@ -107,6 +129,18 @@ HostProduct host_product(const Problem& p) {
   work();
   threads.clear();  // joins
   return product;
+}
+
+}  // namespace
+
+HostProduct host_product(const Problem& p) {
+  HostProduct all;  // groups have neighbouring rows
+  for (const Problem& of_group : products(p)) {
+    const HostProduct product = one_product(of_group);
+    all.value.insert(all.value.end(), product.value.begin(), product.value.end());
+    all.scale.insert(all.scale.end(), product.scale.begin(), product.scale.end());
+  }
+  return all;
 }
 
 }  // namespace ladder

@@ -8,6 +8,7 @@
 #include "common/harness/cli/nearest.h"
 #include "common/harness/error.h"
 #include "common/harness/simulator.h"
+#include "common/scales.h"
 #include "common/text.h"
 #include "sim/checks.h"
 
@@ -24,12 +25,16 @@ Choices<Type> types() {
   return choices;
 }
 const Choices<Out> outs = {{"f32", Out::f32}, {"same", Out::same}};
+const Choices<Scales> scale_modes = {
+    {"none", Scales::none}, {"tensor", Scales::tensor}, {"rows", Scales::rows}, {"blocks", Scales::blocks}};
 const Choices<Layouts> layout_words = {{"nn", {MatrixLayout::row_major, MatrixLayout::row_major}},
                                        {"nt", {MatrixLayout::row_major, MatrixLayout::col_major}},
                                        {"tn", {MatrixLayout::col_major, MatrixLayout::row_major}},
                                        {"tt", {MatrixLayout::col_major, MatrixLayout::col_major}}};
 const Choices<Init> inits = {
     {"normal", Init::normal}, {"uniform", Init::uniform}, {"integer", Init::integer}, {"zeros", Init::zeros}};
+const Choices<GroupRows> group_row_words = {
+    {"equal", GroupRows::equal}, {"random", GroupRows::random}, {"one", GroupRows::one}};
 const Choices<Protocol> protocols = {{"rounds", Protocol::rounds}, {"steady", Protocol::steady}};
 const Choices<CheckMode> checks = {{"full", CheckMode::full}, {"sample", CheckMode::sample}, {"off", CheckMode::off}};
 const Choices<bool> l2_states = {{"cold", true}, {"warm", false}};
@@ -101,6 +106,7 @@ long long parse_count(const std::string& option, const std::string& text, long l
 
 std::string name(Out out) { return word_of(out, outs); }
 std::string name(Init init) { return word_of(init, inits); }
+std::string name(GroupRows rows) { return word_of(rows, group_row_words); }
 std::string name(const Layouts& layouts) { return word_of(layouts, layout_words); }
 std::string name(Protocol protocol) { return word_of(protocol, protocols); }
 std::string name(const Epilogue& epilogue) {
@@ -149,10 +155,11 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   options.command = joined(std::vector<std::string>(argv, argv + argc), " ");
   const bool single = rungs().size() == 1;
 
-  std::string kernels, type, out = "f32", layout, epilogue = "none", shapes, alpha = "1", beta = "0", ld_pad = "0",
-                             init = "normal", seed = "1";
+  std::string kernels, type, out = "f32", scales = "none", layout, epilogue = "none", shapes, alpha = "1", beta = "0",
+                             ld_pad = "0", init = "normal", seed = "1";
   std::string l2 = "cold", protocol = "rounds", round_count, sitting_count = "1", check = "full", device = "0",
               sim_seed;
+  std::string groups = "0", group_rows = "equal";
   std::vector<std::string> sizes;
 
   std::vector<std::string> families;
@@ -174,10 +181,17 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
   app.add_option("--type", type, formatted("{}; each rung's first without", joined(words(types()), ", ")));
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");
+  app.add_option("--scales", scales,
+                 "What A and B are multiplied by, element by element: none; tensor, one scale each; rows, one per row "
+                 "of A and column of B; blocks, one per 128 along k, of B for 128 columns");
   app.add_option("--layout", layout,
                  "How A and B are stored: n, row by row as in the product, or t, transposed: nn, nt, tn or tt; each "
                  "rung's own without");
   app.add_option("--shapes", shapes, formatted("MxNxK,..., a family ({}) or a file", joined(families, ", ")));
+  app.add_option("--groups", groups,
+                 "So many products, each with a B of its own, which share the rows of A and C; 0, the default: one");
+  app.add_option("--group-rows", group_rows,
+                 "How many rows each group has: equal, random (from none to twice the mean) or one (it has all)");
   app.add_option("--alpha", alpha, "Factor of A B; 1 without");
   app.add_option("--beta", beta, "Factor of C; 0 without, and then C is not read");
   app.add_option("--epilogue", epilogue,
@@ -246,7 +260,11 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   if (kernels.empty() && std::any_of(options.rungs.begin(), options.rungs.end(), computes))
     std::erase_if(options.rungs, [&](const Rung* rung) { return !computes(rung); });
   options.out = choose("--out", out, outs);
+  options.scales = choose("--scales", scales, scale_modes);
   if (!layout.empty()) options.layouts = choose("--layout", layout, layout_words);
+  options.groups = static_cast<int>(parse_count("--groups", groups, 0, 1 << 20));
+  options.group_rows = choose("--group-rows", group_rows, group_row_words);
+  if (app.count("--group-rows") && options.groups == 0) throw UsageError("--group-rows belongs to --groups");
   options.alpha = parse_float("--alpha", alpha);
   options.beta = parse_float("--beta", beta);
   options.epilogue = parse_epilogue(epilogue);
@@ -294,6 +312,10 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
     options.shapes = {{parse_size(sizes[0], "M"), parse_size(sizes[1], "N"), parse_size(sizes[2], "K")}};
   else
     options.shapes = parse_shapes(!shapes.empty() ? shapes : on_simulator() ? "256x256x256" : "4096x4096x4096");
+  for (const Shape& shape : options.shapes)
+    if (static_cast<long long>(options.groups) * std::max(shape.n, shape.k) > 2'000'000'000)
+      throw UsageError(formatted("--groups: B of all groups may have 2000000000 rows, got {} groups of {}",
+                                 options.groups, shape.str()));
   options.shapes_are_explicit = shapes.empty() || shapes.find_first_not_of("0123456789x,") == std::string::npos;
   if (on_simulator()) {
     options.check_only = true;

@@ -27,11 +27,14 @@ struct Options {
       rungs;                 ///< chosen by --kernels; without it those that compute `type`, and all where none does
   std::optional<Type> type;  ///< only this one; without it every rung runs its first type
   Out out = Out::f32;
+  Scales scales = Scales::none;
   std::optional<Layouts> layouts;  ///< only these; without them each rung's own
   std::vector<Shape> shapes;
   bool shapes_are_explicit = false;  ///< sizes were spelled out, so one that cannot fit the GPU is a usage error
   float alpha = 1.0F, beta = 0.0F;
   Epilogue epilogue = {};
+  int groups = 0;
+  GroupRows group_rows = GroupRows::equal;
   int ld_pad = 0;
   Init init = Init::normal;
   uint64_t seed = 1;
@@ -60,6 +63,7 @@ std::vector<const Rung*> select_rungs(const std::string& text, const std::vector
 
 std::string name(Out out);
 std::string name(Init init);
+std::string name(GroupRows rows);
 std::string name(const Layouts& layouts);  ///< nn, nt, tn or tt: A and B, each as in the product, or transposed
 std::string name(Protocol protocol);
 std::string name(const Epilogue& epilogue);  ///< "bias,gelu"; "none"

@@ -39,8 +39,10 @@ struct Floor {
   std::string ceiling;
 };
 
+/// `matrices_b`: how many B are read, one for each group that has rows.
 /// Compares 2 M N K operations with the least bytes: A and B read once, C written once, and read once where beta != 0.
 /// Nothing where the ceiling of the instruction is not among `ceilings`.
-std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, MathInstruction instruction, const Problem& p);
+std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, MathInstruction instruction, const Problem& p,
+                                double matrices_b = 1);
 
 }  // namespace ladder

@@ -1,9 +1,12 @@
 #include "tests/gpu/broken/broken.h"
 
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "common/epilogue.h"
+#include "common/quantise.h"
 #include "common/rung.h"
+#include "common/scales.h"
 
 namespace ladder::broken {
 namespace {
@@ -86,19 +89,43 @@ __global__ void __launch_bounds__(128) epilogue(EpilogueFault fault, Problem p, 
   __syncthreads();
   float largest = 0.0F;
   for (const float one : magnitude) largest = fmaxf(largest, one);
-  const E4M3Scale of(fault == EpilogueFault::scale_doubled ? 2.0F * largest : largest);
+  const float scale_of_row = scale_of(fault == EpilogueFault::scale_doubled ? 2.0F * largest : largest);
   if (col < p.n)
-    static_cast<__nv_fp8_e4m3*>(p.c)[static_cast<size_t>(row) * p.ldc + col] = __nv_fp8_e4m3(x * of.inverse);
+    static_cast<__nv_fp8_e4m3*>(p.c)[static_cast<size_t>(row) * p.ldc + col] = __nv_fp8_e4m3(x * (1.0F / scale_of_row));
   if (threadIdx.x != 0 || (fault == EpilogueFault::scale_unwritten && row == p.m - 1)) return;
   float* const scale = p.scale_c + static_cast<size_t>(col / 128) * scale_c_ld;
-  scale[fault == EpilogueFault::scale_of_other_row && row < 2 ? 1 - row : row] = of.scale;
-  if (fault == EpilogueFault::scale_padding && row == p.m - 1) scale[p.m] = of.scale;
+  scale[fault == EpilogueFault::scale_of_other_row && row < 2 ? 1 - row : row] = scale_of_row;
+  if (fault == EpilogueFault::scale_padding && row == p.m - 1) scale[p.m] = scale_of_row;
+}
+
+__global__ void scaled_gemm(Problem p, ScaleFault fault) {
+  const int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
+  if (col >= p.n) return;
+  const __nv_fp8_e4m3 *a = static_cast<const __nv_fp8_e4m3*>(p.a) + static_cast<size_t>(row) * p.lda,
+                      *b = static_cast<const __nv_fp8_e4m3*>(p.b) + static_cast<size_t>(col) * p.ldb;
+  const int row_of_scale = fault == ScaleFault::first_of_a ? 0 : row;
+  const int col_of_scale = fault == ScaleFault::neighbour_of_b && col + 1 < p.n ? col + 1 : col;
+  float sum = 0.0F;
+  for (int k = 0; k < p.k; ++k) {
+    const int k_of_scale = fault == ScaleFault::first_of_a ? 0 : k;
+    float scale = 1.0F;
+    if (fault != ScaleFault::forgets_a) scale *= p.scale_a[scale_index_a(p.scales, p.m, row_of_scale, k_of_scale)];
+    if (fault != ScaleFault::forgets_b) scale *= p.scale_b[scale_index_b(p.scales, p.k, col_of_scale, k)];
+    sum += static_cast<float>(a[k]) * static_cast<float>(b[k]) * scale;
+  }
+  float* const gC = static_cast<float*>(p.c) + static_cast<size_t>(row) * p.ldc + col;
+  *gC = p.alpha * sum + (p.beta == 0.0F ? 0.0F : p.beta * *gC);
 }
 
 }  // namespace
 
 void launch_epilogue(EpilogueFault fault, const Problem& p) {
   epilogue<<<p.m * ceil_div(p.n, 128), 128, 0, p.stream>>>(fault, p, p.scale_c_ld());
+  cuda_check(cudaGetLastError());
+}
+
+void launch_scaled(ScaleFault fault, const Problem& p) {
+  scaled_gemm<<<dim3(ceil_div(p.n, 64), p.m), 64, 0, p.stream>>>(p, fault);
   cuda_check(cudaGetLastError());
 }
 

@@ -43,4 +43,15 @@ enum class EpilogueFault {
 /// BF16 products with the problem's epilogue; B column-major, C as BF16 or quantised.
 void launch_epilogue(EpilogueFault fault, const Problem& p);
 
+enum class ScaleFault {
+  none,
+  forgets_a,      // all scales of A are taken for 1
+  forgets_b,      // likewise of B
+  first_of_a,     // the scale of A's first element is taken for all
+  neighbour_of_b  // a column takes the scale of the next one: with blocks, at the end of 128 columns alone
+};
+
+/// E4M3 products, summed in FP32, times the problem's scales; B column-major, C FP32.
+void launch_scaled(ScaleFault fault, const Problem& p);
+
 }  // namespace ladder::broken

@@ -1,0 +1,56 @@
+// Where the scales of A and B lie (Scales, problem.h), for the host and the device. They are FP32, in the layouts that cuBLASLt has:
+//
+//   tensor   one float each                                             SCALAR_32F
+//   rows     M floats for the rows of A, N for the columns of B         OUTER_VEC_32F
+//   blocks   of A: scale_a[k / 128 * scale_ld_a(M) + row]               VEC128_32F, where M is a multiple of 4
+//            of B: scale_b[col / 128 * scale_ld_b(K) + k / 128]         BLK128x128_32F
+//
+// Blocks: neighbours in a row of scale_a belong to neighbouring rows of A, so that a tile's scales are contiguous at each k. Leading
+// dimensions are multiples of 4, so that rows of scales begin at multiples of 16 bytes, as TMA takes them.
+#pragma once
+
+#include <cstddef>
+
+#include "common/problem.h"
+
+namespace ladder {
+
+inline constexpr int SCALE_BLOCK = 128;  ///< elements along k, and columns of B, that share a scale
+
+namespace scales_detail {
+constexpr __host__ __device__ int blocks_of(int extent) { return (extent - 1) / SCALE_BLOCK + 1; }
+constexpr __host__ __device__ int round_up_4(int count) { return (count + 3) / 4 * 4; }
+}  // namespace scales_detail
+
+/// Leading dimensions of the scales, with blocks: floats from one 128 of k to the next, and from one 128 columns of B to the next.
+constexpr __host__ __device__ int scale_ld_a(int m) { return scales_detail::round_up_4(m); }
+constexpr __host__ __device__ int scale_ld_b(int k) { return scales_detail::round_up_4(scales_detail::blocks_of(k)); }
+
+/// Where the scale of A's element in `row` and `k` lies; A has m rows. Not for Scales::none.
+constexpr __host__ __device__ size_t scale_index_a(Scales scales, int m, int row, int k) {
+  if (scales == Scales::tensor) return 0;
+  return scales == Scales::rows ? row : static_cast<size_t>(k / SCALE_BLOCK) * scale_ld_a(m) + row;
+}
+/// Of B's element in column `col` and row `k` of `depth`.
+constexpr __host__ __device__ size_t scale_index_b(Scales scales, int depth, int col, int k) {
+  if (scales == Scales::tensor) return 0;
+  return scales == Scales::rows ? col : static_cast<size_t>(col / SCALE_BLOCK) * scale_ld_b(depth) + k / SCALE_BLOCK;
+}
+
+/// How many floats the scales of A (m x k) and B (k x n) take, padding included.
+constexpr size_t scale_floats_a(Scales scales, int m, int k) {
+  if (scales == Scales::blocks) return static_cast<size_t>(scales_detail::blocks_of(k)) * scale_ld_a(m);
+  return scales == Scales::none ? 0 : scales == Scales::tensor ? 1 : m;
+}
+constexpr size_t scale_floats_b(Scales scales, int n, int k) {
+  if (scales == Scales::blocks) return static_cast<size_t>(scales_detail::blocks_of(n)) * scale_ld_b(k);
+  return scales == Scales::none ? 0 : scales == Scales::tensor ? 1 : n;
+}
+
+/// "none", "tensor", "rows" or "blocks".
+constexpr const char* name(Scales scales) {
+  constexpr const char* names[] = {"none", "tensor", "rows", "blocks"};
+  return names[static_cast<int>(scales)];
+}
+
+}  // namespace ladder

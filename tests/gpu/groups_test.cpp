@@ -1,0 +1,51 @@
+// Every rung that takes groups: of no rows, of one, of as many as a tile has and one more or less; all distributions, several factors.
+#include <utility>
+
+#include "common/harness/check/check.h"
+#include "common/harness/cli/options.h"
+#include "common/text.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace ladder {
+namespace {
+
+struct Groups {
+  Shape shape;
+  int groups;
+  GroupRows rows;
+};
+
+class Grouped : public GpuTest, public testing::WithParamInterface<Groups> {};
+
+TEST_P(Grouped, AreRight) {
+  const auto& [shape, groups, rows] = GetParam();
+  uint64_t seed = 1;
+  for (const Rung& rung : rungs()) {
+    if (!rung.grouped || !why_not_on(rung.arch, device_->sm).empty()) continue;
+    for (const Type type : rung.types)
+      for (const Out out : {Out::same, Out::f32})
+        for (const auto& [alpha, beta] : {std::pair(1.0F, 0.0F), std::pair(-1.5F, 0.5F)}) {
+          const OperandSpec spec{shape,  type,   out, MatrixLayout::row_major, rung.layout_b, ld_align, Init::normal,
+                                 ++seed, groups, rows};
+          if (!rung.refuses(spec.problem(alpha, beta)).empty()) continue;
+          Operands operands(spec, 1);
+          Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
+          const Workspace workspace(rung.resources(spec.problem(alpha, beta)));
+          const CheckResult result = checker.check(rung.launch, workspace, sum_on(rung, type, device_->sm));
+          EXPECT_TRUE(result.passed) << formatted("{} {} {} {} groups {} {} alpha {} beta {}: {}", rung.stem(),
+                                                  name(type), name(out), groups, name(rows), shape.str(), alpha, beta,
+                                                  result.message);
+        }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, Grouped,
+    testing::Values(Groups{{1, 24, 40}, 1, GroupRows::one}, Groups{{3, 136, 72}, 40, GroupRows::random},
+                    Groups{{33, 40, 64}, 33, GroupRows::equal}, Groups{{257, 136, 200}, 5, GroupRows::one},
+                    Groups{{256 * 3, 72, 64}, 3, GroupRows::equal}, Groups{{256 * 3 + 2, 72, 64}, 3, GroupRows::equal},
+                    Groups{{32 * 4 - 2, 264, 136}, 4, GroupRows::equal},
+                    Groups{{700, 136, 328}, 9, GroupRows::random}));
+
+}  // namespace
+}  // namespace ladder

@@ -1,0 +1,72 @@
+// Groups: every row belongs to one, in order, whatever the distribution.
+#include "common/harness/group_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ladder {
+namespace {
+
+std::vector<int> rows_of(int m, int groups, GroupRows rows, uint64_t seed = 1) {
+  const std::vector<int> first = first_rows(m, groups, rows, seed);
+  EXPECT_EQ(first.size(), groups + 1U);
+  EXPECT_EQ(first.front(), 0);
+  EXPECT_EQ(first.back(), m);
+  EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
+  std::vector<int> found;
+  for (int group = 0; group < groups; ++group) found.push_back(first[group + 1] - first[group]);
+  return found;
+}
+
+TEST(GroupRows, CoverAllRowsInOrder) {
+  for (const GroupRows rows : {GroupRows::equal, GroupRows::random, GroupRows::one})
+    for (const int m : {1, 2, 7, 49, 1000, 8192, 999'999'937})
+      for (const int groups : {1, 2, 7, 49, 64, 1000})
+        for (const uint64_t seed : {1, 2, 3}) rows_of(m, groups, rows, seed);
+}
+
+TEST(GroupRows, EqualOnesDifferByOne) {
+  for (const int groups : {3, 49, 64}) {
+    const std::vector<int> rows = rows_of(1000, groups, GroupRows::equal);
+    const auto [least, most] = std::minmax_element(rows.begin(), rows.end());
+    EXPECT_LE(*most - *least, 1);
+  }
+  EXPECT_EQ(rows_of(8192, 64, GroupRows::equal), std::vector<int>(64, 128));
+}
+
+TEST(GroupRows, RandomOnesAreUpToAboutTwiceTheMeanAndSomeAreNone) {
+  const std::vector<int> rows = rows_of(100'000, 1000, GroupRows::random);
+  EXPECT_LT(*std::max_element(rows.begin(), rows.end()), 220);
+  const auto none = std::count(rows.begin(), rows.end(), 0);
+  EXPECT_GT(none, 30);
+  EXPECT_LT(none, 100);
+  EXPECT_EQ(rows, rows_of(100'000, 1000, GroupRows::random));
+  EXPECT_NE(rows, rows_of(100'000, 1000, GroupRows::random, 2));
+}
+
+TEST(GroupRows, OneHasAll) {
+  EXPECT_EQ(rows_of(5, 4, GroupRows::one), std::vector<int>({0, 0, 5, 0}));
+  EXPECT_EQ(rows_of(5, 1, GroupRows::one), std::vector<int>({5}));
+}
+
+TEST(Products, AreThoseOfTheGroupsThatHaveRows) {
+  float a[6 * 3], b[3 * 4 * 3], c[6 * 4];
+  Problem p{.m = 6, .n = 4, .k = 3, .a = a, .lda = 3, .b = b, .ldb = 3, .c = c, .ldc = 4};
+  p.layout_b = MatrixLayout::col_major;
+  EXPECT_EQ(products(p).size(), 1U);
+  EXPECT_EQ(products(p).front().m, 6);
+  p.groups = 3;
+  const std::vector<Problem> found = products(p, {0, 2, 2, 6});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].m, 2);
+  EXPECT_EQ(found[0].b, b);
+  EXPECT_EQ(found[1].m, 4);
+  EXPECT_EQ(found[1].groups, 0);
+  EXPECT_EQ(found[1].a, a + 2 * 3);
+  EXPECT_EQ(found[1].b, b + 2 * 4 * 3);
+  EXPECT_EQ(found[1].c, c + 2 * 4);
+}
+
+}  // namespace
+}  // namespace ladder
