@@ -11,6 +11,8 @@
 #   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv train.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   fp8        FP8 tiles and long sums, which tests compare with the simulator (needs sm_90a)  fp8_tiles.csv fp8_sums.csv
+#   scales     FP8 with scales: 41 to 43 at the shapes of FP8, beside cuBLASLt      scales.csv
+#   epilogues  45 with each of its epilogues                                        epilogues.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
 #   tests      every rung over odd shapes; planted faults                           gpu_tests.txt
@@ -38,12 +40,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | power | map | plans | layouts | library | waves | fp8 | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | power | map | plans | layouts | library | waves | fp8 | scales | epilogues | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves fp8 conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves fp8 scales epilogues conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -156,6 +158,24 @@ waves() {
 fp8() {
   build/bin/fp8_tiles >"$to/fp8_tiles.csv"
   build/bin/fp8_sums >"$to/fp8_sums.csv"
+}
+
+scales() {
+  local mode
+  begin "$to/scales.csv"
+  of_scales() { ladder --type e4m3 --out same --check sample --sittings 3 --csv "$to/scales.csv" --shapes bench/shapes/fp8.txt "$@"; }
+  for mode in none tensor rows; do of_scales --kernels 41 --scales $mode; done
+  of_scales --kernels 42,43 --scales blocks
+}
+
+epilogues() {
+  local steps
+  begin "$to/epilogues.csv"
+  of_epilogues() { ladder --type bf16 --out same --kernels 45 --sittings 3 --csv "$to/epilogues.csv" --shapes "$@"; }
+  for steps in none bias bias,gelu silu silu,gate quantise silu,gate,quantise; do
+    of_epilogues 4096x4096x4096,8192x8192x8192,2048x11008x4096 --epilogue $steps
+  done
+  of_epilogues 4096x8192x4096,8192x16384x8192,2048x22016x4096  # as many operations as with a gate
 }
 
 conditions() {
