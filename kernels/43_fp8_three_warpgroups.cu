@@ -58,8 +58,8 @@ enum Sharing {
 struct Configuration {
   const char* name;
   Sharing sharing;
-  int parts;    ///< of 64 rows, that a warpgroup multiplies one after the other; with two parts there are two warpgroups, with one three
-  int bn;       ///< columns of D
+  int parts;  ///< of 64 rows, that a warpgroup multiplies one after the other; with two parts there are two warpgroups, with one three
+  int bn;     ///< columns of D
   int stages;   ///< k tiles in shared memory: one is multiplied, the others are being copied
   int buffers;  ///< for 64 x 128 bytes of results, per warpgroup that stores: one is filled, the others are being stored
   Operands operands = IN_ORDER;
@@ -68,7 +68,7 @@ struct Configuration {
 // [configurations]
 // Names: rows x columns of a tile, t operands swapped, k the k tiles shared.
 constexpr Configuration CONFIGURATIONS[] = {
-    // name, sharing, parts, columns, stages, buffers, operands
+// name, sharing, parts, columns, stages, buffers, operands
 #ifdef TUNE_ONE
     {"one", ROWS, TUNABLE(PARTS, 1), TUNABLE(BN, 128), TUNABLE(STAGES, 4), TUNABLE(BUFFERS, 2), IN_ORDER},
 #else
@@ -97,10 +97,11 @@ constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
 template <int INDEX>
 struct Tile {
   static constexpr Configuration CONFIGURATION = CONFIGURATIONS[INDEX];
-  static constexpr int PARTS = CONFIGURATION.parts, WARPGROUPS = TUNABLE(WARPGROUPS, PARTS == 2 ? 2 : 3), TURNS = 1;  // that multiply
+  static constexpr int PARTS = CONFIGURATION.parts, WARPGROUPS = TUNABLE(WARPGROUPS, PARTS == 2 ? 2 : 3),
+                       TURNS = 1;                                                   // that multiply
   static constexpr int SLICES = CONFIGURATION.sharing == K_TILES ? WARPGROUPS : 1;  // of k tiles
   static constexpr int STORING = WARPGROUPS / SLICES;                               // warpgroups that store
-  static constexpr int WM = PARTS * 64, BM = STORING * WM;                                  // rows of D
+  static constexpr int WM = PARTS * 64, BM = STORING * WM;                          // rows of D
   static constexpr int BN = CONFIGURATION.bn;                                       // columns of D
   static constexpr bool SWAP_AB = CONFIGURATION.operands == SWAPPED;
   static constexpr int BK_BYTES = 128, BK = BK_BYTES;  // bytes along k per tile, as many elements: those of a scale
@@ -126,8 +127,8 @@ struct Tile {
   static_assert(SMEM_BYTES <= 227 * 1024);
 };
 
-constexpr int EARLY = 3;                  // k tiles that a block asks for before its barrier
-constexpr int GROUP_ROWS = TUNABLE(GROUP_ROWS, 2048);          // of D: rows of tiles that are computed column by column
+constexpr int EARLY = 3;                               // k tiles that a block asks for before its barrier
+constexpr int GROUP_ROWS = TUNABLE(GROUP_ROWS, 2048);  // of D: rows of tiles that are computed column by column
 constexpr double KEPT = 2 * 1024 * 1024;  // bytes of the operand of D's columns that L2 keeps while tiles go row by row
 
 /// A product in tiles, as the host divides it: a division takes a thread some 60 clocks.
