@@ -37,6 +37,7 @@
 #include "common/ptx/wgmma_n.h"
 #include "common/rung.h"
 #include "common/scales.h"
+#include "common/tunable.h"
 
 using namespace ladder;
 
@@ -57,7 +58,8 @@ enum Sharing {
 struct Configuration {
   const char* name;
   Sharing sharing;
-  int bn;       ///< columns of D
+  int parts;  ///< of 64 rows, that a warpgroup multiplies one after the other; with two parts there are two warpgroups, with one three
+  int bn;     ///< columns of D
   int stages;   ///< k tiles in shared memory: one is multiplied, the others are being copied
   int buffers;  ///< for 64 x 128 bytes of results, per warpgroup that stores: one is filled, the others are being stored
   Operands operands = IN_ORDER;
@@ -66,21 +68,27 @@ struct Configuration {
 // [configurations]
 // Names: rows x columns of a tile, t operands swapped, k the k tiles shared.
 constexpr Configuration CONFIGURATIONS[] = {
-    // name, sharing, columns, stages, buffers, operands
-    {"192x128", ROWS, 128, 4, 2},
-    {"192x120", ROWS, 120, 4, 1},
-    {"192x96", ROWS, 96, 4, 2},
-    {"192x88", ROWS, 88, 5, 1},
-    {"192x128t", ROWS, 128, 4, 2, SWAPPED},
-    {"192x112t", ROWS, 112, 4, 2, SWAPPED},
-    {"192x96t", ROWS, 96, 4, 2, SWAPPED},
-    {"192x64t", ROWS, 64, 5, 1, SWAPPED},
-    {"64x128k", K_TILES, 128, 6, 2},
-    {"64x64k", K_TILES, 64, 10, 1},
-    {"64x128tk", K_TILES, 128, 6, 1, SWAPPED},
-    {"64x64tk", K_TILES, 64, 10, 1, SWAPPED},
-    {"64x32tk", K_TILES, 32, 12, 1, SWAPPED},
-    {"64x16tk", K_TILES, 16, 12, 1, SWAPPED},
+// name, sharing, parts, columns, stages, buffers, operands
+#ifdef TUNE_ONE
+    {"one", ROWS, TUNABLE(PARTS, 1), TUNABLE(BN, 128), TUNABLE(STAGES, 4), TUNABLE(BUFFERS, 2), IN_ORDER},
+#else
+    {"256x128", ROWS, 2, 128, 3, 2},
+    {"192x128", ROWS, 1, 128, 4, 2},
+    {"192x120", ROWS, 1, 120, 4, 1},
+    {"192x96", ROWS, 1, 96, 4, 2},
+    {"192x88", ROWS, 1, 88, 5, 1},
+    {"256x128t", ROWS, 2, 128, 3, 2, SWAPPED},
+    {"192x128t", ROWS, 1, 128, 4, 2, SWAPPED},
+    {"192x112t", ROWS, 1, 112, 4, 2, SWAPPED},
+    {"192x96t", ROWS, 1, 96, 4, 2, SWAPPED},
+    {"192x64t", ROWS, 1, 64, 5, 1, SWAPPED},
+    {"64x128k", K_TILES, 1, 128, 6, 2},
+    {"64x64k", K_TILES, 1, 64, 9, 1},
+    {"64x128tk", K_TILES, 1, 128, 6, 1, SWAPPED},
+    {"64x64tk", K_TILES, 1, 64, 9, 1, SWAPPED},
+    {"64x32tk", K_TILES, 1, 32, 12, 1, SWAPPED},
+    {"64x16tk", K_TILES, 1, 16, 12, 1, SWAPPED},
+#endif
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -89,10 +97,11 @@ constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
 template <int INDEX>
 struct Tile {
   static constexpr Configuration CONFIGURATION = CONFIGURATIONS[INDEX];
-  static constexpr int WARPGROUPS = 3, TURNS = 1;                                   // that multiply
+  static constexpr int PARTS = CONFIGURATION.parts, WARPGROUPS = TUNABLE(WARPGROUPS, PARTS == 2 ? 2 : 3),
+                       TURNS = 1;                                                   // that multiply
   static constexpr int SLICES = CONFIGURATION.sharing == K_TILES ? WARPGROUPS : 1;  // of k tiles
   static constexpr int STORING = WARPGROUPS / SLICES;                               // warpgroups that store
-  static constexpr int WM = 64, BM = STORING * WM;                                  // rows of D
+  static constexpr int WM = PARTS * 64, BM = STORING * WM;                          // rows of D
   static constexpr int BN = CONFIGURATION.bn;                                       // columns of D
   static constexpr bool SWAP_AB = CONFIGURATION.operands == SWAPPED;
   static constexpr int BK_BYTES = 128, BK = BK_BYTES;  // bytes along k per tile, as many elements: those of a scale
@@ -108,14 +117,18 @@ struct Tile {
   static constexpr int SUMS_BYTES = (SLICES - 1) * BM * BN * 4;          // of the warpgroups that do not store
   static constexpr int SMEM_BYTES =
       STAGES * (STAGE_BYTES + SCALES_BYTES) + STORING * BUFFERS * C_BYTES + SUMS_BYTES + STAGES * 16;
+  static_assert(STAGES % SLICES == 0, "a stage is always the same warpgroup's");
+  static constexpr int ORDER = SLICES > 1 ? 0 : TUNABLE(ORDER, 1);
+  static constexpr int EARLY_WAIT = TUNABLE(EARLY_WAIT, 1);  // 0 at the issue, 1 both, 2 before the promotion
+  static constexpr bool HIDE = SLICES == 1 && TUNABLE(HIDE, 1), PROMOTE = TUNABLE(PROMOTE, 1);
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
   static_assert(STAGE_BYTES % 1024 == 0 && C_BYTES % 1024 == 0,
                 "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(SMEM_BYTES <= 227 * 1024);
 };
 
-constexpr int EARLY = 4;                  // k tiles that a block asks for before its barrier
-constexpr int GROUP_ROWS = 2048;          // of D: rows of tiles that are computed column by column
+constexpr int EARLY = 3;                               // k tiles that a block asks for before its barrier
+constexpr int GROUP_ROWS = TUNABLE(GROUP_ROWS, 2048);  // of D: rows of tiles that are computed column by column
 constexpr double KEPT = 2 * 1024 * 1024;  // bytes of the operand of D's columns that L2 keeps while tiles go row by row
 
 /// A product in tiles, as the host divides it: a division takes a thread some 60 clocks.
@@ -202,7 +215,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   PipelineState<STAGES> state;  // of the next k tile
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
-    setmaxnreg_dec<32>();
+    setmaxnreg_dec<(Tile::WARPGROUPS == 2 ? 40 : 32)>();
     if (warp == 0 && elect_sync()) {
       state.advance(early);
       for (int c_tile = block, k_tile = early; c_tile < c_tiles; c_tile += blocks, k_tile = 0) {
@@ -213,29 +226,58 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     return;
   }
   // [/producer]
-  setmaxnreg_inc<160>();
+  setmaxnreg_inc<(Tile::WARPGROUPS == 2 ? 232 : 160)>();
   // [main-loop]
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> partial -FFMA-> acc
+  constexpr int PARTS = Tile::PARTS, ORDER = Tile::ORDER;
   float partial[BN / 8][4] = {};  // sums of a k tile: [8 columns][results of this lane: mma_c]
-  const auto issue_k_tile = [&] {
+  float acc[PARTS][BN / 8][4] = {};
+  const auto wait_k_tile = [&] { mbarrier_wait_parity(full + state.index * 8, state.phase); };
+  // Warpgroups multiply in turn, so that one's wgmma are queued behind another's, and do not alternate with them.
+  const auto turn = [&](int of) { return 5 + of; };
+  const auto hand_over = [&] { bar_arrive(turn(warpgroup + 1 == Tile::WARPGROUPS ? 0 : warpgroup + 1), 256); };
+  const auto issue = [&](int part) {
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
-    const uint64_t a = descriptor(tile_a + row_of_warpgroup * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
-    mbarrier_wait_parity(full + state.index * 8, state.phase);
+    const uint64_t a = descriptor(tile_a + (row_of_warpgroup + part * 64) * BK_BYTES),
+                   b = descriptor(tile_a + BM * BK_BYTES);
+    if (Tile::EARLY_WAIT < 2) wait_k_tile();
+    if (ORDER) bar_sync(turn(warpgroup), 256);
     wgmma_fence();
 #pragma unroll
-    for (int k_step = 0; k_step < K_STEPS; ++k_step)  // the first does not add to what there is
+    for (int k_step = 0; k_step < K_STEPS; ++k_step) {  // the first does not add to what there is
+      if (ORDER == 2 && k_step == K_STEPS - 1) wgmma_commit_group();
       wgmma<type, BN>(partial, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16),
-                      k_step > 0);
+                      Tile::PROMOTE ? k_step > 0 : 1);
+      if (ORDER == 3 && k_step == K_STEPS - 2) hand_over();
+    }
     wgmma_commit_group();
+    if (ORDER == 2) wgmma_wait_group<1>();
+    if (ORDER == 1 || ORDER == 2) hand_over();
   };
-  // The results of this warpgroup begin at `first` in D.
-  const auto promote_k_tile = [&](float(&acc)[1][BN / 8][4], Coord first, int k_tile) {
+  // The results of this warpgroup begin at `first` in D. The last part of a k tile frees its stage.
+  const auto promote = [&](int part, Coord first, int k_tile) {
+    const int row_of_part = row_of_warpgroup + part * 64;
     const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES,
                    scale_b = scale_a + Tile::SCALES_BYTES - 128 + k_tile % 4 * 4;
-    if constexpr (Tile::SWAP_AB) {  // the rows have one scale, each column has its own
-      const int next =
-          (first.row - row_of_warpgroup) % SCALE_BLOCK + row_of_warpgroup >= SCALE_BLOCK;  // of the scales of B
+    const uint32_t done = empty + state.index * 8;
+    const auto go_on = [&] {  // while the tensor cores multiply
+      if (part + 1 < PARTS) return;
+      state.advance(SLICES);
+      if (Tile::EARLY_WAIT && k_tile + SLICES < k_tiles) wait_k_tile();
+    };
+    if constexpr (!Tile::PROMOTE) {
+      go_on();
+      wgmma_wait_group<0>();
+      if (part + 1 == PARTS && lane == 0) mbarrier_arrive(done);
+      if (k_tile + SLICES >= k_tiles)
+#pragma unroll
+        for (int j = 0; j < BN / 8; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) acc[part][j][e] += partial[j][e];
+    } else if constexpr (Tile::SWAP_AB) {  // the rows have one scale, each column has its own
+      const int next = (first.row - row_of_warpgroup) % SCALE_BLOCK + row_of_part >= SCALE_BLOCK;  // of the scales of B
       const float of_rows = load_shared(scale_b + next * 16);
+      go_on();
       wgmma_wait_group<0>();
 #pragma unroll
       for (int j = 0; j < BN / 8; ++j) {
@@ -243,69 +285,79 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         load2_shared(scale, scale_a + (j * 8 + mma_c(lane, 0).col) * 4);
         scale[0] *= of_rows, scale[1] *= of_rows;
 #pragma unroll
-        for (int e = 0; e < 4; ++e) acc[0][j][e] += scale[e % 2] * partial[j][e];
+        for (int e = 0; e < 4; ++e) acc[part][j][e] += scale[e % 2] * partial[j][e];
       }
+      if (part + 1 == PARTS && lane == 0) mbarrier_arrive(done);
     } else {  // the columns have one scale, or from column `next` on another
       constexpr bool TWO = SCALE_BLOCK % BN != 0;
       const int next = SCALE_BLOCK - first.col % SCALE_BLOCK;
       float scale[2][2];  // [of the columns][of the two rows in which this lane has results]
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float of_row = load_shared(scale_a + (row_of_warpgroup + warp % 4 * 16 + mma_c(lane, half * 2).row) * 4);
+        const float of_row = load_shared(scale_a + (row_of_part + warp % 4 * 16 + mma_c(lane, half * 2).row) * 4);
         scale[0][half] = of_row * load_shared(scale_b);
         if (TWO) scale[1][half] = of_row * load_shared(scale_b + 16);
       }
+      go_on();
       wgmma_wait_group<0>();
+      if (part + 1 == PARTS && lane == 0) mbarrier_arrive(done);
 #pragma unroll
       for (int j = 0; j < BN / 8; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          acc[0][j][e] += (TWO && j * 8 >= next ? scale[TWO][e / 2] : scale[0][e / 2]) * partial[j][e];
+          acc[part][j][e] += (TWO && j * 8 >= next ? scale[TWO][e / 2] : scale[0][e / 2]) * partial[j][e];
     }
-    if (lane == 0) mbarrier_arrive(empty + state.index * 8);
   };
   // [/main-loop]
 
   // 4. store
   int part_number = 0;  // of the buffers filled
-  float acc[1][BN / 8][4] = {};
   const auto store = [&](Coord first) {
     store_results<Tile>(acc, first, M, N, alpha, beta, C, ldc, map_c,
                         buffers + row_of_warpgroup / WM * Tile::BUFFERS * Tile::C_BYTES, part_number);
-  };
-  const auto clear = [&] {
 #pragma unroll
-    for (int j = 0; j < BN / 8; ++j)
+    for (int part = 0; part < PARTS; ++part)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) acc[0][j][e] = 0;
+      for (int j = 0; j < BN / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) acc[part][j][e] = 0;
   };
-  PipelineState<STAGES> of_tile;  // of the first k tile of a tile
-  Coord first, stored{-1, 0};     // results of this warpgroup in the tile, and in the tile before
+  state.advance(slice);
+  if (ORDER && warpgroup == Tile::WARPGROUPS - 1) bar_arrive(turn(0), 256);
+  Coord first, stored{-1, 0};  // results of this warpgroup in the tile, and in the tile before
+  int k_tile = slice;
   for (int c_tile = block; c_tile < c_tiles; c_tile += blocks) {
     const Coord of_block = first_result(c_tile);
     first = {of_block.row + row_of_warpgroup, of_block.col};
-    state = of_tile;
-    state.advance(slice);
+    if (beta != 0.0F) prefetch_results<Tile>(of_block, M, N, C, ldc);
+    if (Tile::EARLY_WAIT == 2 && k_tile < k_tiles) wait_k_tile();
 #pragma unroll 1
-    for (int k_tile = slice; k_tile < k_tiles; k_tile += SLICES) {
-      if (beta != 0.0F && k_tile == slice) prefetch_results<Tile>(of_block, M, N, C, ldc);
-      issue_k_tile();
-      if (SLICES == 1 && k_tile == 0 && stored.row >= 0) {  // the tensor cores have work meanwhile
-        store(stored);
-        clear();
+    for (; k_tile < k_tiles; k_tile += SLICES) {
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) {
+        issue(part);
+        if (Tile::HIDE && part == 0 && k_tile == 0 && stored.row >= 0) store(stored);  // the tensor cores have work
+        promote(part, first, k_tile);
       }
-      promote_k_tile(acc, first, k_tile);
-      state.advance(SLICES);
     }
-    of_tile.advance(k_tiles);
+    k_tile -= k_tiles;
     stored = first;
     if constexpr (SLICES > 1) {
       sum_slices<Tile>(acc, sums);
-      if (warpgroup == 0) store(first);
-      clear();
+      if (warpgroup == 0) {
+        store(first);
+      } else {
+#pragma unroll
+        for (int j = 0; j < BN / 8; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) acc[0][j][e] = 0;
+      }
+    } else if (!Tile::HIDE) {
+      store(first);
     }
   }
-  if (SLICES == 1) store(first);
+  if (Tile::HIDE) store(first);
+  if (ORDER && warpgroup == 0) bar_sync(turn(0), 256);  // no one's turn is left
   if (warp % 4 == 0 && elect_sync())
     cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
