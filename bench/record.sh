@@ -8,6 +8,7 @@
 #   map        30 to 33, 37 and 41 over many shapes, beside the libraries               map.csv
 #   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py        plans.csv tuned.csv
 #   layouts    38 and 39 in each layout of A and B                                  layouts.csv layouts_map.csv layouts_16bit.csv
+#   grouped    44, products of few rows each in one launch                          grouped.csv
 #   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv train.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   fp8        FP8 tiles and long sums, which tests compare with the simulator (needs sm_90a)  fp8_tiles.csv fp8_sums.csv
@@ -40,12 +41,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | power | map | plans | layouts | library | waves | fp8 | scales | epilogues | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | power | map | plans | layouts | grouped | library | waves | fp8 | scales | epilogues | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves fp8 scales epilogues conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady power map plans layouts grouped library waves fp8 scales epilogues conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -142,6 +143,15 @@ layouts() {
   for layout in nt tn tt; do  # nn: map.csv, by 37
     ladder --kernels 38 --layout $layout --check sample --csv "$to/layouts_map.csv" --shapes bench/shapes/map.txt
   done
+}
+
+grouped() {
+  local rows
+  begin "$to/grouped.csv"
+  of_groups() { ladder --kernels 44 --type bf16 --out same --check sample --sittings 3 --csv "$to/grouped.csv" --groups 64 --group-rows "$@"; }
+  for rows in random equal one; do of_groups $rows --shapes 8192x4096x7168; done
+  of_groups random --shapes 1024x4096x7168
+  of_groups equal --shapes 32768x4096x2048
 }
 
 library() {

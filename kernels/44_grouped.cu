@@ -4,9 +4,9 @@
 //                   each waits for the last block of the one before. Here one persistent kernel walks over the tiles of all of them:
 //                   a warp finds the group of its next tile with a scan over 32 groups. With operands swapped a tile has as many rows of C
 //                   as its group needs, so B, which is nearly all of the bytes, is read once.
-// Changed from 28   the scheduler; rows of a tile known only when it runs: a tensor map and a main loop for each number; no clusters;
-//                   stores that end where the group ends
-// Expect            64 groups of 16 to 240 rows, N 4096, K 7168: 3.9 GB at 4.2 TB/s are 940 us; 1.35 times the fastest loop over cuBLAS
+// Changed from 28   the scheduler; rows of a tile known only when it runs: a tensor map and a main loop for each number; pairs share rows
+//                   of C, not columns; stores that end where the group ends
+// Expect            8192 rows in 64 groups, N 4096, K 7168: 3.6 GB from DRAM at 4.2 TB/s, and 5 % for pairs that end early: 1.43 of cuBLAS
 // Limiter now       the bytes of B from DRAM; with many rows per group wgmma
 // New instructions  none
 // Limits            as 21
@@ -21,6 +21,7 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/barrier.h"
+#include "common/ptx/cluster.h"
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
@@ -37,13 +38,14 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int WARPGROUPS = 2;                                      // that multiply
-  static constexpr int TURNS = TUNABLE(TURNS, 1);                           // warpgroups that take turns
-  static constexpr int WN = TUNABLE(WN, 64), BN = WARPGROUPS / TURNS * WN;  // columns of C per warpgroup, and per tile
+  static constexpr int WARPGROUPS = 2;                              // that multiply
+  static constexpr int WN = TUNABLE(WN, 64), BN = WARPGROUPS * WN;  // columns of C per warpgroup, and per tile
   static constexpr int MOST_BM = TUNABLE(MOST_BM, 256);  // rows of C per tile, a multiple of BM_STEP: row_tiles()
   static constexpr int BM_STEP = TUNABLE(BM_STEP, 32);
-  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits
-  static constexpr int MMA_K_BYTES = 32;  // bytes along k per wgmma
+  static constexpr int CLUSTER = TUNABLE(CLUSTER, 2);            // blocks, side by side in C: they share rows of A
+  static constexpr int GROUP_SIZE_M = TUNABLE(GROUP_SIZE_M, 8);  // tiles per group of raster()
+  static constexpr int BK_BYTES = 128;                           // bytes along k per tile: 64 elements of 16 bits
+  static constexpr int MMA_K_BYTES = 32;                         // bytes along k per wgmma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
   static constexpr int STAGES = TUNABLE(STAGES, 4);   // k tiles in shared memory: one is multiplied, the others copied
   static constexpr int CONSUMERS = WARPGROUPS * 128;  // threads that multiply
@@ -54,10 +56,11 @@ struct Tile {
   static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
   static_assert(BN <= 256 && MOST_BM <= 256, "a box has at most 256 rows");
   static_assert(BM_STEP % 16 == 0 && MOST_BM % BM_STEP == 0, "results are stored 16 rows at a time");
+  static_assert(BM_STEP / CLUSTER % 8 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(SMEM_BYTES <= 227 * 1024, "the shared memory of a block");
 };
 
-/// Tensor maps of A, one for each number of rows that a tile may have.
+/// Tensor maps of A, one for each number of rows that a tile may have. A block copies its share of them.
 struct RowMaps {
   CUtensorMap of[Tile::MOST_BM / Tile::BM_STEP];
 };
@@ -77,15 +80,15 @@ struct WorkTile {
   int bm = 0;        ///< its rows, a multiple of BM_STEP; 0: there is no such tile
   int group;         ///< whose B it multiplies by
   int row, end_row;  ///< of C; the last rows are not stored where the group has fewer
-  int col;
+  int col;           ///< of this block
 };
 
-/// Finds tiles by their number, in ascending order. They are counted group by group; in a group as raster() counts them, so that the tiles
-/// that read the same columns of B are neighbours. All lanes of a warp together.
+/// Finds a cluster's tiles by their number, in ascending order. They are counted group by group; in a group as raster() counts them, so
+/// that tiles that read the same columns of B are neighbours. All lanes of a warp together.
 class Scheduler {
  public:
   __device__ Scheduler(int M, int N, int groups, const int* first_row)
-      : M_(M), tiles_n_(ceil_div(N, Tile::BN)), groups_(groups), first_row_(first_row) {}
+      : M_(M), tiles_n_(ceil_div(N, Tile::CLUSTER * Tile::BN)), groups_(groups), first_row_(first_row) {}
 
   __device__ __forceinline__ WorkTile find(int c_tile) {
     const int lane = threadIdx.x % 32;
@@ -107,10 +110,10 @@ class Scheduler {
         const auto of_owner = [&](int x) { return __shfl_sync(0xffffffff, x, owner); };
         group_ += owner;
         tiles_before_ = of_owner(up_to - tiles);
-        const auto [i, j] =
-            raster(c_tile - tiles_before_, of_owner(row_tiles.tiles), tiles_n_, of_owner(row_tiles.tiles));
+        const auto [i, j] = raster(c_tile - tiles_before_, of_owner(row_tiles.tiles), tiles_n_, Tile::GROUP_SIZE_M);
         const int bm = of_owner(row_tiles.rows), row = of_owner(first) + i * bm;
-        return {bm, group_, row, min(row + bm, of_owner(first + rows)), j * Tile::BN};
+        const int col = (j * Tile::CLUSTER + static_cast<int>(cluster_ctarank())) * Tile::BN;
+        return {bm, group_, row, min(row + bm, of_owner(first + rows)), col};
       }
       tiles_before_ = __shfl_sync(0xffffffff, up_to, 31);
     }
@@ -131,16 +134,17 @@ class Scheduler {
 // [/scheduler]
 
 template <Type type, class TC>
-__global__ void __launch_bounds__(Tile::THREADS, 1)
+__global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::THREADS, 1)
     gemm(int M, int N, int K, int groups, const int* __restrict__ first_row, float alpha,
          const __grid_constant__ RowMaps maps_a, const __grid_constant__ CUtensorMap map_b, float beta,
          TC* __restrict__ C, int ldc) {
-  constexpr int BN = Tile::BN, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES, TURNS = Tile::TURNS;
-  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES;
+  constexpr int BN = Tile::BN, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, CLUSTER = Tile::CLUSTER;
   constexpr int BK = BK_BYTES / Operand<type>::BYTES;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
+  const int cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER, rank = cluster_ctarank();
   const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
   Scheduler scheduler(M, N, groups, first_row);
 
@@ -152,12 +156,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
-      mbarrier_init(empty + stage * 8, Tile::CONSUMERS / TURNS / 32);
+      mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32);
     }
     fence_mbarrier_init();
     prefetch_tensormap(map_b);
   }
-  __syncthreads();
+  cluster_arrive(), cluster_wait();
 
   PipelineState<STAGES> state;  // of the next k tile
 
@@ -165,56 +169,48 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<24>();
     if (warp == 0) {
-      for (int c_tile = blockIdx.x;; c_tile += gridDim.x) {
+      for (int c_tile = cluster;; c_tile += clusters) {
         const WorkTile tile = scheduler.find(c_tile);
         if (tile.bm == 0) break;
         if (elect_sync()) {
           // Past the end of their group, both copies bring rows of the next one, whose products are not stored.
           const CUtensorMap& map_a = maps_a.of[tile.bm / Tile::BM_STEP - 1];
-          const int row_b = tile.group * N + tile.col;
+          const int row_b = tile.group * N + tile.col, share = tile.bm / CLUSTER, first = rank * share;
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             const uint32_t tile_b = shared_address(smem) + state.index * Tile::STAGE_BYTES;
             mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
             mbarrier_arrive_expect_tx(full + state.index * 8, (BN + tile.bm) * BK_BYTES);
             cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, row_b, full + state.index * 8);
-            cp_async_bulk_tensor_2d(tile_b + BN * BK_BYTES, map_a, k_tile * BK, tile.row, full + state.index * 8);
+            cp_async_bulk_tensor_2d_multicast(tile_b + (BN + first) * BK_BYTES, map_a, k_tile * BK, tile.row + first,
+                                              full + state.index * 8, (1 << CLUSTER) - 1);
             ++state;
           }
         }
         __syncwarp();
       }
     }
+    cluster_arrive(), cluster_wait();
     return;
   }
   // [/producer]
   setmaxnreg_inc<240>();
 
   int part_number = 0;  // of the buffers filled
-  const int turn = warpgroup % TURNS;
-  int c_tile = blockIdx.x;
-  WorkTile next = scheduler.find(c_tile);
-  if (turn == 1) {  // the first tile is the other warpgroup's
-    state.advance(k_tiles);
-    next = scheduler.find(c_tile += gridDim.x);
-  }
-  while (next.bm != 0) {
-    const WorkTile tile = next;
-    next = scheduler.find(c_tile += gridDim.x);
+  for (int c_tile = cluster;; c_tile += clusters) {
+    const WorkTile tile = scheduler.find(c_tile);
+    if (tile.bm == 0) break;
     for_rows(tile.bm, [&]<int BM>() {
       // [main-loop]
       // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
       float acc[WN / 64][BM / 8][4] = {};  // [64 columns of C][8 rows][results of this lane: mma_c, of the transpose]
       int multiplied = -1;                 // stage of the previous k tile, which this warp has not released yet
       const auto consumer_release = [&] {
-        if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
+        if (multiplied >= 0 && lane < CLUSTER) mbarrier_arrive_cluster(mapa(empty + multiplied * 8, lane));
       };
-      if (TURNS > 1 && c_tile != blockIdx.x + gridDim.x)
-        bar_sync(3 + warpgroup, Tile::CONSUMERS);  // the other warpgroup has issued all of its wgmma
 #pragma unroll 1
       for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
         const uint32_t tile_b = shared_address(smem) + state.index * Tile::STAGE_BYTES;
-        const uint64_t b = descriptor(tile_b + (TURNS == 1 ? warpgroup * WN * BK_BYTES : 0)),
-                       a = descriptor(tile_b + BN * BK_BYTES);
+        const uint64_t b = descriptor(tile_b + warpgroup * WN * BK_BYTES), a = descriptor(tile_b + BN * BK_BYTES);
         mbarrier_wait_parity(full + state.index * 8, state.phase);
         wgmma_fence();
 #pragma unroll
@@ -229,20 +225,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         multiplied = state.index;
         ++state;
       }
-      if (TURNS > 1 && next.bm != 0) bar_arrive(4 - warpgroup, Tile::CONSUMERS);  // the other's turn
       wgmma_wait_group<0>();
       consumer_release();
       // [/main-loop]
 
       // [epilogue]
       // 4. epilogue: acc -> smem -> gmem, 64 columns of C and as many rows as a buffer holds at a time
-      const int first_col = tile.col + (TURNS == 1 ? warpgroup * WN : 0);
+      const int first_col = tile.col + warpgroup * WN;
 #pragma unroll
-      for (int i = 0; i < WN / 64; ++i)
-#pragma unroll
-        for (int j = 0; j < BM / 8; ++j)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) acc[i][j][e] *= alpha;
+      for (int x = 0; x < WN / 64 * BM / 2; ++x) acc[x / (BM / 2)][x / 4 % (BM / 8)][x % 4] *= alpha;
       if (beta != 0.0F) {  // beta = 0 must not read C: it may hold NaN
 #pragma unroll
         for (int i = 0; i < WN / 64; ++i)
@@ -305,29 +296,23 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       }
       // [/epilogue]
     });
-    if (TURNS > 1 && next.bm != 0) {  // past the other warpgroup's tile
-      state.advance(k_tiles);
-      next = scheduler.find(c_tile += gridDim.x);
-    }
   }
+  cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
-/// f<type, TC>() with the problem's types.
-template <class F>
-auto for_grouped_types(const Problem& p, F&& f) {
-  return visit(Types<Type::bf16, Type::f16>{}, p.type, p.out, f);
-}
+using GroupedTypes = Types<Type::bf16, Type::f16>;
 
 void launch(const Problem& p) {
-  for_grouped_types(p, [&]<Type type, class TC>() {
+  visit(GroupedTypes{}, p.type, p.out, [&]<Type type, class TC>() {
     using T = typename Operand<type>::Element;
     const auto kernel = gemm<type, TC>;
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     const int groups = max(1, p.groups);
     RowMaps maps_a;
     for (int i = 0; i < Tile::MOST_BM / Tile::BM_STEP; ++i)
-      maps_a.of[i] = tensor_map<T>(p.a, p.m, p.k, p.lda, {(i + 1) * Tile::BM_STEP});
-    kernel<<<device_limits().sms, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+      maps_a.of[i] = tensor_map<T>(p.a, p.m, p.k, p.lda, {(i + 1) * Tile::BM_STEP / Tile::CLUSTER});
+    const int blocks = device_limits().sms / Tile::CLUSTER * Tile::CLUSTER;
+    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
         p.m, p.n, p.k, groups, p.groups > 0 ? p.first_row : nullptr, p.alpha, maps_a,
         tensor_map<T>(p.b, groups * p.n, p.k, p.ldb, {Tile::BN}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
@@ -346,13 +331,13 @@ const Registration registration{{
     .grouped = true,
     .row_align_bytes = 16,
     .refuses = [](const Problem& p) -> std::string {
-      if (static_cast<long long>(max(1, p.groups)) * p.n > std::numeric_limits<int>::max())
+      if (static_cast<long long>(max(1, p.groups)) * p.n > std::numeric_limits<int>::max() - Tile::CLUSTER * Tile::BN)
         return "counts the rows of all B in an int";
       return refuses_mma_sync(p);
     },
     .resources =
         [](const Problem& p) {
-          return for_grouped_types(p, [&]<Type type, class TC>() {
+          return visit(GroupedTypes{}, p.type, p.out, [&]<Type type, class TC>() {
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,

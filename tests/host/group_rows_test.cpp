@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ranges>
+
+#include "common/layout.h"
 
 namespace ladder {
 namespace {
@@ -33,6 +36,26 @@ TEST(GroupRows, EqualOnesDifferByOne) {
     EXPECT_LE(*most - *least, 1);
   }
   EXPECT_EQ(rows_of(8192, 64, GroupRows::equal), std::vector<int>(64, 128));
+}
+
+/// The example of chapter 44: its groups, and the rows of their tiles, with what the last one has too many.
+TEST(GroupRows, ExampleOf44) {
+  const std::vector<int> rows = rows_of(8192, 64, GroupRows::random);
+  EXPECT_EQ(std::ranges::count(rows, 0), 7);
+  EXPECT_EQ(std::ranges::max(rows), 318);
+  EXPECT_EQ(std::ranges::min(rows | std::views::filter([](int of_group) { return of_group > 0; })), 22);
+  const auto multiplied = [&](int most, int step) {
+    int sum = 0;
+    for (const int of_group : rows) sum += row_tiles(of_group, most, step).tiles * row_tiles(of_group, most, step).rows;
+    return sum;
+  };
+  EXPECT_EQ(multiplied(256, 16), 8592);
+  EXPECT_EQ(multiplied(256, 32), 9056);
+  EXPECT_EQ(multiplied(128, 128), 11904);
+  EXPECT_EQ(multiplied(256, 256), 16128);
+  int tiles = 0;  // one above the other
+  for (const int of_group : rows) tiles += row_tiles(of_group, 256, 32).tiles;
+  EXPECT_EQ(tiles, 63);
 }
 
 TEST(GroupRows, RandomOnesAreUpToAboutTwiceTheMeanAndSomeAreNone) {
