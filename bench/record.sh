@@ -11,6 +11,7 @@
 #   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv train.csv
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   fp8        FP8 tiles and long sums, which tests compare with the simulator (needs sm_90a)  fp8_tiles.csv fp8_sums.csv
+#   quantise   what quantising a matrix takes, beside a copy of as many bytes      quantise.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
 #   tests      every rung over odd shapes; planted faults                           gpu_tests.txt
@@ -38,12 +39,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | power | map | plans | layouts | library | waves | fp8 | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | power | map | plans | layouts | library | waves | fp8 | quantise | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves fp8 conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady power map plans layouts library waves fp8 quantise conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -157,6 +158,8 @@ fp8() {
   build/bin/fp8_tiles >"$to/fp8_tiles.csv"
   build/bin/fp8_sums >"$to/fp8_sums.csv"
 }
+
+quantise() { build/bin/quantise >"$to/quantise.csv"; }
 
 conditions() {
   local kernels protocol
