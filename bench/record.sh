@@ -14,6 +14,7 @@
 #   fp8        FP8 tiles and long sums, which tests compare with the simulator (needs sm_90a)  fp8_tiles.csv fp8_sums.csv
 #   scales     FP8 with scales: 41 to 43 at the shapes of FP8, beside cuBLASLt      scales.csv
 #   epilogues  45 with each of its epilogues                                        epilogues.csv
+#   quantise   what quantising a matrix takes, beside a copy of as many bytes      quantise.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
 #   checks     every rung and type over odd shapes, with both types of results      check.csv
 #   tests      every rung over odd shapes; planted faults                           gpu_tests.txt
@@ -41,12 +42,12 @@ while (($#)); do
   case $1 in
     --to) [[ -n ${2:-} ]] || { echo "record.sh: --to takes a folder" >&2; exit 2; }; to=$2; shift ;;
     --resume) resume=yes ;;
-    published | shapes | steady | power | map | plans | layouts | grouped | library | waves | fp8 | scales | epilogues | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
+    published | shapes | steady | power | map | plans | layouts | grouped | library | waves | fp8 | scales | epilogues | quantise | conditions | checks | tests | sanitize | profile | profiles | counters | sweep | timeline | second) steps+=("$1") ;;
     *) echo "record.sh: there is no step '$1'; see the first lines of bench/record.sh" >&2; exit 2 ;;
   esac
   shift
 done
-((${#steps[@]})) || steps=(published shapes steady power map plans layouts grouped library waves fp8 scales epilogues conditions checks tests sanitize profile profiles counters sweep timeline)
+((${#steps[@]})) || steps=(published shapes steady power map plans layouts grouped library waves fp8 scales epilogues quantise conditions checks tests sanitize profile profiles counters sweep timeline)
 
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU'; then
   echo "record.sh: needs a GPU, and nvidia-smi lists none" >&2
@@ -187,6 +188,8 @@ epilogues() {
   done
   of_epilogues 4096x8192x4096,8192x16384x8192,2048x22016x4096  # as many operations as with a gate
 }
+
+quantise() { build/bin/quantise >"$to/quantise.csv"; }
 
 conditions() {
   local kernels protocol

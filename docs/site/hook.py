@@ -19,21 +19,24 @@ MARKER = re.compile(r"<!--[=?:].*?-->")  # plots fills numbers and tests claims 
 LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#L(\d+))?\)")
 
 
-def parts() -> dict[str, str]:
-    """The ladder's parts as the map names them, each with the number of its first rung."""
+def parts() -> dict[str, tuple[str, str]]:
+    """The ladder's parts as the map names them, each with the number of its first rung and what the map says of it."""
     text = (ROOT / "docs/00_map.md").read_text()
     sections = re.findall(r"^## (Part \w+: [^\n]+)$(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
-    return {title: re.search(r"^\| \[?(\d\d)", body, re.MULTILINE)[1] for title, body in sections}
+    return {title: (re.search(r"^\| \[?(\d\d)", body, re.MULTILINE)[1], body) for title, body in sections}
 
 
 def on_config(config, **_: object):
-    first = parts()
-    chapters = {title: [] for title in first}
+    known = parts()
+    chapters = {title: [] for title in known}
     reference = list(REFERENCE)
     for page in sorted(path.name for path in (ROOT / "docs").glob("*.md")):
         if page in START + REFERENCE:
             continue
-        of_part = [title for title, number in first.items() if number <= page[:2]] if page[:2].isdigit() else []
+        if page[:2].isdigit():
+            of_part = [title for title, (number, _) in known.items() if number <= page[:2]]
+        else:
+            of_part = [title for title, (_, body) in known.items() if f"]({page})" in body]
         (chapters[of_part[-1]] if of_part else reference).append(page)
     tabs = {title.removeprefix("Part ").replace(": ", " · "): pages for title, pages in chapters.items()}
     config.nav = [{title: pages} for title, pages in {"Start": START, **tabs, "Reference": reference}.items()]

@@ -1,8 +1,9 @@
 """Products of matrices on the GPU by libgemm_ladder.so, for arrays of PyTorch, CuPy, JAX, NumPy, and whatever has DLPack or
-__cuda_array_interface__. Needs nothing but Python and the library. docs/use.md has examples.
+__cuda_array_interface__; and FP8 of a matrix. Needs nothing but Python and the library. docs/use.md has examples.
 
     import gemm_ladder
     c = gemm_ladder.matmul(a, b)
+    e4m3, scales = gemm_ladder.quantise(a, "1x128")
 
 The library is that of the checkout, build/lib/libgemm_ladder.so, or the file that the variable GEMM_LADDER_LIBRARY names.
 """
@@ -15,13 +16,14 @@ import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["GemmLadderError", "Library", "explain", "matmul"]
+__all__ = ["GemmLadderError", "Library", "explain", "matmul", "quantise"]
 
 # Values of include/gemm_ladder.h.
 ROW_MAJOR, COL_MAJOR = 0, 1
 N, T = 0, 1
 RESULT_F32, RESULT_SAME = 0, 1
 TYPES = {"f32": 0, "tf32": 1, "bf16": 2, "f16": 3}
+SCALES = {"all": 0, "row": 1, "1x128": 2, "128x128": 3}
 KINDS = {"float32": ("f32", "tf32"), "bfloat16": ("bf16",), "float16": ("f16",)}  # of a dtype; the first is the default
 DTYPES = {"<f4": "float32", "<f2": "float16"}  # of __cuda_array_interface__, which has no word for bfloat16
 CUDA_DEVICES = (2, 13)  # of DLPack: memory of the GPU, and managed memory
@@ -100,6 +102,8 @@ class Library:
         self._c.gemm_ladder_set_stream.argtypes = (pointer, pointer)
         self._c.gemm_ladder_run.argtypes = (pointer, ctypes.POINTER(Problem), real, pointer, pointer, real, pointer)
         self._c.gemm_ladder_explain.argtypes = (pointer, ctypes.POINTER(Problem), pointer, ctypes.c_size_t)
+        number, size = ctypes.c_int, ctypes.c_int64
+        self._c.gemm_ladder_quantise.argtypes = (pointer, number, number, size, size, pointer, size, pointer, size, pointer)
         self._c.gemm_ladder_status_string.restype = text
         self._c.gemm_ladder_last_error.argtypes = (pointer,)
         self._c.gemm_ladder_last_error.restype = text
@@ -139,6 +143,15 @@ class Library:
         handle, text = self.handle(device), ctypes.create_string_buffer(1 << 14)
         self._check(handle, self._c.gemm_ladder_explain(handle, problem, text, len(text)))
         return text.value.decode()
+
+    def quantise(self, stream: int, x: "Matrix", scales: int, to: int, scale: int) -> None:
+        """Enqueues E4M3 of a row-major matrix, dense, and its scales on a stream. Raises GemmLadderError."""
+        handle, kind, ld = self.handle(x.device), TYPES[KINDS[x.dtype][0]], x.ld(ROW_MAJOR)
+        self._check(handle, self._c.gemm_ladder_set_stream(handle, stream))
+        self._check(
+            handle,
+            self._c.gemm_ladder_quantise(handle, kind, scales, *x.shape, x.pointer, ld, to, max(1, x.shape[1]), scale),
+        )
 
     def synchronize(self, stream: int) -> None:
         """Waits for what was enqueued on a stream."""
@@ -244,23 +257,28 @@ def _stream(array: Any) -> int:
     return getattr(array, "__cuda_array_interface__", {}).get("stream") or 0
 
 
-def _matrix(array: Any, name: str, stream: int) -> Matrix:
-    """What the library needs to know of an array, which `stream` may then use. Raises TypeError or ValueError, naming it."""
+def _array(array: Any, name: str, stream: int) -> Matrix:
+    """What there is to know of an array of any type and as many dimensions, which `stream` may then use. Raises TypeError or
+    ValueError, naming it."""
     framework = _framework(array)
     if (own := _stream(array)) != stream:
         Library.get().synchronize(own)  # of another framework
     if framework == "torch":
-        found = _of_torch(array, name)
-    elif framework == "jax":
-        found = _of_dlpack(_ready(array, name), name, None)
-    elif framework == "cupy" and array.dtype.name == "bfloat16":
-        found = Matrix(array.data.ptr, array.shape, tuple(one // 2 for one in array.strides), "bfloat16", array.device.id, array)
-    elif hasattr(array, "__cuda_array_interface__"):
-        found = _of_interface(array, name)
-    elif hasattr(array, "__dlpack__"):
-        found = _of_dlpack(array, name, stream)
-    else:
-        raise TypeError(f"{name} is {type(array).__name__}, which has neither DLPack nor __cuda_array_interface__")
+        return _of_torch(array, name)
+    if framework == "jax":
+        return _of_dlpack(_ready(array, name), name, None)
+    if framework == "cupy" and array.dtype.name == "bfloat16":
+        return Matrix(array.data.ptr, array.shape, tuple(one // 2 for one in array.strides), "bfloat16", array.device.id, array)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _of_interface(array, name)
+    if hasattr(array, "__dlpack__"):
+        return _of_dlpack(array, name, stream)
+    raise TypeError(f"{name} is {type(array).__name__}, which has neither DLPack nor __cuda_array_interface__")
+
+
+def _matrix(array: Any, name: str, stream: int) -> Matrix:
+    """The same of what the library takes: a matrix of one of its types. Raises TypeError or ValueError, naming it."""
+    found = _array(array, name, stream)
     if found.dtype not in KINDS:
         raise TypeError(f"{name} is of {found.dtype}: the library multiplies float32, bfloat16 and float16")
     if len(found.shape) != 2:
@@ -277,7 +295,7 @@ def _of_torch(array: Any, name: str) -> Matrix:
     if not array.is_cuda:
         raise TypeError(f"{name} is on {array.device}, not on a GPU")
     if array.requires_grad and torch.is_grad_enabled():
-        raise ValueError(f"{name} requires a gradient, and matmul() has none: detach() it, or use torch.no_grad()")
+        raise ValueError(f"{name} requires a gradient, and gemm_ladder has none: detach() it, or use torch.no_grad()")
     dtype = str(array.dtype).removeprefix("torch.")
     return Matrix(array.data_ptr(), tuple(array.shape), array.stride(), dtype, array.device.index, array)
 
@@ -285,7 +303,7 @@ def _of_torch(array: Any, name: str) -> Matrix:
 def _ready(array: Any, name: str) -> Any:
     """A JAX array whose numbers are there."""
     if _is(array, "jax.core", "Tracer"):
-        raise TypeError(f"{name} is being traced by jit, and has no numbers: call matmul() outside")
+        raise TypeError(f"{name} is being traced by jit, and has no numbers: call gemm_ladder outside")
     return array.block_until_ready()
 
 
@@ -327,18 +345,20 @@ def _of_dlpack(array: Any, name: str, stream: int | None) -> Matrix:
     return Matrix((found.data or 0) + found.byte_offset, shape, strides, dtype, found.device_id, capsule)
 
 
-def _new(like: Any, shape: tuple[int, int]) -> Any:
-    """An array of the framework, type and device of another."""
+def _new(like: Any, shape: tuple[int, ...], dtype: str = "") -> Any:
+    """An array of the framework and device of another, and of its type where none is named."""
     framework = _framework(like)
     if framework == "torch":
-        return like.new_empty(shape)
+        return like.new_empty(shape, dtype=getattr(sys.modules["torch"], dtype) if dtype else like.dtype)
     if framework == "cupy":
         with like.device:
-            return sys.modules["cupy"].empty(shape, like.dtype)
+            return sys.modules["cupy"].empty(shape, dtype or like.dtype)
     if framework == "jax":
         jax = sys.modules["jax"]
         with jax.default_device(next(iter(like.devices()))):
-            return jax.numpy.zeros(shape, like.dtype)
+            return jax.numpy.zeros(shape, dtype or like.dtype)
+    if framework == "numpy":
+        return sys.modules["numpy"].empty(shape, dtype or like.dtype)
     raise TypeError(f"how {type(like).__name__} makes an array is not known: give matmul() one as out")
 
 
@@ -431,7 +451,7 @@ def _matmul_copies(a: Any, b: Any, out: Any, alpha: float, beta: float, kind: st
     if out is not None and not out.flags.writeable:
         raise ValueError("out is read-only")
     if out is None:
-        out = sys.modules["numpy"].empty((a.shape[0], b.shape[1]), a.dtype)
+        out = _new(a, (a.shape[0], b.shape[1]))
     copies = [Copied(array, name) for array, name in ((a, "a"), (b, "b"), (out, "out"))]
     matmul(*copies[:2], out=copies[2], alpha=alpha, beta=beta, kind=kind)
     return copies[2].fetch()
@@ -449,3 +469,48 @@ def explain(a: Any, b: Any, *, out: Any = None, kind: str | None = None) -> str:
     new = Matrix(0, shape, (max(1, shape[1]), 1), left.dtype, left.device, None)
     result = new if out is None else _matrix(out, "out", stream)
     return Library.get().explain(left.device, _problem(left, right, result, kind))
+
+
+def quantise(a: Any, block: str) -> tuple[Any, Any]:
+    """E4M3 of a matrix, on the GPU, and the scales by which its numbers are multiplied to get a again, nearly.
+
+    a is of float32, bfloat16 or float16, and its rows are contiguous. `block` says which numbers share a scale, and so which
+    shape the array of scales has:
+
+        "all"      all                        (1,)
+        "row"      a row                      (rows,)
+        "1x128"    128 neighbours in a row    (columns / 128, rows); rows are rounded up to a multiple of 4
+        "128x128"  a square                   (rows / 128, columns / 128); columns / 128 is rounded up to a multiple of 4
+
+    Quotients are rounded up. Scales past the last row or column are not written. include/gemm_ladder.h says what a scale is, and
+    how numbers are rounded.
+
+    Both are new arrays of a's framework. Scales are float32. E4M3 is float8_e4m3fn in PyTorch and JAX; CuPy and NumPy get its
+    bits, as uint8. The work is enqueued on the current stream of a's framework; for JAX and NumPy, quantise() waits. There is no
+    gradient.
+
+    Raises TypeError, ValueError, GemmLadderError, OSError, as matmul().
+    """
+    if block not in SCALES:
+        raise ValueError(f"block is {block!r}: it is {' or '.join(map(repr, SCALES))}")
+    framework = _framework(a)
+    if not framework:
+        raise TypeError(f"a is {type(a).__name__}: quantise() takes arrays of PyTorch, CuPy, JAX and NumPy")
+    on_gpu = (lambda array, name: Copied(array, name)) if framework == "numpy" else (lambda array, name: array)
+    stream, source = _stream(a), on_gpu(a, "a")
+    x = _matrix(source, "a", stream)
+    if x.ld(ROW_MAJOR) is None:
+        raise ValueError("a is stored by columns, and quantise() takes contiguous rows: copy it")
+    rows, columns = x.shape
+    across, down = -(-columns // 128), -(-rows // 128)
+    shape = {"all": (1,), "row": (rows,), "1x128": (across, -(-rows // 4) * 4), "128x128": (down, -(-across // 4) * 4)}[block]
+    made = [on_gpu(_new(a, *words), "") for words in ((x.shape, "uint8"), (shape, "float32"))]
+    library = Library.get()
+    library.quantise(stream, x, SCALES[block], *(_array(one, "", stream).pointer for one in made))
+    if framework == "numpy":
+        return tuple(one.fetch() for one in made)
+    if framework == "jax":
+        library.synchronize(stream)
+    to, scale = made
+    typed = {"torch": "torch", "jax": "jax.numpy"}
+    return to.view(sys.modules[typed[framework]].float8_e4m3fn) if framework in typed else to, scale

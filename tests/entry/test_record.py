@@ -116,6 +116,15 @@ def test_the_timeline_is_recorded_where_its_program_was_built(checkout):
     assert len(calls) == 1 and "--shape 4096x4096x4096" in calls[0] and calls[0].endswith("--csv here/timeline.csv")
 
 
+def test_what_quantising_takes_is_recorded_as_printed(checkout):
+    program = checkout / "build/bin/quantise"
+    program.write_text("#!/usr/bin/env bash\necho block,type\n")
+    program.chmod(0o755)
+    done, _ = run(checkout, "bench/record.sh", "--to", "here", "quantise")
+    assert done.returncode == 0, done.stderr
+    assert (checkout / "here/quantise.csv").read_text() == "block,type\n"
+
+
 def test_a_step_begins_anew_unless_it_is_to_go_on(checkout):
     profile = ["bench/record.sh", "--to", "here", "profile"]
     assert len(run(checkout, *profile)[1]) == len(run(checkout, *profile)[1]) == 2

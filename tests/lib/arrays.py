@@ -53,6 +53,9 @@ class Torch:
     def numpy(self, array):
         return array.double().cpu().numpy()
 
+    def bits(self, e4m3):
+        return e4m3.view(self.module.uint8).cpu().numpy()
+
     def stream(self):
         return self.module.cuda.stream(self.module.cuda.Stream())
 
@@ -77,6 +80,9 @@ class Cupy:
 
     def numpy(self, array):
         return self.module.asnumpy(array).astype(np.float64)
+
+    def bits(self, e4m3):
+        return self.module.asnumpy(e4m3)
 
     def stream(self):
         return self.module.cuda.Stream(non_blocking=True)
@@ -109,6 +115,9 @@ class Jax:
 
     def numpy(self, array):
         return np.asarray(array.astype("float32"), np.float64)
+
+    def bits(self, e4m3):
+        return np.asarray(e4m3).view(np.uint8)
 
     def stream(self):
         return nullcontext()  # its own, which nobody else sees
@@ -231,6 +240,17 @@ def check_refusals(of):
     else:
         refused(TypeError, "never changes", lambda: gemm_ladder.matmul(a, b, out=b))
         refused(TypeError, "traced", lambda: of.module.jit(gemm_ladder.matmul)(a, b))
+
+
+def check_quantise(of):
+    """As of NumPy's copy, bit by bit."""
+    host = random.standard_normal((130, 264), np.float32)
+    for block in gemm_ladder.SCALES:
+        wanted, wanted_scales = gemm_ladder.quantise(host, block)
+        got, scales = gemm_ladder.quantise(of.array(host), block)
+        assert (of.bits(got) == wanted).all(), block
+        part = np.s_[:, :130] if block == "1x128" else np.s_[:, :3] if block == "128x128" else np.s_[:]
+        assert (of.numpy(scales)[part] == wanted_scales[part]).all(), block
 
 
 def check_explain(of):

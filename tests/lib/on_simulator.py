@@ -145,6 +145,43 @@ def check_numpy():
     assert gemm_ladder.explain(*half).startswith("33_cost_model:\n")
 
 
+def e4m3(x: np.ndarray) -> np.ndarray:
+    """The bits of the nearest numbers of E4M3, ties to even; the largest where x is too large."""
+    codes = np.arange(127)
+    known = np.where(codes < 8, codes % 8 * 2.0**-9, (8 + codes % 8) * 2.0 ** (codes // 8 - 10))
+    above = np.searchsorted(known, np.abs(x)).clip(1, 126)
+    up, down = known[above] - np.abs(x), np.abs(x) - known[above - 1]
+    nearest = np.where((up < down) | ((up == down) & (above % 2 == 0)), above, above - 1)
+    return (nearest | np.signbit(x) << 7).astype(np.uint8)
+
+
+def check_quantise():
+    for dtype in (np.float32, np.float16):
+        for rows, columns in ((7, 131), (130, 264), (0, 8)):
+            x = stored(rows, columns, dtype=dtype) * np.exp2(random.integers(-6, 6, (rows, 1))).astype(dtype)
+            of = x.astype(np.float32)
+            sizes = {"all": (rows + 1, columns), "row": (1, columns), "1x128": (1, 128), "128x128": (128, 128)}
+            for block, (high, wide) in sizes.items():
+                got, scales = gemm_ladder.quantise(x, block)
+                assert (got.shape, got.dtype, scales.dtype) == (x.shape, np.uint8, np.float32)
+                for top in range(0, rows, high):
+                    for left in range(0, columns, wide):
+                        part = np.s_[top : top + high, left : left + wide]
+                        scale = max(np.abs(of[part]).max() / np.float32(448), np.float32(2.0**-126))
+                        at = {"all": 0, "row": top, "1x128": (left // 128, top), "128x128": (top // 128, left // 128)}[block]
+                        assert scales[at] == scale, (block, top, left)
+                        assert (got[part] == e4m3(of[part] * (1 / scale))).all(), (block, top, left)
+
+
+def check_quantise_refuses():
+    x = stored(8, 16)
+    raises(ValueError, "block is '64': it is 'all' or 'row'", lambda: gemm_ladder.quantise(x, "64"))
+    raises(ValueError, "a is stored by columns", lambda: gemm_ladder.quantise(stored(8, 16, "F"), "row"))
+    raises(ValueError, "a has 1 dimensions", lambda: gemm_ladder.quantise(x[0], "row"))
+    raises(TypeError, "a is of <f8", lambda: gemm_ladder.quantise(x.astype(np.float64), "row"))
+    raises(TypeError, "a is Array: quantise() takes arrays of PyTorch", lambda: gemm_ladder.quantise(Array(x), "row"))
+
+
 class OfDLPack:
     """The same through DLPack alone, with another word for its type where one is given."""
 

@@ -47,7 +47,7 @@ def test_the_calls_in_python_are_those_of_the_module(monkeypatch):
     module = __import__("gemm_ladder")
     calls = [node for node in ast.walk(ast.parse(fences("python", "gemm_ladder"))) if isinstance(node, ast.Call)]
     of_module = [call for call in calls if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "gemm_ladder"]
-    assert {call.func.attr for call in of_module} == {"matmul", "explain"}
+    assert {call.func.attr for call in of_module} == {"matmul", "explain", "quantise"}
     for call in of_module:
         signature = inspect.signature(getattr(module, call.func.attr))
         signature.bind(*call.args, **{word.arg: word.value for word in call.keywords})
