@@ -402,13 +402,16 @@ def _new(like: Any, shape: tuple[int, int], dtype: str) -> Any:
     raise TypeError(f"how {type(like).__name__} makes an array is not known: give matmul() one as out")
 
 
-def _padded(array: Any, before: int, after: int) -> Any:
-    """A copy without gaps, with so many zeros before and after its last index's."""
+def _padded(array: Any, name: str, before: int, after: int, swapped: bool = False) -> Any:
+    """A copy without gaps, with so many zeros before and after its last index's; `swapped`: after the last two were swapped."""
     framework = _framework(array)
+    if framework == "":
+        raise TypeError(
+            f"{name} must be copied, and how {type(array).__name__} does that is not known: gemm_ladder.h says how it lies"
+        )
+    array = array.swapaxes(-1, -2) if swapped else array
     if framework == "torch":
         return sys.modules["torch"].nn.functional.pad(array, (before, after)).contiguous()
-    if framework == "":
-        raise TypeError(f"how {type(array).__name__} copies an array is not known")
     module = sys.modules["jax"].numpy if framework == "jax" else sys.modules[framework]
     padded = module.pad(array, [(0, 0)] * (array.ndim - 1) + [(before, after)])
     return padded if framework == "jax" else module.ascontiguousarray(padded)
@@ -451,7 +454,7 @@ def _laid_out(scale: Any, name: str, scales: int, stream: int) -> Any:
         wanted = [found.shape[-1] * ld, 1, ld][-len(found.shape) :]
     if all(has == want for extent, has, want in zip(found.shape, found.strides, wanted, strict=True) if extent > 1):
         return scale
-    return _padded(scale.swapaxes(-1, -2), 0, ld - rows) if by_columns else _padded(scale, 0, 0)
+    return _padded(scale, name, 0, ld - rows, swapped=True) if by_columns else _padded(scale, name, 0, 0)
 
 
 def _first_rows(offs: Any, groups: int, stream: int) -> Any:
@@ -459,7 +462,7 @@ def _first_rows(offs: Any, groups: int, stream: int) -> Any:
     found = _array(_described(offs), "offs", stream)
     if found.dtype != "int32" or found.shape != (groups,):
         raise ValueError(f"offs is {_by(found.shape)} of {found.dtype}: it is {groups} of int32, the end of each group in a")
-    return _padded(offs, 1, 0)
+    return _padded(offs, "offs", 1, 0)
 
 
 # ---- the functions -----------------------------------------------------------------------------------------------------

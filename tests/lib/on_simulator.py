@@ -251,7 +251,11 @@ def check_scaled_products_take_arrays_of_the_gpu():
     other = arguments | {"scale_b": Array(scales(2, 1))}
     gemm_ladder.matmul(Array(a), Array(b.T), out=out, **other)  # one column of scales has no stride that could be wrong
     wrong = arguments | {"scale_a": Array(scales(m, 2))}
-    raises(TypeError, "copies an array is not known", lambda: gemm_ladder.matmul(Array(a), Array(b.T), out=out, **wrong))
+    raises(
+        TypeError,
+        "scale_a must be copied, and how Array does that",
+        lambda: gemm_ladder.matmul(Array(a), Array(b.T), out=out, **wrong),
+    )
 
 
 def check_grouped_products():
