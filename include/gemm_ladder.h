@@ -75,15 +75,14 @@ typedef struct {
   int64_t groups; /* 0: one product */
 } gemm_ladder_problem_t;
 
-/* The data of one call. Null pointers for what the problem does not have. */
+/* The data of one call, but for its factors on the device. Null pointers for what the problem does not have. */
 typedef struct {
   float alpha;
   const void *a, *b;
   float beta;
   void* c;
-  const float *scale_a,
-      *scale_b;             /* on the device; aligned to 16 bytes with GEMM_LADDER_SCALES_BLOCKS, or it takes long */
-  const int32_t* first_row; /* of each group, on the device: groups + 1 of them, first 0, then ascending, last m */
+  const float *scale_a, *scale_b; /* blocks aligned to 16 bytes, or it takes long */
+  const int32_t* first_row;       /* of each group: groups + 1 of them, first 0, then ascending, last m */
 } gemm_ladder_operands_t;
 
 /* A handle belongs to the device that is current when it is created, and to one thread at a time. Different handles may be used at
