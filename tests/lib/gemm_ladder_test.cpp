@@ -488,7 +488,7 @@ TEST_F(Library, GroupedProductsAreRight) {
 
 TEST_F(Library, RandomScaledAndGroupedProductsAreRight) {
   const char* const asked = std::getenv("GEMM_LADDER_RANDOM");
-  const int count = asked ? std::atoi(asked) : simulated() ? 20 : 1000;
+  const int count = asked ? std::atoi(asked) : simulated() ? 60 : 1000;
   const auto one_of = [&](std::initializer_list<int> values) { return values.begin()[random_() % values.size()]; };
   for (int i = 0; i < count && !HasFailure(); ++i) {
     const auto size = [&] {
