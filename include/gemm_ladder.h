@@ -20,15 +20,16 @@ typedef enum {
   GEMM_LADDER_CUBLAS_ERROR = 4   /* a call of cuBLAS failed */
 } gemm_ladder_status_t;
 
-/* Types of A and B, and how they are multiplied. Sums are FP32. */
+/* Types of A and B, and how they are multiplied. Sums are FP32; of E4M3 without scales of blocks the tensor cores keep 13 bits of a sum. */
 typedef enum {
   GEMM_LADDER_F32 = 0,  /* FP32, on the CUDA cores: no bits are lost */
   GEMM_LADDER_TF32 = 1, /* FP32 in memory, rounded to TF32 for the tensor cores */
   GEMM_LADDER_BF16 = 2,
-  GEMM_LADDER_F16 = 3
+  GEMM_LADDER_F16 = 3,
+  GEMM_LADDER_E4M3 = 4 /* FP8 of 4 exponent and 3 mantissa bits */
 } gemm_ladder_type_t;
 
-/* Type of C: FP32, or that of A and B. */
+/* Type of C: FP32, or that of A and B; with E4M3 the latter is BF16. */
 typedef enum { GEMM_LADDER_RESULT_F32 = 0, GEMM_LADDER_RESULT_SAME = 1 } gemm_ladder_result_t;
 
 /* Whether a matrix is stored row after row, as C has arrays, or column after column, as BLAS has them. */
@@ -45,9 +46,22 @@ typedef enum {
   GEMM_LADDER_SCALE_128X128 = 3 /* 128 x 128: scale[row / 128 * (4 * ceil(columns / 512)) + column / 128] */
 } gemm_ladder_scale_t;
 
+/* Scales of a product's operands: A is `a` times its scales, and B likewise. They lie as gemm_ladder_quantise() writes those of A, m x k, and of
+ * B as it is stored, n x k. */
+typedef enum {
+  GEMM_LADDER_SCALES_NONE = 0,
+  GEMM_LADDER_SCALES_TENSOR = 1, /* of both GEMM_LADDER_SCALE_ALL */
+  GEMM_LADDER_SCALES_ROWS = 2,   /* of both GEMM_LADDER_SCALE_ROWS: of B one for each column */
+  GEMM_LADDER_SCALES_BLOCKS = 3  /* of A GEMM_LADDER_SCALE_1X128, of B GEMM_LADDER_SCALE_128X128 */
+} gemm_ladder_scales_t;
+
 /* The product of one call but for its data. op(A) is m x k, op(B) k x n, C m x n. A leading dimension is the distance in elements from
  * one stored row (column, where `order` is column-major) to the next. `stride_x`: elements from one matrix of a batch to the next;
- * not looked at where `batch` is 1. */
+ * not looked at where `batch` is 1.
+ *
+ * Scales are for GEMM_LADDER_E4M3. With `groups`, each group has its rows of A and C and a B of its own, as the experts of a mixture have:
+ * `m` counts the rows of all, and the B lie one after another, n stored rows each; so do their scales, but for the one of
+ * GEMM_LADDER_SCALES_TENSOR, which all share. Products with scales or groups are row-major, with op_a N, op_b T and batch 1. */
 typedef struct {
   gemm_ladder_order_t order;
   gemm_ladder_type_t type;
@@ -57,7 +71,19 @@ typedef struct {
   int64_t lda, ldb, ldc;
   int64_t batch;
   int64_t stride_a, stride_b, stride_c;
+  gemm_ladder_scales_t scales;
+  int64_t groups; /* 0: one product */
 } gemm_ladder_problem_t;
+
+/* The data of one call, but for its factors on the device. Null pointers for what the problem does not have. */
+typedef struct {
+  float alpha;
+  const void *a, *b;
+  float beta;
+  void* c;
+  const float *scale_a, *scale_b; /* blocks aligned to 16 bytes, or it takes long */
+  const int32_t* first_row;       /* of each group: groups + 1 of them, first 0, then ascending, last m */
+} gemm_ladder_operands_t;
 
 /* A handle belongs to the device that is current when it is created, and to one thread at a time. Different handles may be used at
  * the same time. */
@@ -86,6 +112,10 @@ gemm_ladder_status_t gemm_ladder_gemm(gemm_ladder_handle_t handle, gemm_ladder_o
 /* The same for a problem in a struct, of one matrix or of a batch with strides. */
 gemm_ladder_status_t gemm_ladder_run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha,
                                      const void* a, const void* b, float beta, void* c);
+
+/* The same with scales and groups, too. */
+gemm_ladder_status_t gemm_ladder_run_operands(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem,
+                                              const gemm_ladder_operands_t* operands);
 
 /* Which kernel such a call runs, and why, as text of at most `size` bytes, its end included. Nothing is run; matrices are taken to be
  * aligned to 256 bytes. */

@@ -17,6 +17,7 @@
 
 #include "common/cuda_error.h"
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/types.h"
 #include "lib/cublas.h"
 #include "lib/internal.h"
@@ -54,8 +55,24 @@ Type type_of(gemm_ladder_type_t type) {
       return Type::bf16;
     case GEMM_LADDER_F16:
       return Type::f16;
+    case GEMM_LADDER_E4M3:
+      return Type::e4m3;
   }
   throw InvalidValue("type is none of gemm_ladder_type_t");
+}
+
+Scales scales_of(gemm_ladder_scales_t scales) {
+  switch (scales) {
+    case GEMM_LADDER_SCALES_NONE:
+      return Scales::none;
+    case GEMM_LADDER_SCALES_TENSOR:
+      return Scales::tensor;
+    case GEMM_LADDER_SCALES_ROWS:
+      return Scales::rows;
+    case GEMM_LADDER_SCALES_BLOCKS:
+      return Scales::blocks;
+  }
+  throw InvalidValue("scales is none of gemm_ladder_scales_t");
 }
 
 Block block_of(gemm_ladder_scale_t scales) {
@@ -93,6 +110,14 @@ Batch batch_of(const gemm_ladder_problem_t& asked) {
   require(p.m <= INT_MAX && p.n <= INT_MAX && p.k <= INT_MAX, "m, n and k must be below 2^31");
   require(p.lda <= INT_MAX && p.ldb <= INT_MAX && p.ldc <= INT_MAX, "leading dimensions must be below 2^31");
   require(p.batch >= 0, "batch must be at least 0");
+  require(p.groups >= 0 && p.groups <= INT_MAX, "groups must be at least 0, and below 2^31");
+  const Scales scales = scales_of(p.scales);
+  require(scales == Scales::none || p.type == GEMM_LADDER_E4M3, "scales are for GEMM_LADDER_E4M3");
+  if (scales != Scales::none || p.groups > 0) {
+    require(p.order == GEMM_LADDER_ROW_MAJOR && p.op_a == GEMM_LADDER_N && p.op_b == GEMM_LADDER_T,
+            "a product with scales or groups is row-major, with op_a N and op_b T");
+    require(p.batch == 1, "a product with scales or groups has batch 1");
+  }
   // By columns C is stored as its transpose is by rows, and (A B)^T is B^T A^T.
   if (p.order == GEMM_LADDER_COL_MAJOR) {
     std::swap(p.m, p.n);
@@ -117,6 +142,7 @@ Batch batch_of(const gemm_ladder_problem_t& asked) {
   if (operand_bytes(q.type) == 4) q.out = Out::f32;
   q.layout_a = p.op_a == GEMM_LADDER_N ? MatrixLayout::row_major : MatrixLayout::col_major;
   q.layout_b = p.op_b == GEMM_LADDER_N ? MatrixLayout::row_major : MatrixLayout::col_major;
+  q.scales = scales, q.groups = static_cast<int>(p.groups);
   batch.count = p.batch, batch.stride_a = p.stride_a, batch.stride_b = p.stride_b, batch.stride_c = p.stride_c;
   return batch;
 }
@@ -130,16 +156,23 @@ bool takes_layouts(const Rung& rung, const Problem& p) {
   return rung.any_layout || (p.layout_a == MatrixLayout::row_major && p.layout_b == rung.layout_b);
 }
 
-/// The first rung of this library that computes this type in these layouts; where there is none, the first that computes the type.
-const Rung& rung_for(const Problem& p) {
-  const Rung* of_type = nullptr;
+/// The first rung of this library that computes this type, with these scales and groups, in these layouts; where there is none, the first
+/// that computes it in others; null where there is none of these, either.
+const Rung* rung_for(const Problem& p) {
+  const auto has = [](const auto& all, auto one) { return std::find(all.begin(), all.end(), one) != all.end(); };
+  const Rung* in_others = nullptr;
   for (const Rung& rung : rungs()) {
-    if (std::find(rung.types.begin(), rung.types.end(), p.type) == rung.types.end()) continue;
-    if (takes_layouts(rung, p)) return rung;
-    if (!of_type) of_type = &rung;
+    if (!has(rung.types, p.type) || !has(rung.scales, p.scales) || (p.groups > 0 && !rung.grouped)) continue;
+    if (takes_layouts(rung, p)) return &rung;
+    if (!in_others) in_others = &rung;
   }
-  if (!of_type) throw InvalidValue("this library has no rung for " + name(p.type));
-  return *of_type;
+  return in_others;
+}
+
+std::string no_rung(const Problem& p) {
+  return "this library has no rung for " + name(p.type) +
+         (p.scales == Scales::none ? "" : std::string(" with scales (") + name(p.scales) + ")") +
+         (p.groups == 0 ? "" : " in groups");
 }
 
 // ---- operands transposed first ----------------------------------------------------------------------------------------
@@ -204,7 +237,9 @@ bool is_aligned(const void* pointer, int bytes) { return reinterpret_cast<uintpt
 
 /// Why the rung for this product does not compute it here; empty where it does. `p` with its pointers, `count` such products.
 std::string why_not(const Problem& p, const Batch& batch) {
-  const Rung& rung = rung_for(p);
+  const Rung* const found = rung_for(p);
+  if (!found) return no_rung(p);
+  const Rung& rung = *found;
   const DeviceLimits card = device_limits();
   if (std::string reason = why_not_on(rung.arch, card.sm); !reason.empty()) return reason;
   const Transposed first = transposed_first(p);
@@ -218,11 +253,17 @@ std::string why_not(const Problem& p, const Batch& batch) {
   if (!rows_aligned(p.a, p.lda, batch.stride_a, operand) || !rows_aligned(p.b, p.ldb, batch.stride_b, operand) ||
       !rows_aligned(p.c, p.ldc, batch.stride_c, result))
     return "rows do not begin at multiples of " + std::to_string(bytes) + " bytes";
+  if (p.scales == Scales::blocks && (!is_aligned(p.scale_a, 16) || !is_aligned(p.scale_b, 16)))
+    return "scales do not begin at multiples of 16 bytes";
   return rung.refuses(with_transposed(p, first));
 }
 
+/// Whether cublasGemmStridedBatchedEx() computes it at all.
+bool cublas_computes(const Problem& p) { return p.type != Type::e4m3 && p.groups == 0; }
+
 /// Why cuBLAS is the faster one for a product that the rung could compute; empty where it is not.
 std::string why_cublas(const Problem& p, const Batch& batch) {
+  if (!cublas_computes(p)) return "";
   const int sms = device_limits().sms;
   if (batch.count > 1 && static_cast<int64_t>(p.m) * p.n < 32768LL * sms)
     return "of a batch cuBLAS computes all matrices in one launch, and one of these does not fill the GPU";
@@ -295,13 +336,13 @@ struct StreamMemory {
 
 /// A call that was planned.
 struct Call {
-  std::function<void(const Problem&)> launch;  // null: cuBLAS, or where there is none the plain kernel
+  std::function<void(const Problem&)> launch;  // null: cuBLAS, or where it cannot the plain kernel
   size_t workspace_bytes = 0, lock_bytes = 0;
 };
 
 /// All of a call that its plan and its launch depend on.
 struct Key {
-  std::array<int64_t, 14> words;
+  std::array<int64_t, 16> words;
   bool operator==(const Key&) const = default;
 };
 struct KeyHash {
@@ -316,9 +357,10 @@ struct KeyHash {
 Key key_of(const Problem& p, const Batch& batch) {
   const auto address = [](const void* pointer) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer)); };
   const int64_t what = static_cast<int64_t>(p.type) | static_cast<int64_t>(p.out) << 8 |
-                       static_cast<int64_t>(p.layout_a) << 16 | static_cast<int64_t>(p.layout_b) << 24;
+                       static_cast<int64_t>(p.layout_a) << 16 | static_cast<int64_t>(p.layout_b) << 20 |
+                       static_cast<int64_t>(p.scales) << 24 | static_cast<int64_t>(p.groups) << 32;
   return {{what, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, batch.count, batch.stride_a, batch.stride_b, batch.stride_c,
-           address(p.a), address(p.b), address(p.c)}};
+           address(p.a), address(p.b), address(p.c), address(p.scale_a), address(p.scale_b)}};
 }
 
 constexpr size_t MOST_CALLS = 4096;  // that a handle remembers
@@ -351,11 +393,12 @@ struct gemm_ladder_context {
 
   Call plan(const Problem& p, const Batch& batch) const {
     if (const std::string reason = why_not(p, batch); !reason.empty()) {
-      if (is_one_rung()) throw InvalidValue(rung_for(p).stem() + ": " + reason);
+      const Rung* const rung = rung_for(p);
+      if (is_one_rung()) throw InvalidValue((rung ? rung->stem() + ": " : "") + reason);
       return {};
     }
     if ((cublas || beside_cublas) && !why_cublas(p, batch).empty()) return {};
-    const Rung& rung = rung_for(p);
+    const Rung& rung = *rung_for(p);
     const Transposed first = transposed_first(p);
     const Problem left = with_transposed(p, first);
     const Resources resources = rung.resources(left);
@@ -375,8 +418,7 @@ struct gemm_ladder_context {
 
   /// False where nothing was done: the caller's cuBLAS is to compute it.
   /// `before` enqueues what comes first, where something is done.
-  bool run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c,
-           const std::function<void()>& before);
+  bool run(const Batch& batch, const gemm_ladder_operands_t& x, const std::function<void()>& before);
   void run_cublas(const Problem& p, const Batch& batch) const;
 };
 
@@ -398,12 +440,13 @@ void gemm_ladder_context::run_cublas(const Problem& p, const Batch& batch) const
                "cublasGemmStridedBatchedEx");
 }
 
-bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, const void* b, float beta, void* c,
+bool gemm_ladder_context::run(const Batch& batch, const gemm_ladder_operands_t& x,
                               const std::function<void()>& before) {
   Problem p = batch.problem;
-  p.alpha = alpha, p.beta = beta, p.a = a, p.b = b, p.c = c, p.stream = stream;
+  p.alpha = x.alpha, p.beta = x.beta, p.a = x.a, p.b = x.b, p.c = x.c, p.stream = stream;
+  p.scale_a = x.scale_a, p.scale_b = x.scale_b, p.first_row = x.first_row;
   if (p.m == 0 || p.n == 0 || batch.count == 0) return true;
-  if (!c) throw InvalidValue("C is a null pointer");
+  if (!p.c) throw InvalidValue("C is a null pointer");
   const auto each = [&](auto&& f) {
     const size_t operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
     for (int64_t i = 0; i < batch.count; ++i) {
@@ -414,12 +457,15 @@ bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, co
       f(q);
     }
   };
-  if (p.k == 0 || alpha == 0.0F) {
+  if (p.k == 0 || p.alpha == 0.0F) {
     if (before) before();
-    if (beta != 1.0F) each(scale_c);
+    if (p.beta != 1.0F) each(scale_c);
     return true;
   }
-  if (!a || !b) throw InvalidValue(a ? "B is a null pointer" : "A is a null pointer");
+  if (!p.a || !p.b) throw InvalidValue(p.a ? "B is a null pointer" : "A is a null pointer");
+  if (p.scales != Scales::none && (!p.scale_a || !p.scale_b))
+    throw InvalidValue(p.scale_a ? "scale_b is a null pointer" : "scale_a is a null pointer");
+  if (p.groups > 0 && !p.first_row) throw InvalidValue("first_row is a null pointer");
 
   const Key key = key_of(p, batch);
   auto known = calls.find(key);
@@ -454,7 +500,7 @@ bool gemm_ladder_context::run(const Batch& batch, float alpha, const void* a, co
     return true;
   }
   if (beside_cublas) return false;
-  if (cublas)
+  if (cublas && cublas_computes(p))
     run_cublas(p, batch);
   else
     each(plain_gemm);
@@ -539,15 +585,15 @@ gemm_ladder_status_t create(gemm_ladder_handle_t* handle, bool beside_cublas) {
   return status;
 }
 
-gemm_ladder_status_t run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha, const void* a,
-                         const void* b, float beta, void* c, bool& done, const std::function<void()>& before = {}) {
+gemm_ladder_status_t run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, gemm_ladder_operands_t x,
+                         bool& done, const std::function<void()>& before = {}) {
   return guarded(handle, [&] {
     if (!problem) throw InvalidValue("the problem is a null pointer");
     const Batch batch = batch_of(*problem);
     const OnDevice on(handle->device);
-    const bool swapped = problem->order == GEMM_LADDER_COL_MAJOR;
+    if (problem->order == GEMM_LADDER_COL_MAJOR) std::swap(x.a, x.b);
     try {
-      done = handle->run(batch, alpha, swapped ? b : a, swapped ? a : b, beta, c, before);
+      done = handle->run(batch, x, before);
     } catch (const Partly& error) {
       done = true;
       throw CudaError(error.what(), cudaErrorLaunchFailure);
@@ -563,11 +609,11 @@ gemm_ladder_status_t ladder::run_beside_cublas(gemm_ladder_handle_t handle, cons
                                                float alpha, const void* a, const void* b, float beta, void* c,
                                                bool& done, const std::function<void()>& before) {
   done = false;
-  return run(handle, &problem, alpha, a, b, beta, c, done, before);
+  return run(handle, &problem, {alpha, a, b, beta, c, nullptr, nullptr, nullptr}, done, before);
 }
 
 std::string ladder::rung_name(const gemm_ladder_problem_t& problem) {
-  return rung_for(batch_of(problem).problem).stem();
+  return rung_for(batch_of(problem).problem)->stem();
 }
 
 gemm_ladder_status_t gemm_ladder_create(gemm_ladder_handle_t* handle) { return create(handle, false); }
@@ -595,7 +641,14 @@ gemm_ladder_status_t gemm_ladder_set_workspace(gemm_ladder_handle_t handle, void
 gemm_ladder_status_t gemm_ladder_run(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem, float alpha,
                                      const void* a, const void* b, float beta, void* c) {
   bool done = false;
-  return run(handle, problem, alpha, a, b, beta, c, done);
+  return run(handle, problem, {alpha, a, b, beta, c, nullptr, nullptr, nullptr}, done);
+}
+
+gemm_ladder_status_t gemm_ladder_run_operands(gemm_ladder_handle_t handle, const gemm_ladder_problem_t* problem,
+                                              const gemm_ladder_operands_t* operands) {
+  if (!operands) return guarded(handle, [] { throw InvalidValue("the operands are a null pointer"); });
+  bool done = false;
+  return run(handle, problem, *operands, done);
 }
 
 gemm_ladder_status_t gemm_ladder_gemm(gemm_ladder_handle_t handle, gemm_ladder_order_t order, gemm_ladder_type_t type,
@@ -603,7 +656,8 @@ gemm_ladder_status_t gemm_ladder_gemm(gemm_ladder_handle_t handle, gemm_ladder_o
                                       gemm_ladder_operation_t op_b, int64_t m, int64_t n, int64_t k, float alpha,
                                       const void* a, int64_t lda, const void* b, int64_t ldb, float beta, void* c,
                                       int64_t ldc) {
-  const gemm_ladder_problem_t problem = {order, type, result, op_a, op_b, m, n, k, lda, ldb, ldc, 1, 0, 0, 0};
+  const gemm_ladder_problem_t problem = {
+      order, type, result, op_a, op_b, m, n, k, lda, ldb, ldc, 1, 0, 0, 0, GEMM_LADDER_SCALES_NONE, 0};
   return gemm_ladder_run(handle, &problem, alpha, a, b, beta, c);
 }
 
@@ -616,17 +670,20 @@ gemm_ladder_status_t gemm_ladder_explain(gemm_ladder_handle_t handle, const gemm
     const Problem& p = batch.problem;
     const std::string cannot = p.m && p.n && p.k ? why_not(p, batch) : "",
                       slower = cannot.empty() && p.m && p.n && p.k && handle->cublas ? why_cublas(p, batch) : "";
-    const std::string other = is_one_rung()    ? rung_for(p).stem()
-                              : handle->cublas ? "cuBLAS"
-                                               : "plain kernel, for want of cuBLAS";
+    const Rung* const rung = rung_for(p);
+    if (!rung && is_one_rung()) throw InvalidValue(no_rung(p));
+    const std::string other = is_one_rung()         ? rung->stem()
+                              : !cublas_computes(p) ? "plain kernel"
+                              : handle->cublas      ? "cuBLAS"
+                                                    : "plain kernel, for want of cuBLAS";
     std::string words;
     if (!p.m || !p.n || !p.k)
       words = "no product: C = beta C\n";
     else if (!cannot.empty() || !slower.empty())
       words = other + ": " + cannot + slower + "\n";
     else
-      words = rung_for(p).stem() + ":\n" + explain_transposed(transposed_first(p)) +
-              (rung_for(p).explain ? rung_for(p).explain(with_transposed(p, transposed_first(p))) : "");
+      words = rung->stem() + ":\n" + explain_transposed(transposed_first(p)) +
+              (rung->explain ? rung->explain(with_transposed(p, transposed_first(p))) : "");
     std::snprintf(text, size, "%s", words.c_str());
   });
 }

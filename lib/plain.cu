@@ -1,5 +1,6 @@
 #include "common/operand_types.h"
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/types.h"
 #include "lib/plain.h"
 
@@ -15,30 +16,43 @@ __device__ float element(const T* x, MatrixLayout layout, int ld, int row, int c
                                                       : static_cast<size_t>(column) * ld + row]);
 }
 
-/// As rung 02: tiles of A and B in shared memory, one result per thread, four of them here.
+/// As rung 02: tiles of A and B in shared memory, one result per thread, four of them here. A tile of C may have rows of several groups: each
+/// multiplies by its own B, and has `scales_of_b` of the scales of B.
 template <class T, class TC>
-__global__ void __launch_bounds__(256) plain(Problem p) {
+__global__ void __launch_bounds__(256) plain(Problem p, size_t scales_of_b) {
   __shared__ float sA[TILE][TILE + 1], sB[TILE][TILE + 1];
   const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
   const int tiles_n = ceil_div(p.n, TILE);
-  const int first_row = blockIdx.x / tiles_n * TILE, column = blockIdx.x % tiles_n * TILE + x;
-  float acc[4] = {};
-  for (int k0 = 0; k0 < p.k; k0 += TILE) {
-    for (int i = y; i < TILE; i += 8) {
-      const bool a_there = first_row + i < p.m && k0 + x < p.k, b_there = k0 + i < p.k && column < p.n;
-      sA[i][x] = a_there ? element(static_cast<const T*>(p.a), p.layout_a, p.lda, first_row + i, k0 + x) : 0.0F;
-      sB[i][x] = b_there ? element(static_cast<const T*>(p.b), p.layout_b, p.ldb, k0 + i, column) : 0.0F;
+  const int tile_row = blockIdx.x / tiles_n * TILE, column = blockIdx.x % tiles_n * TILE + x;
+  const bool scaled = p.scales != Scales::none;
+  for (int group = 0; group < max(1, p.groups); ++group) {
+    const int first_row = p.groups == 0 ? tile_row : max(tile_row, p.first_row[group]);
+    const int end_row = min(min(tile_row + TILE, p.m), p.groups == 0 ? p.m : p.first_row[group + 1]);
+    if (first_row >= end_row) continue;
+    const T* const a = static_cast<const T*>(p.a);
+    const T* const b = static_cast<const T*>(p.b) + static_cast<size_t>(group) * p.n * p.ldb;
+    const float* const scale_b = p.scale_b + group * scales_of_b;
+    float acc[4] = {};
+    for (int k0 = 0; k0 < p.k; k0 += TILE) {
+      for (int i = y; i < TILE; i += 8) {
+        const int row = first_row + i, k_a = k0 + x, k_b = k0 + i;
+        const bool a_there = row < end_row && k_a < p.k, b_there = k_b < p.k && column < p.n;
+        sA[i][x] = a_there ? element(a, p.layout_a, p.lda, row, k_a) : 0.0F;
+        sB[i][x] = b_there ? element(b, p.layout_b, p.ldb, k_b, column) : 0.0F;
+        if (scaled && a_there) sA[i][x] *= p.scale_a[scale_index_a(p.scales, p.m, row, k_a)];
+        if (scaled && b_there) sB[i][x] *= scale_b[scale_index_b(p.scales, p.k, column, k_b)];
+      }
+      __syncthreads();
+      for (int k = 0; k < TILE; ++k)
+        for (int i = 0; i < 4; ++i) acc[i] += sA[y + 8 * i][k] * sB[k][x];
+      __syncthreads();
     }
-    __syncthreads();
-    for (int k = 0; k < TILE; ++k)
-      for (int i = 0; i < 4; ++i) acc[i] += sA[y + 8 * i][k] * sB[k][x];
-    __syncthreads();
-  }
-  for (int i = 0; i < 4; ++i) {
-    const int row = first_row + y + 8 * i;
-    if (row >= p.m || column >= p.n) continue;
-    TC* const c = static_cast<TC*>(p.c) + static_cast<size_t>(row) * p.ldc + column;
-    *c = from_float<TC>(p.alpha * acc[i] + (p.beta == 0.0F ? 0.0F : p.beta * to_float(*c)));
+    for (int i = 0; i < 4; ++i) {
+      const int row = first_row + y + 8 * i;
+      if (row >= end_row || column >= p.n) continue;
+      TC* const c = static_cast<TC*>(p.c) + static_cast<size_t>(row) * p.ldc + column;
+      *c = from_float<TC>(p.alpha * acc[i] + (p.beta == 0.0F ? 0.0F : p.beta * to_float(*c)));
+    }
   }
 }
 
@@ -81,9 +95,10 @@ __global__ void __launch_bounds__(256) fill(const float* column, float* to, int6
 }  // namespace
 
 void plain_gemm(const Problem& p) {
+  const size_t scales_of_b = p.scales == Scales::tensor ? 0 : scale_floats_b(p.scales, p.n, p.k);  // one for all groups
   visit(AllTypes{}, p.type, p.out, [&]<Type type, class TC>() {
     const unsigned blocks = static_cast<unsigned>(ceil_div(p.m, TILE)) * ceil_div(p.n, TILE);
-    plain<typename Operand<type>::Element, TC><<<blocks, 256, 0, p.stream>>>(p);
+    plain<typename Operand<type>::Element, TC><<<blocks, 256, 0, p.stream>>>(p, scales_of_b);
   });
   cuda_check(cudaGetLastError());
 }

@@ -1,5 +1,5 @@
-// The library's own kernels: products that no rung takes, where there is no cuBLAS (right for every layout, size and alignment; not
-// fast), and what comes before or after a rung.
+// The library's own kernels: products that no rung takes, where there is no cuBLAS (right for every layout, size and alignment, with
+// scales and groups; not fast), and what comes before or after a rung.
 #pragma once
 
 #include <cstdint>

@@ -300,7 +300,7 @@ std::optional<cublasStatus_t> by_rung(const Call& call) {
     const Product p{
         {GEMM_LADDER_COL_MAJOR, *type, call.type_c == CUDA_R_32F ? GEMM_LADDER_RESULT_F32 : GEMM_LADDER_RESULT_SAME,
          *op_a, *op_b, call.m, call.n, call.k, call.lda, call.ldb, call.ldc, call.batch, call.stride_a, call.stride_b,
-         call.stride_c},
+         call.stride_c, GEMM_LADDER_SCALES_NONE, 0},
         *static_cast<const float*>(call.alpha),
         *static_cast<const float*>(call.beta),
         call.a,
@@ -436,13 +436,14 @@ std::optional<cublasStatus_t> by_rung(const LtCall& call) {
   const auto [m, k] = size(*first, x);
   const auto [k_of_b, n] = size(*second, y);
   if (m != z.rows || n != z.columns || k != k_of_b) return {};  // cuBLAS says so
-  const Product p{{GEMM_LADDER_COL_MAJOR, *type, GEMM_LADDER_RESULT_F32, *first, *second, static_cast<int64_t>(m),
-                   static_cast<int64_t>(n), static_cast<int64_t>(k), x.ld, y.ld, z.ld, 1, 0, 0, 0},
-                  *static_cast<const float*>(call.alpha),
-                  adds_bias ? 1.0F : beta,
-                  call.a,
-                  call.b,
-                  call.d};
+  const Product p{
+      {GEMM_LADDER_COL_MAJOR, *type, GEMM_LADDER_RESULT_F32, *first, *second, static_cast<int64_t>(m),
+       static_cast<int64_t>(n), static_cast<int64_t>(k), x.ld, y.ld, z.ld, 1, 0, 0, 0, GEMM_LADDER_SCALES_NONE, 0},
+      *static_cast<const float*>(call.alpha),
+      adds_bias ? 1.0F : beta,
+      call.a,
+      call.b,
+      call.d};
   std::function<void()> before;
   if (adds_bias)
     before = [&] {

@@ -36,6 +36,7 @@ except OSError as error:
 
 random = np.random.default_rng(7)
 UNIT = {"float32": 2.0**-22, "bfloat16": 2.0**-8, "float16": 2.0**-10}
+FP8 = 2.0**-9  # how far a sum of E4M3 is off, of normal numbers, over the root of its length: it keeps 13 bits
 
 
 class Torch:
@@ -221,6 +222,68 @@ def check_graph(of):
     close(of, out, product(of, a, b), 512)
 
 
+def scaled(of, high: int, wide: int, rows: int, columns: int):
+    """Scales of blocks of high x wide of a matrix, and one for each of its numbers."""
+    host = random.uniform(0.5, 1, (-(-rows // high), -(-columns // wide))).astype(np.float32)
+    return of.array(host), host.repeat(high, 0)[:rows].repeat(wide, 1)[:, :columns]
+
+
+def check_scaled_products(of):
+    for m, n, k in ((264, 520, 1168), (65, 33, 257), (264, 520, 100), (1, 16, 256)):
+        a, b = stored(of, m, k, dtype="float8_e4m3fn")[0], stored(of, k, n, "F", dtype="float8_e4m3fn")[0]
+        close(of, gemm_ladder.matmul(a, b), product(of, a, b), k, "bfloat16", FP8)
+        for shape_a, shape_b in (((m, k), (k, n)), ((1, k), (k, 1)), ((1, 128), (128, 128))):
+            (scale_a, whole_a), (scale_b, whole_b) = scaled(of, *shape_a, m, k), scaled(of, *shape_b, k, n)
+            want = (of.numpy(a) * whole_a) @ (of.numpy(b) * whole_b)
+            for one in (scale_a, scale_a.T.contiguous().T):
+                got = gemm_ladder.matmul(a, b, scale_a=one, scale_b=scale_b)
+                assert got.dtype == of.module.bfloat16, f"it is of {got.dtype}"
+                close(of, got, want, k, "bfloat16", FP8)
+            got = gemm_ladder.matmul(a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=of.module.float32)
+            close(of, got, want, k, "float32", FP8)
+
+
+def check_grouped_products(of):
+    ends = np.array([3, 3, 200, 201, 264], np.int32)
+    of_row = np.searchsorted(ends, np.arange(264), "right")
+    offs = of.array(ends, "int32")
+    for dtype in ("bfloat16", "float16", "float32", "float8_e4m3fn"):
+        k, n = 144, 264
+        a = stored(of, 264, k, dtype=dtype)[0]
+        b = of.array(random.standard_normal((5, n, k), np.float32), dtype).transpose(1, 2)
+        want, fp8 = np.einsum("mk,mkn->mn", of.numpy(a), of.numpy(b)[of_row]), FP8 if dtype == "float8_e4m3fn" else 0
+        result = "bfloat16" if fp8 else dtype
+        close(of, gemm_ladder.grouped_matmul(a, b, offs), want, k, result, fp8)
+        out = of.array(np.ones((264, n), np.float32))
+        gemm_ladder.grouped_matmul(a, b, offs, out=out, beta=2.0)
+        close(of, out, want + 2, k, "float32", fp8)
+    scale_a, scale_b = of.array(random.uniform(0.5, 1, 264), "float32"), of.array(random.uniform(0.5, 1, (5, n)), "float32")
+    want = want * of.numpy(scale_a)[:, None] * of.numpy(scale_b)[of_row]
+    close(of, gemm_ladder.grouped_matmul(a, b, offs, scale_a=scale_a, scale_b=scale_b), want, k, "bfloat16", FP8)
+
+
+def check_graph_of_scaled_and_grouped_products(of):
+    m, n, k = 256, 384, 512
+    a, b = stored(of, m, k, dtype="float8_e4m3fn")[0], stored(of, k, n, "F", dtype="float8_e4m3fn")[0]
+    (scale_a, whole_a), (scale_b, whole_b) = scaled(of, 1, 128, m, k), scaled(of, 128, 128, k, n)
+    x, w = stored(of, m, k, dtype="bfloat16")[0], of.array(random.standard_normal((2, n, k), np.float32), "bfloat16")
+    outs = [stored(of, m, n, dtype="bfloat16")[0] for _ in range(2)]
+    offs = of.array(np.array([100, m], np.int32), "int32")
+
+    def both():
+        gemm_ladder.matmul(a, b, scale_a=scale_a, scale_b=scale_b, out=outs[0])
+        gemm_ladder.grouped_matmul(x, w.transpose(1, 2), offs, out=outs[1])
+
+    both()
+    replay = of.capture(both)
+    for out in outs:
+        out[:] = float("nan")
+    replay()
+    close(of, outs[0], (of.numpy(a) * whole_a) @ (of.numpy(b) * whole_b), k, "bfloat16", FP8)
+    of_row = of.numpy(w).transpose(0, 2, 1)[(np.arange(m) >= 100).astype(int)]
+    close(of, outs[1], np.einsum("mk,mkn->mn", of.numpy(x), of_row), k, "bfloat16")
+
+
 def refused(error: type, words: str, call) -> None:
     try:
         call()
@@ -273,6 +336,13 @@ def check_with_others(of, others):
                 close(other, out * 1, of.numpy(a) @ other.numpy(b), 136)
 
 
+def takes(of, check) -> bool:
+    """Whether a framework has what a check is about."""
+    if check in (check_scaled_products, check_grouped_products, check_graph_of_scaled_and_grouped_products):
+        return isinstance(of, Torch)  # others have no E4M3, or no matrices by columns
+    return of.writes or check not in (check_out, check_graph)
+
+
 def main() -> int:
     frameworks, named = [], sys.argv[1:]
     known = {"torch": Torch, "cupy": Cupy, "jax": Jax}
@@ -294,7 +364,7 @@ def main() -> int:
         waive("needs PyTorch, CuPy or JAX, and a GPU")
     failed = 0
     for name, check in [(name, value) for name, value in globals().items() if name.startswith("check_")]:
-        for of in [one for one in frameworks if one.writes or check not in (check_out, check_graph)]:
+        for of in [one for one in frameworks if takes(one, check)]:
             others = ([other for other in frameworks if other is not of],) if check is check_with_others else ()
             try:
                 check(of, *others)

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "include/gemm_ladder.h"
@@ -29,14 +32,23 @@ bool simulated() {
   return cudaGetDeviceProperties(&properties, 0) == cudaSuccess && std::strstr(properties.name, "Simulated");
 }
 
-int bytes_of(gemm_ladder_type_t type) { return type == GEMM_LADDER_BF16 || type == GEMM_LADDER_F16 ? 2 : 4; }
-int result_bytes(const gemm_ladder_problem_t& p) { return p.result == GEMM_LADDER_RESULT_F32 ? 4 : bytes_of(p.type); }
+int bytes_of(gemm_ladder_type_t type) {
+  return type == GEMM_LADDER_E4M3 ? 1 : type == GEMM_LADDER_BF16 || type == GEMM_LADDER_F16 ? 2 : 4;
+}
+int result_bytes(const gemm_ladder_problem_t& p) {
+  return p.result == GEMM_LADDER_RESULT_F32 ? 4 : std::max(2, bytes_of(p.type));
+}
 
 double decoded(const char* at, gemm_ladder_type_t type, int bytes) {
   if (bytes == 4) {
     float x;
     std::memcpy(&x, at, 4);
     return x;
+  }
+  if (bytes == 1) {
+    __nv_fp8_e4m3 x;
+    std::memcpy(&x.__x, at, 1);
+    return static_cast<float>(x);
   }
   uint16_t bits;
   std::memcpy(&bits, at, 2);
@@ -47,6 +59,9 @@ void encode(double x, char* at, gemm_ladder_type_t type, int bytes) {
   const float single = static_cast<float>(x);
   if (bytes == 4) {
     std::memcpy(at, &single, 4);
+  } else if (bytes == 1) {
+    const __nv_fp8_e4m3 x(single);
+    std::memcpy(at, &x.__x, 1);
   } else if (type == GEMM_LADDER_F16) {
     const __half_raw raw = __half(single);
     std::memcpy(at, &raw.x, 2);
@@ -124,6 +139,22 @@ class Matrices {
   void* device_ = nullptr;
 };
 
+/// Numbers on the host, and a copy on the device.
+template <class T>
+struct Copied {
+  std::vector<T> host;
+  T* device = nullptr;
+
+  explicit Copied(std::vector<T> numbers) : host(std::move(numbers)) {
+    if (host.empty()) return;
+    EXPECT_EQ(cudaMalloc(&device, host.size() * sizeof(T)), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~Copied() { cudaFree(device); }
+  Copied(const Copied&) = delete;
+  Copied& operator=(const Copied&) = delete;
+};
+
 struct Options {
   float alpha = 1.0F, beta = 0.0F;
   int offset_a = 0, offset_b = 0, offset_c = 0;  // elements from an address that is aligned to 256 bytes
@@ -138,7 +169,8 @@ gemm_ladder_problem_t problem(int64_t m, int64_t n, int64_t k, gemm_ladder_type_
                               gemm_ladder_order_t order = GEMM_LADDER_ROW_MAJOR,
                               gemm_ladder_result_t result = GEMM_LADDER_RESULT_F32, int64_t batch = 1,
                               int64_t pad = 0) {
-  gemm_ladder_problem_t p{order, type, result, op_a, op_b, m, n, k, 0, 0, 0, batch, 0, 0, 0};
+  gemm_ladder_problem_t p{order, type, result, op_a, op_b, m, n, k, 0, 0, 0, batch, 0, 0, 0, GEMM_LADDER_SCALES_NONE,
+                          0};
   const bool rows = order == GEMM_LADDER_ROW_MAJOR;
   const auto ld = [&](gemm_ladder_operation_t op, int64_t height, int64_t width) {
     return std::max<int64_t>(1, (op == GEMM_LADDER_N) == rows ? width : height) + pad;
@@ -152,25 +184,80 @@ gemm_ladder_problem_t problem(int64_t m, int64_t n, int64_t k, gemm_ladder_type_
   return p;
 }
 
+/// C = A B of E4M3 with scales, or in groups. Leading dimensions are multiples of `step` elements.
+gemm_ladder_problem_t scaled(int64_t m, int64_t n, int64_t k, gemm_ladder_scales_t scales, int64_t groups = 0,
+                             gemm_ladder_type_t type = GEMM_LADDER_E4M3,
+                             gemm_ladder_result_t result = GEMM_LADDER_RESULT_SAME, int64_t step = 16) {
+  gemm_ladder_problem_t p = problem(m, n, k, type, GEMM_LADDER_N, GEMM_LADDER_T, GEMM_LADDER_ROW_MAJOR, result);
+  p.scales = scales, p.groups = groups;
+  for (int64_t* const ld : {&p.lda, &p.ldb, &p.ldc}) *ld = (*ld + step - 1) / step * step;
+  return p;
+}
+
+/// Where the header says that the scale of an element of A lies, and of B in column `column` of a group.
+int64_t scale_at_a(const gemm_ladder_problem_t& p, int64_t row, int64_t k) {
+  if (p.scales == GEMM_LADDER_SCALES_TENSOR) return 0;
+  return p.scales == GEMM_LADDER_SCALES_ROWS ? row : k / 128 * ((p.m + 3) / 4 * 4) + row;
+}
+int64_t scale_at_b(const gemm_ladder_problem_t& p, int64_t group, int64_t column, int64_t k) {
+  if (p.scales == GEMM_LADDER_SCALES_TENSOR) return 0;
+  if (p.scales == GEMM_LADDER_SCALES_ROWS) return group * p.n + column;
+  const int64_t ld = (p.k + 511) / 512 * 4;
+  return (group * ((p.n + 127) / 128) + column / 128) * ld + k / 128;
+}
+
 std::string described(const gemm_ladder_problem_t& p, const Options& o) {
   return std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + " type " +
          std::to_string(p.type) + " result " + std::to_string(p.result) + " order " + std::to_string(p.order) +
          " ops " + std::to_string(p.op_a) + std::to_string(p.op_b) + " ld " + std::to_string(p.lda) + " " +
          std::to_string(p.ldb) + " " + std::to_string(p.ldc) + " batch " + std::to_string(p.batch) + " alpha " +
          std::to_string(o.alpha) + " beta " + std::to_string(o.beta) + " offsets " + std::to_string(o.offset_a) + " " +
-         std::to_string(o.offset_b) + " " + std::to_string(o.offset_c);
+         std::to_string(o.offset_b) + " " + std::to_string(o.offset_c) + " scales " + std::to_string(p.scales) +
+         " groups " + std::to_string(p.groups);
 }
 
-/// The three operands of a problem.
+/// The three operands of a problem, their scales, and its groups.
 struct Operands {
   Matrices a, b, c;
+  Copied<float> scale_a, scale_b;
+  Copied<int32_t> first_row;
   Operands(const gemm_ladder_problem_t& p, const Options& o, std::mt19937& random)
       : a(stored(p.order, p.op_a, p.m, p.k), stored(p.order, p.op_a, p.k, p.m), p.lda, p.stride_a, p.batch, o.offset_a,
           p.type, bytes_of(p.type), o.alpha == 0.0F, random, o.exact),
-        b(stored(p.order, p.op_b, p.k, p.n), stored(p.order, p.op_b, p.n, p.k), p.ldb, p.stride_b, p.batch, o.offset_b,
-          p.type, bytes_of(p.type), o.alpha == 0.0F, random, o.exact),
+        b(stored(p.order, p.op_b, p.k, p.n) * std::max<int64_t>(1, p.groups), stored(p.order, p.op_b, p.n, p.k), p.ldb,
+          p.stride_b, p.batch, o.offset_b, p.type, bytes_of(p.type), o.alpha == 0.0F, random, o.exact),
         c(stored(p.order, GEMM_LADDER_N, p.m, p.n), stored(p.order, GEMM_LADDER_N, p.n, p.m), p.ldc, p.stride_c,
-          p.batch, o.offset_c, p.type, result_bytes(p), o.beta == 0.0F, random, o.exact) {}
+          p.batch, o.offset_c, c_type(p), result_bytes(p), o.beta == 0.0F, random, o.exact),
+        scale_a(scales(p, scale_at_a(p, p.m - 1, p.k - 1) + 1, random)),
+        scale_b(scales(p, scale_at_b(p, std::max<int64_t>(1, p.groups) - 1, p.n - 1, p.k - 1) + 1, random)),
+        first_row(first_rows(p, random)) {}
+
+  gemm_ladder_operands_t of(const Options& o) const {
+    return {o.alpha, a.data(), b.data(), o.beta, c.data(), scale_a.device, scale_b.device, first_row.device};
+  }
+  /// Of a row of C; 0 where there are none.
+  int64_t group(int64_t row) const {
+    const auto after = std::upper_bound(first_row.host.begin(), first_row.host.end(), row);
+    return std::max<int64_t>(0, after - first_row.host.begin() - 1);
+  }
+
+  static gemm_ladder_type_t c_type(const gemm_ladder_problem_t& p) {
+    return p.type == GEMM_LADDER_E4M3 ? GEMM_LADDER_BF16 : p.type;
+  }
+  static std::vector<float> scales(const gemm_ladder_problem_t& p, int64_t count, std::mt19937& random) {
+    std::vector<float> drawn(p.scales == GEMM_LADDER_SCALES_NONE ? 0 : count);
+    for (float& scale : drawn) scale = std::ldexp(1 + static_cast<float>(random() % 1000) / 1000, random() % 5 - 2);
+    return drawn;
+  }
+  /// Every third group has no rows, on average.
+  static std::vector<int32_t> first_rows(const gemm_ladder_problem_t& p, std::mt19937& random) {
+    std::vector<int32_t> first(p.groups == 0 ? 0 : p.groups + 1);
+    for (int64_t group = 1; group < p.groups; ++group)
+      first[group] = random() % 3 == 0 ? first[group - 1] : static_cast<int32_t>(random() % (p.m + 1));
+    if (p.groups > 0) first.back() = static_cast<int32_t>(p.m);
+    std::sort(first.begin(), first.end());
+    return first;
+  }
   /// Of height and width, the one that is the number of stored rows.
   static int64_t stored(gemm_ladder_order_t order, gemm_ladder_operation_t op, int64_t height, int64_t width) {
     return (order == GEMM_LADDER_ROW_MAJOR) == (op == GEMM_LADDER_N) ? height : width;
@@ -190,15 +277,22 @@ double worst(const gemm_ladder_problem_t& p, const Options& o, Operands& x, cons
     const int64_t at = all <= 400 ? i : static_cast<int64_t>(random() % all), set = at / (p.m * p.n),
                   row = at / p.n % p.m, column = at % p.n;
     double sum = 0, scale = 0;
+    const int64_t group = x.group(row);
     if (o.alpha != 0.0F)
       for (int64_t k = 0; k < p.k; ++k) {
-        const double product = element(x.a, p.op_a, set, row, k) * element(x.b, p.op_b, set, k, column);
+        double product = element(x.a, p.op_a, set, row, k) * element(x.b, p.op_b, set, k, group * p.n + column);
+        if (p.scales != GEMM_LADDER_SCALES_NONE)
+          product *= static_cast<double>(x.scale_a.host[scale_at_a(p, row, k)]) *
+                     x.scale_b.host[scale_at_b(p, group, column, k)];
         sum += product, scale += std::fabs(product);
       }
     const double c = o.beta == 0.0F ? 0 : element(x.c, GEMM_LADDER_N, set, row, column);
     const double want = o.alpha * sum + o.beta * c;
-    const double operands = p.type == GEMM_LADDER_TF32 ? 0x1p-9 : p.type == GEMM_LADDER_F32 ? 0 : 0x1p-20;
-    const double rounded = result_bytes(p) == 4 ? 0x1p-22 : p.type == GEMM_LADDER_BF16 ? 0x1p-8 : 0x1p-11;
+    const double operands = p.type == GEMM_LADDER_TF32   ? 0x1p-9
+                            : p.type == GEMM_LADDER_E4M3 ? 0x1p-10  // sums of 13 bits
+                            : p.type == GEMM_LADDER_F32  ? 0
+                                                         : 0x1p-20;
+    const double rounded = result_bytes(p) == 4 ? 0x1p-22 : p.type == GEMM_LADDER_F16 ? 0x1p-11 : 0x1p-8;
     // To 16 bits cuBLAS may round partial sums, too.
     const double partial = result_bytes(p) == 4 ? 0 : rounded;
     const double allowed = std::fabs(o.alpha) * scale * (operands + partial + (p.k + 8) * 0x1p-23) +
@@ -225,7 +319,11 @@ class Library : public testing::Test {
 
   void expect_right(const gemm_ladder_problem_t& p, const Options& o = {}) {
     Operands x(p, o, random_);
-    ASSERT_EQ(gemm_ladder_run(handle_, &p, o.alpha, x.a.data(), x.b.data(), o.beta, x.c.data()), GEMM_LADDER_OK)
+    const gemm_ladder_operands_t of = x.of(o);
+    const bool plain = p.scales == GEMM_LADDER_SCALES_NONE && p.groups == 0;
+    ASSERT_EQ(plain ? gemm_ladder_run(handle_, &p, o.alpha, of.a, of.b, o.beta, of.c)
+                    : gemm_ladder_run_operands(handle_, &p, &of),
+              GEMM_LADDER_OK)
         << gemm_ladder_last_error(handle_) << ": " << described(p, o);
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << described(p, o);
     const std::vector<char> now = x.c.fetched();
@@ -364,6 +462,78 @@ TEST_F(Library, OperandsTransposedFirstAreRight) {
   }
 }
 
+constexpr gemm_ladder_scales_t ALL_SCALES[] = {GEMM_LADDER_SCALES_NONE, GEMM_LADDER_SCALES_TENSOR,
+                                               GEMM_LADDER_SCALES_ROWS, GEMM_LADDER_SCALES_BLOCKS};
+constexpr gemm_ladder_type_t ALL_TYPES[] = {GEMM_LADDER_F32, GEMM_LADDER_TF32, GEMM_LADDER_BF16, GEMM_LADDER_F16,
+                                            GEMM_LADDER_E4M3};
+
+TEST_F(Library, ScaledProductsAreRight) {
+  for (const auto scales : ALL_SCALES)
+    for (const auto result : {GEMM_LADDER_RESULT_F32, GEMM_LADDER_RESULT_SAME})
+      for (const int64_t step : {16, 1})  // 1: rows of 300 numbers, for the plain kernel
+        for (const auto& [m, n, k] : {std::array<int64_t, 3>{70, 261, 300}, {1, 1, 1}, {3, 136, 700}})
+          expect_right(scaled(m, n, k, scales, 0, GEMM_LADDER_E4M3, result, step),
+                       {.alpha = -1.5F, .beta = m == 1 ? 0.0F : 0.5F});
+}
+
+// Of one group and of more than a warp looks at; some have no rows.
+TEST_F(Library, GroupedProductsAreRight) {
+  for (const int64_t groups : {1, 3, 37})
+    for (const auto type : ALL_TYPES)
+      for (const auto result : {GEMM_LADDER_RESULT_F32, GEMM_LADDER_RESULT_SAME})
+        expect_right(scaled(groups == 3 ? 70 : 45, 72, 72, GEMM_LADDER_SCALES_NONE, groups, type, result),
+                     {.alpha = -1.5F, .beta = groups == 1 ? 0.0F : 0.5F});
+  for (const auto scales : ALL_SCALES) expect_right(scaled(70, 133, 300, scales, 5));
+}
+
+TEST_F(Library, RandomScaledAndGroupedProductsAreRight) {
+  const char* const asked = std::getenv("GEMM_LADDER_RANDOM");
+  const int count = asked ? std::atoi(asked) : simulated() ? 60 : 1000;
+  const auto one_of = [&](std::initializer_list<int> values) { return values.begin()[random_() % values.size()]; };
+  for (int i = 0; i < count && !HasFailure(); ++i) {
+    const auto size = [&] {
+      return static_cast<int64_t>(one_of({1, 16, 100, 150, simulated() ? 100 : 1000}) + random_() % 9);
+    };
+    const auto type = random_() % 2 ? GEMM_LADDER_E4M3 : ALL_TYPES[random_() % 5];
+    const auto scales = type == GEMM_LADDER_E4M3 ? ALL_SCALES[random_() % 4] : GEMM_LADDER_SCALES_NONE;
+    const int64_t groups = type == GEMM_LADDER_E4M3 ? one_of({0, 0, 0, 1, 6}) : one_of({1, 2, 7, 40}),
+                  step = one_of({16, 16, 16, 1});
+    const auto p =
+        scaled(size(), size(), size(), scales, groups, type, static_cast<gemm_ladder_result_t>(random_() % 2), step);
+    const auto offset = [&] { return step == 1 ? one_of({0, 0, 1, 2, 3}) : one_of({0, 16}); };
+    const float factors[] = {1.0F, 0.0F, -1.5F, 0.5F};
+    expect_right(p, {.alpha = factors[random_() % 4],
+                     .beta = factors[random_() % 4],
+                     .offset_a = offset(),
+                     .offset_b = offset(),
+                     .offset_c = offset()});
+  }
+}
+
+TEST_F(Library, ScalesElsewhereAndOfOtherValuesAreTaken) {
+  for (const auto scales : {GEMM_LADDER_SCALES_TENSOR, GEMM_LADDER_SCALES_ROWS, GEMM_LADDER_SCALES_BLOCKS}) {
+    const auto p = scaled(64, 128, 256, scales);
+    Operands x(p, {}, random_);
+    for (int i = 0; i < 3; ++i) {
+      for (Copied<float>* const of : {&x.scale_a, &x.scale_b}) {
+        for (float& scale : of->host) scale *= 1.25F;
+        if (i == 2) {  // 4 bytes further on, where nobody may load 16 at a time
+          ASSERT_EQ(cudaFree(of->device), cudaSuccess);
+          ASSERT_EQ(cudaMalloc(&of->device, (of->host.size() + 1) * sizeof(float)), cudaSuccess);
+        }
+        ASSERT_EQ(
+            cudaMemcpy(of->device + (i == 2), of->host.data(), of->host.size() * sizeof(float), cudaMemcpyHostToDevice),
+            cudaSuccess);
+      }
+      gemm_ladder_operands_t of = x.of({});
+      of.scale_a += i == 2, of.scale_b += i == 2;
+      ASSERT_EQ(gemm_ladder_run_operands(handle_, &p, &of), GEMM_LADDER_OK) << gemm_ladder_last_error(handle_);
+      const std::vector<char> now = x.c.fetched();
+      EXPECT_LE(worst(p, {}, x, now, random_), 1) << described(p, {}) << " call " << i;
+    }
+  }
+}
+
 TEST_F(Library, SizesOfNothing) {
   expect_right(problem(0, 5, 7));
   expect_right(problem(5, 0, 7));
@@ -372,6 +542,8 @@ TEST_F(Library, SizesOfNothing) {
   expect_right(
       problem(5, 7, 0, GEMM_LADDER_BF16, GEMM_LADDER_N, GEMM_LADDER_T, GEMM_LADDER_COL_MAJOR, GEMM_LADDER_RESULT_SAME),
       {.beta = 0.5F});
+  expect_right(scaled(5, 7, 0, GEMM_LADDER_SCALES_NONE, 3, GEMM_LADDER_BF16), {.beta = 0.5F});
+  expect_right(scaled(0, 7, 5, GEMM_LADDER_SCALES_NONE, 3, GEMM_LADDER_BF16));
   const auto p =
       problem(8, 8, 8, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_N, GEMM_LADDER_ROW_MAJOR, GEMM_LADDER_RESULT_F32, 0);
   EXPECT_EQ(gemm_ladder_run(handle_, &p, 1, nullptr, nullptr, 0, nullptr), GEMM_LADDER_OK);
@@ -405,13 +577,16 @@ TEST_F(Library, CapturedIntoAGraph) {
   ASSERT_EQ(gemm_ladder_set_stream(handle_, stream), GEMM_LADDER_OK);
   // The first call of its kind is in a capture; then one after a call outside it.
   for (const bool seen : {false, true})
-    for (const auto& p : {problem(136, 264, 2056), problem(64, 64, 64),
-                          problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T),
-                          problem(3004, 68, 36, GEMM_LADDER_TF32)}) {
+    for (const auto& p :
+         {problem(136, 264, 2056), problem(64, 64, 64),
+          problem(136, 264, 72, GEMM_LADDER_F32, GEMM_LADDER_N, GEMM_LADDER_T), problem(3004, 68, 36, GEMM_LADDER_TF32),
+          scaled(64, 128, 272, GEMM_LADDER_SCALES_ROWS), scaled(64, 128, 272, GEMM_LADDER_SCALES_BLOCKS),
+          scaled(64, 128, 72, GEMM_LADDER_SCALES_NONE, 4, GEMM_LADDER_BF16)}) {
       const Options o{.beta = 1.0F};
       Operands x(p, o, random_);
       const auto call = [&] {
-        return gemm_ladder_run(handle_, &p, o.alpha, x.a.data(), x.b.data(), seen ? 0.0F : o.beta, x.c.data());
+        const gemm_ladder_operands_t of = x.of({.beta = seen ? 0.0F : o.beta});
+        return gemm_ladder_run_operands(handle_, &p, &of);
       };
       if (seen) {
         ASSERT_EQ(call(), GEMM_LADDER_OK);
@@ -547,6 +722,29 @@ TEST_F(Library, WrongArgumentsAreNamed) {
   refused(with([](auto& p) { p.batch = -1; }), "batch");
   refused(with([](auto& p) { p.type = static_cast<gemm_ladder_type_t>(9); }), "type");
   refused(with([](auto& p) { p.op_b = static_cast<gemm_ladder_operation_t>(2); }), "op_b");
+  const auto scaled_with = [](auto change) {
+    gemm_ladder_problem_t p = scaled(8, 16, 32, GEMM_LADDER_SCALES_ROWS);
+    change(p);
+    return p;
+  };
+  refused(with([](auto& p) { p.type = GEMM_LADDER_BF16, p.scales = GEMM_LADDER_SCALES_ROWS; }), "GEMM_LADDER_E4M3");
+  refused(scaled_with([](auto& p) { p.scales = static_cast<gemm_ladder_scales_t>(4); }), "scales is none of");
+  refused(scaled_with([](auto& p) { p.groups = -1; }), "groups must be at least 0");
+  refused(scaled_with([](auto& p) { p.batch = 2; }), "batch 1");
+  refused(scaled_with([](auto& p) { p.op_b = GEMM_LADDER_N; }), "row-major, with op_a N and op_b T");
+  refused(scaled_with([](auto& p) { p.op_a = GEMM_LADDER_T, p.lda = 32; }), "row-major, with op_a N and op_b T");
+  refused(scaled_with([](auto& p) { p.order = GEMM_LADDER_COL_MAJOR, p.ldb = 32; }),
+          "row-major, with op_a N and op_b T");
+  refused(scaled_with([](auto&) {}), "scale_a is a null pointer");
+  refused(scaled_with([](auto& p) { p.scales = GEMM_LADDER_SCALES_NONE, p.groups = 2; }),
+          "first_row is a null pointer");
+  const auto rows = scaled_with([](auto&) {});
+  float number = 0;
+  const gemm_ladder_operands_t half{1, &number, &number, 0, &number, &number, nullptr, nullptr};
+  EXPECT_EQ(gemm_ladder_run_operands(handle_, &rows, &half), GEMM_LADDER_INVALID_VALUE);
+  EXPECT_THAT(gemm_ladder_last_error(handle_), HasSubstr("scale_b is a null pointer"));
+  EXPECT_EQ(gemm_ladder_run_operands(handle_, &rows, nullptr), GEMM_LADDER_INVALID_VALUE);
+  EXPECT_THAT(gemm_ladder_last_error(handle_), HasSubstr("operands"));
   const auto p = problem(8, 16, 24);
   float c = 0;
   EXPECT_EQ(gemm_ladder_run(handle_, &p, 1, nullptr, &c, 0, &c), GEMM_LADDER_INVALID_VALUE);
@@ -643,6 +841,15 @@ TEST_F(Library, ExplainsWhatRunsAndWhy) {
   EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_TF32, GEMM_LADDER_T)),
               testing::StartsWith("33_cost_model:\nA and B are transposed first\n"));
   EXPECT_THAT(explained(problem(4096, 4097, 4096)), HasSubstr("multiples of 16 bytes"));
+  for (const auto scales : ALL_SCALES)
+    EXPECT_THAT(explained(scaled(4096, 4096, 4096, scales)),
+                testing::ContainsRegex(scales == GEMM_LADDER_SCALES_BLOCKS ? "^4._fp8_[a-z_]+:\n" : "^41_fp8:\n"));
+  EXPECT_THAT(explained(scaled(4096, 4096, 4096, GEMM_LADDER_SCALES_NONE, 64, GEMM_LADDER_BF16)),
+              testing::StartsWith("44_grouped:\n"));
+  EXPECT_EQ(explained(scaled(64, 64, 64, GEMM_LADDER_SCALES_NONE, 4, GEMM_LADDER_F32)),
+            "plain kernel: this library has no rung for f32 in groups\n");
+  EXPECT_THAT(explained(scaled(64, 64, 100, GEMM_LADDER_SCALES_ROWS, 0, GEMM_LADDER_E4M3, GEMM_LADDER_RESULT_SAME, 1)),
+              testing::StartsWith("plain kernel: rows do not begin"));
   EXPECT_THAT(explained(problem(4096, 0, 4096)), HasSubstr("no product"));
 }
 

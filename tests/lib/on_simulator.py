@@ -145,7 +145,7 @@ def check_numpy():
     assert gemm_ladder.explain(*half).startswith("33_cost_model:\n")
 
 
-def e4m3(x: np.ndarray) -> np.ndarray:
+def nearest_e4m3(x: np.ndarray) -> np.ndarray:
     """The bits of the nearest numbers of E4M3, ties to even; the largest where x is too large."""
     codes = np.arange(127)
     known = np.where(codes < 8, codes % 8 * 2.0**-9, (8 + codes % 8) * 2.0 ** (codes // 8 - 10))
@@ -170,7 +170,7 @@ def check_quantise():
                         scale = max(np.abs(of[part]).max() / np.float32(448), np.float32(2.0**-126))
                         at = {"all": 0, "row": top, "1x128": (left // 128, top), "128x128": (top // 128, left // 128)}[block]
                         assert scales[at] == scale, (block, top, left)
-                        assert (got[part] == e4m3(of[part] * (1 / scale))).all(), (block, top, left)
+                        assert (got[part] == nearest_e4m3(of[part] * (1 / scale))).all(), (block, top, left)
 
 
 def check_quantise_refuses():
@@ -227,6 +227,138 @@ def check_bf16():
     gemm_ladder.matmul(*operands, out=out)
     close(out.numpy(), double(a, b.T), 32)
     assert gemm_ladder.explain(*operands).startswith("33_cost_model:\n")
+
+
+def e4m3(rows: int, columns: int) -> np.ndarray:
+    """Bits of random numbers from 1/4 to 4, of either sign."""
+    return (random.integers(0, 2, (rows, columns)) << 7 | random.integers(5 << 3, 9 << 3, (rows, columns))).astype(np.uint8)
+
+
+def value(bits: np.ndarray) -> np.ndarray:
+    """Of normal numbers of E4M3."""
+    exponent, mantissa = bits >> 3 & 15, bits & 7
+    return np.where(bits >> 7, -1.0, 1.0) * (1 + mantissa / 8) * 2.0 ** (exponent.astype(int) - 7)
+
+
+def spread(scale: np.ndarray, rows: int, columns: int, high: int, wide: int) -> np.ndarray:
+    """Scales of blocks of high x wide, one for each number of a matrix."""
+    return np.repeat(np.repeat(scale, high, -2), wide, -1)[..., :rows, :columns]
+
+
+def scales(*shape: int) -> np.ndarray:
+    return random.uniform(0.5, 2, shape).astype(np.float32)
+
+
+def close_fp8(got: np.ndarray, want: np.ndarray, k: int) -> None:
+    """Sums keep 13 bits of their largest term, which is up to 64."""
+    error = np.abs(got.astype(np.float64) - want).max(initial=0)
+    assert error <= np.sqrt(k) * 64 * 2.0**-10, error
+
+
+def check_scaled_products():
+    for m, n, k in ((70, 264, 272), (72, 128, 128), (1, 5, 100)):
+        a, b = e4m3(m, k), e4m3(n, k)
+        kb, nb = -(-k // 128), -(-n // 128)
+        close_fp8(gemm_ladder.matmul(a, b.T, kind="e4m3"), value(a) @ value(b).T, k)
+        for scale_a, scale_b, whole_a, whole_b in (
+            (scales(), scales(1, 1), (m, k), (k, n)),
+            (scales(m, 1), scales(1, n), (1, k), (k, 1)),
+            (scales(m), scales(n), (1, k), (k, 1)),
+            (scales(m, kb), scales(kb, nb), (1, 128), (128, 128)),
+            (scales(kb, m).T, scales(nb, kb).T, (1, 128), (128, 128)),
+        ):
+            of_a = spread(scale_a.reshape(-1, 1) if scale_a.ndim < 2 else scale_a, m, k, *whole_a)
+            of_b = spread(scale_b.reshape(1, -1) if scale_b.ndim < 2 else scale_b, k, n, *whole_b)
+            want = (value(a) * of_a) @ (value(b).T * of_b)
+            got = gemm_ladder.matmul(a, b.T, kind="e4m3", scale_a=scale_a, scale_b=scale_b)
+            assert got.dtype == np.float32
+            close_fp8(got / of_a.max() / of_b.max(), want / of_a.max() / of_b.max(), k)
+
+
+def check_scaled_products_take_arrays_of_the_gpu():
+    m, n, k = 64, 128, 256
+    a, b, out = e4m3(m, k), e4m3(n, k), Array(stored(m, n))
+    scale_a, scale_b = np.zeros((2, m), np.float32).T, np.zeros((1, 4), np.float32)[:, :2].T
+    scale_a[:], scale_b[:] = scales(m, 2), scales(2, 1)
+    arguments = {"kind": "e4m3", "scale_a": Array(scale_a), "scale_b": Array(scale_b)}
+    gemm_ladder.matmul(Array(a), Array(b.T), out=out, **arguments)
+    want = (value(a) * spread(scale_a, m, k, 1, 128)) @ (value(b).T * spread(scale_b, k, n, 128, 128))
+    close_fp8(out.numpy() / 4, want / 4, k)
+    assert not gemm_ladder.explain(Array(a), Array(b.T), out=out, **arguments).startswith("plain")
+    other = arguments | {"scale_b": Array(scales(2, 1))}
+    gemm_ladder.matmul(Array(a), Array(b.T), out=out, **other)  # one column of scales has no stride that could be wrong
+    wrong = arguments | {"scale_a": Array(scales(m, 2))}
+    raises(
+        TypeError,
+        "scale_a must be copied, and how Array does that",
+        lambda: gemm_ladder.matmul(Array(a), Array(b.T), out=out, **wrong),
+    )
+
+
+def check_grouped_products():
+    groups, n, k = 5, 72, 40
+    ends = np.array([3, 3, 40, 41, 70], np.int32)
+    a, b = stored(70, k, dtype=np.float16), random.standard_normal((groups, n, k)).astype(np.float16)
+    got = gemm_ladder.grouped_matmul(a, b.transpose(0, 2, 1), ends)
+    of_row = np.searchsorted(ends, np.arange(70), "right")
+    want = np.einsum("mk,mnk->mn", a.astype(float), b[of_row].astype(float))
+    assert got.dtype == np.float16
+    close(got, want, k, 2.0**-11)
+    out = stored(70, n)
+    want += 0.5 * out
+    gemm_ladder.grouped_matmul(a, b.transpose(0, 2, 1), ends, out=out, beta=0.5)
+    close(out, want, k)
+    assert gemm_ladder.explain(a, b.transpose(0, 2, 1)).startswith("44_grouped:")
+
+    k = 272
+    a, b = e4m3(70, k), np.stack([e4m3(n, k) for _ in range(groups)])
+    for scale_a, scale_b in ((scales(70), scales(groups, n)), (scales(70, 3), scales(groups, 3, 1))):
+        got = gemm_ladder.grouped_matmul(a, b.transpose(0, 2, 1), ends, kind="e4m3", scale_a=scale_a, scale_b=scale_b)
+        of_a = scale_a.reshape(70, -1).repeat(128 if scale_a.ndim > 1 else k, 1)[:, :k]
+        of_b = scale_b[:, None] if scale_b.ndim == 2 else scale_b.repeat(128, 1)[:, :k]
+        whole_b = value(b).transpose(0, 2, 1) * of_b
+        close_fp8(got / 4, np.einsum("mk,mkn->mn", value(a) * of_a, whole_b[of_row]) / 4, k)
+
+
+def check_refusals_of_scales_and_groups():
+    a, b, ends = e4m3(8, 32), e4m3(16, 32).T, np.array([3, 8], np.int32)
+    both = {"scale_a": scales(8, 1), "scale_b": scales(1, 16)}
+    pair = np.stack([b.T, b.T])
+    refused = {
+        "kind='e4m3' says": (TypeError, lambda: gemm_ladder.matmul(a, b)),
+        "scale_a and scale_b come together": (ValueError, lambda: gemm_ladder.matmul(a, b, kind="e4m3", scale_a=scales())),
+        "scale_a is 8 x 2 and scale_b 1 x 16: they are": (
+            ValueError,
+            lambda: gemm_ladder.matmul(a, b, kind="e4m3", scale_a=scales(8, 2), scale_b=both["scale_b"]),
+        ),
+        "scale_b is of <f8": (
+            TypeError,
+            lambda: gemm_ladder.matmul(a, b, kind="e4m3", scale_a=scales(8, 1), scale_b=both["scale_b"].astype(float)),
+        ),
+        "row-major, with op_a N and op_b T": (
+            gemm_ladder.GemmLadderError,
+            lambda: gemm_ladder.matmul(a, np.ascontiguousarray(b), kind="e4m3", **both),
+        ),
+        "scales are for GEMM_LADDER_E4M3": (
+            gemm_ladder.GemmLadderError,
+            lambda: gemm_ladder.matmul(stored(8, 32), stored(16, 32).T, **both),
+        ),
+        "b has 2 dimensions": (ValueError, lambda: gemm_ladder.grouped_matmul(a, b, ends, kind="e4m3")),
+        "columns must be contiguous": (
+            ValueError,
+            lambda: gemm_ladder.grouped_matmul(a, np.ascontiguousarray(pair.transpose(0, 2, 1)), ends, kind="e4m3"),
+        ),
+        "offs is 3 of int32: it is 2": (
+            ValueError,
+            lambda: gemm_ladder.grouped_matmul(a, pair.transpose(0, 2, 1), np.zeros(3, np.int32), kind="e4m3"),
+        ),
+        "out is of float16": (
+            TypeError,
+            lambda: gemm_ladder.matmul(a, b, kind="e4m3", out_dtype=np.float16, **both),
+        ),
+    }
+    for words, (error, call) in refused.items():
+        raises(error, words, call)
 
 
 def check_explain():
@@ -315,7 +447,8 @@ def check_refusals():
 def check_what_the_library_refuses_is_its_sentence():
     library = gemm_ladder.Library.get()
     problem = gemm_ladder.Problem(m=8, n=8, k=8, lda=7, ldb=8, ldc=8, batch=1)
-    raises(gemm_ladder.GemmLadderError, "lda is smaller than a stored row", lambda: library.run(0, 0, problem, 1, 8, 8, 0, 8))
+    operands = gemm_ladder.Operands(1, 8, 8, 0, 8)
+    raises(gemm_ladder.GemmLadderError, "lda is smaller than a stored row", lambda: library.run(0, 0, problem, operands))
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ def test_the_calls_in_python_are_those_of_the_module(monkeypatch):
     module = __import__("gemm_ladder")
     calls = [node for node in ast.walk(ast.parse(fences("python", "gemm_ladder"))) if isinstance(node, ast.Call)]
     of_module = [call for call in calls if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "gemm_ladder"]
-    assert {call.func.attr for call in of_module} == {"matmul", "explain", "quantise"}
+    assert {call.func.attr for call in of_module} == {"matmul", "grouped_matmul", "explain", "quantise"}
     for call in of_module:
         signature = inspect.signature(getattr(module, call.func.attr))
         signature.bind(*call.args, **{word.arg: word.value for word in call.keywords})
@@ -63,8 +63,8 @@ def test_the_reasons_for_cublas_are_those_of_the_library():
     """So many returns of a reason, so many rows; and the limits in numbers."""
     source = (ROOT / "lib/gemm_ladder.cpp").read_text(encoding="utf-8")
     body = re.search(r"^std::string why_not\(.*?^// ---- the handle", source, re.MULTILINE | re.DOTALL)[0]
-    reasons = len(re.findall(r'return\s+(?:std::string\()?"[^"]', body)) + body.count("return reason")
-    rows = re.findall(r"^\| .* \| cuBLAS \|", PAGE, re.MULTILINE)
+    reasons = len(re.findall(r'return\s+(?:std::string\()?"[^"]', body)) + len(re.findall("return (?:reason|no_rung)", body))
+    rows = re.findall(r"^\| .* \| (?:cuBLAS|a plain kernel) \|", PAGE, re.MULTILINE)
     assert len(rows) == reasons - 1, "what refuses() of the rungs says, no product here reaches"
     for limit in re.findall(r"p\.[nmk] (?:<|<=|>=) (\d+)\b", body):
         assert f" {limit}" in PAGE

@@ -10,6 +10,7 @@ from tests.checkout import ROOT, WAIVED, one_line, run
 
 PROGRAMS = {  # and what each needs first
     "bench/use.py": "PyTorch",
+    "bench/use_fp8.py": "PyTorch",
     "bench/train.py": "PyTorch",
     "tests/lib/arrays.py": "NumPy",
     "tests/lib/hypothesis_products.py": "PyTorch",
