@@ -516,6 +516,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 /// What the parts of a launch cost, in clocks of an H200's SM, as SplitCosts and StreamKCosts have them. Fitted to a sweep.
 struct Clocks {
   double start, k_tile, work_tile, fix_up, other;
+  double transpose;  // a k tile in addition, where A is transposed
 };
 
 /// nn is computed as C^T = B^T A^T: both operands then lie as in tt, and nothing need be transposed. So A and B change places.
@@ -584,13 +585,13 @@ Configuration configuration(const Clocks& clocks) {
 
 // [configurations]
 const Configuration configurations[] = {
-    configuration<128, 256, 32, 64, 1, 4>({25720, 9220, 2930, 3410, 2340}),
-    configuration<256, 64, 32, 64, 2, 3>({12300, 5410, 5910, 13340, 450}),
-    configuration<64, 256, 32, 64, 2, 4>({11840, 5090, 5700, 12500, 1110}),
-    configuration<128, 64, 32, 64, 4, 6>({10810, 2830, 3400, 12680, 120}),
-    configuration<32, 128, 64, 32, 4, 4>({10080, 2660, 2750, 10340, 120}),
-    configuration<32, 64, 64, 32, 8, 7>({11570, 1450, 2320, 7920, 0}),
-    configuration<16, 64, 64, 16, 8, 9>({11300, 960, 1840, 8060, 110}),
+    configuration<128, 256, 32, 64, 1, 4>({9360, 9180, 4080, 17120, 3250, 230}),
+    configuration<256, 64, 32, 64, 2, 3>({12580, 4720, 5770, 12330, 920, 510}),
+    configuration<64, 256, 32, 64, 2, 4>({9670, 4730, 5660, 15430, 1020, 20}),
+    configuration<128, 64, 32, 64, 4, 6>({9840, 2430, 4290, 14350, 0, 230}),
+    configuration<32, 128, 64, 32, 4, 4>({10980, 2570, 2810, 9640, 390, 100}),
+    configuration<32, 64, 64, 32, 8, 7>({10430, 1370, 2550, 9300, 200, 170}),
+    configuration<16, 64, 64, 16, 8, 9>({10870, 850, 1790, 8420, 120, 120}),
 };
 // [/configurations]
 
@@ -601,14 +602,10 @@ struct Choice {
 };
 
 // [choice]
-constexpr double PIECE = 64;  // clocks by which a k tile takes longer for each piece of A that is transposed
-
 Choice choice(const Configuration& c, const Problem& stored) {
   const Problem p = swapped(stored);
   const int sms = device_limits().sms;
-  const auto [bm, bn, bk] = c.shape;
-  // It was fitted with A transposed.
-  const double k_tile = c.clocks.k_tile - (p.layout_a == MatrixLayout::col_major) * PIECE * (bm * bk / 1024);
+  const double k_tile = c.clocks.k_tile + (p.layout_a == MatrixLayout::row_major) * c.clocks.transpose;
   // Parallel split-K is ruled out: its reduction kernel costs 1e30.
   const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
   TiledProduct t = tiled(p, c.shape, sms);
@@ -635,6 +632,7 @@ std::string explain(const Problem& p) {
   const auto [chosen, plan] = choose(p);
   std::string text;
   for (const Configuration& c : configurations) {
+    if (c.threads == 0) continue;
     const TileShape tile = c.tile(p);
     text += std::string(&c == chosen ? "* " : "  ") + std::to_string(tile.m) + " x " + std::to_string(tile.n) + ", " +
             explain_schedule(choice(c, p).plan);
@@ -696,7 +694,8 @@ std::vector<Constants> constants() {
                        {"k_tile", clocks.k_tile},
                        {"work_tile", clocks.work_tile},
                        {"fix_up", clocks.fix_up},
-                       {"other", clocks.other}}});
+                       {"other", clocks.other},
+                       {"transpose", clocks.transpose}}});
   return groups;
 }
 
