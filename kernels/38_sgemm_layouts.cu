@@ -3,7 +3,7 @@
 // Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. If an operand's rows lie across k, TMA copies it there, as B
 //                   in 37. If B's lie along k (K-major), TMA copies them as they are: a consumer loads four k steps of a column at once,
 //                   and goes column by column through its FMAs. If A's alone do (nn), A and B change places: C^T = B^T A^T, stored by
-//                   columns. If both do (nt), producer warps transpose A, as in 37.
+//                   columns. If both do (nt), producer warps transpose A, as in 37, or B, whichever has fewer rows in a tile.
 // Changed from 37   whether A is transposed, how B lies in shared memory, and how C is stored, are parameters of the kernel;
 //                   few rows in all layouts (common/few_rows.h)
 // Expect            nn, tn and tt alike; nt less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
@@ -12,9 +12,10 @@
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 38 4096 4096 4096 --layout nt
 // Read              docs/38_sgemm_layouts.md
+#include <algorithm>
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/few_rows.h"
 #include "common/hopper/pipeline.h"
@@ -38,8 +39,9 @@ using namespace ladder;
 namespace {
 
 /// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they also divide the k tile
-/// (sliced-K, CUTLASS's word for a split among the warps of one block). A_ALONG_K, B_ALONG_K_: the operand's rows lie along k.
-template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool A_ALONG_K, bool B_ALONG_K_>
+/// (sliced-K, CUTLASS's word for a split among the warps of one block). TRANSPOSE_A, B_ALONG_K: the operand's rows lie along k.
+template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool TRANSPOSE_A_, bool B_ALONG_K_,
+          bool SWAPPED_>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
   static constexpr int BN = BN_;          // columns of C per block
@@ -47,9 +49,8 @@ struct Tile {
   static constexpr int WM = WM_;          // rows of C per consumer warp
   static constexpr int WN = 64;           // columns of C per consumer warp
   static constexpr int SLICES = SLICES_;  // of a k tile: each has its own warps
-  // nn: A and B change places, and what is said of A, B, C, M and N is said of the product of the transposed matrices.
-  static constexpr bool SWAPPED = A_ALONG_K && !B_ALONG_K_;
-  static constexpr bool TRANSPOSE_A = A_ALONG_K && B_ALONG_K_, B_ALONG_K = A_ALONG_K || B_ALONG_K_;
+  // If swapped, A and B have changed places, and what is said of A, B, C, M and N is said of the product of the transposed matrices.
+  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, B_ALONG_K = B_ALONG_K_, SWAPPED = SWAPPED_;
 
   static constexpr int TM = WM / 4;            // rows of C per thread
   static constexpr int TN = WN / 8;            // columns of C per thread
@@ -519,16 +520,13 @@ struct Clocks {
   double transpose;  // a k tile in addition, where A is transposed
 };
 
-/// nn is computed as C^T = B^T A^T: both operands then lie as in tt, and nothing need be transposed. So A and B change places.
-bool is_swapped(const Problem& p) {
-  return p.layout_a == MatrixLayout::row_major && p.layout_b == MatrixLayout::row_major;
-}
-
-/// The problem as a kernel has it; but C stays as it is stored.
+/// The same product as C^T = B^T A^T: A and B change places; but C stays as it is stored.
 Problem swapped(Problem p) {
-  if (!is_swapped(p)) return p;
-  std::swap(p.m, p.n), std::swap(p.a, p.b), std::swap(p.lda, p.ldb);
-  p.layout_a = p.layout_b = MatrixLayout::col_major;
+  const auto transposed = [](MatrixLayout layout) {
+    return layout == MatrixLayout::row_major ? MatrixLayout::col_major : MatrixLayout::row_major;
+  };
+  std::swap(p.m, p.n), std::swap(p.a, p.b), std::swap(p.lda, p.ldb), std::swap(p.layout_a, p.layout_b);
+  p.layout_a = transposed(p.layout_a), p.layout_b = transposed(p.layout_b);
   return p;
 }
 
@@ -539,7 +537,7 @@ struct Maps {
 
 /// A Tile, for the host.
 struct Kernel {
-  const void* kernel = nullptr;
+  const void* kernel = nullptr;  // null: not compiled
   int smem_bytes;
   Maps (*maps)(const Problem&);
   void (*launch)(const Problem&, const Schedule&, const Maps&);
@@ -550,12 +548,11 @@ struct Configuration {
   TileShape shape;
   int threads;
   Clocks clocks;
-  Kernel kernels[2][2];  // by whether A and B lie along k
+  Kernel kernels[2][2][2];  // by whether A and B have changed places, and then lie along k
 
-  /// Of C as it is stored.
-  TileShape tile(const Problem& p) const { return is_swapped(p) ? TileShape{shape.n, shape.m, shape.k} : shape; }
-  const Kernel& kernel(const Problem& p) const {
-    return kernels[p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
+  /// Of the problem as it has it.
+  const Kernel& kernel(const Problem& p, bool swapped) const {
+    return kernels[swapped][p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
   }
 };
 
@@ -571,16 +568,19 @@ Kernel kernel() {
 
 template <int BM, int BN, int BK, int WM, int SLICES, int STAGES>
 Configuration configuration(const Clocks& clocks) {
-  if constexpr (TUNABLE(COMPILED, true))  // bench/sweep.py compiles one at a time
-    return {{BM, BN, BK},
-            Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>::THREADS,
-            clocks,
-            {{kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, false>>(),
-              kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true>>()},
-             {kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>>(),
-              kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, true>>()}}};
-  else
-    return {};
+  Configuration c = {{BM, BN, BK}, 0, clocks, {}};
+  if constexpr (TUNABLE(COMPILED, true)) {  // bench/sweep.py compiles one at a time
+    using Tn = Tile<BM, BN, BK, WM, SLICES, STAGES, false, false, false>;
+    using Tt = Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, false>;
+    using Nn = Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, true>;
+    using Nt = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, false>;
+    using NtSwapped = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, true>;
+    c.threads = Tn::THREADS;
+    c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
+    c.kernels[0][1][1] = kernel<Nt>();
+    if constexpr (BM < BN) c.kernels[1][1][1] = kernel<NtSwapped>();  // else as many rows or more are transposed
+  }
+  return c;
 }
 
 // [configurations]
@@ -598,29 +598,40 @@ const Configuration configurations[] = {
 /// A configuration, its best schedule and what that is expected to take.
 struct Choice {
   const Configuration* configuration;
+  const Kernel* kernel;
+  bool swapped;
   SchedulePlan plan;
+
+  /// Of C as it is stored.
+  TileShape tile() const {
+    const TileShape& t = configuration->shape;
+    return swapped ? TileShape{t.n, t.m, t.k} : t;
+  }
 };
 
 // [choice]
-Choice choice(const Configuration& c, const Problem& stored) {
-  const Problem p = swapped(stored);
+/// All that there are for this problem.
+std::vector<Choice> choices(const Problem& stored) {
   const int sms = device_limits().sms;
-  const double k_tile = c.clocks.k_tile + (p.layout_a == MatrixLayout::row_major) * c.clocks.transpose;
-  // Parallel split-K is ruled out: its reduction kernel costs 1e30.
-  const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
-  TiledProduct t = tiled(p, c.shape, sms);
-  t.sms = min(sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
-  return {&c, best_schedule(costs, {k_tile, c.clocks.fix_up, c.clocks.other}, t)};
+  std::vector<Choice> found;
+  for (const Configuration& c : configurations)
+    for (const bool swap : {false, true}) {
+      const Problem p = swap ? swapped(stored) : stored;
+      const Kernel& kernel = c.kernel(p, swap);
+      if (!kernel.kernel) continue;
+      const double k_tile = c.clocks.k_tile + (p.layout_a == MatrixLayout::row_major) * c.clocks.transpose;
+      // Parallel split-K is ruled out: its reduction kernel costs 1e30.
+      const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
+      TiledProduct t = tiled(p, c.shape, sms);
+      t.sms = min(sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
+      found.push_back({&c, &kernel, swap, best_schedule(costs, {k_tile, c.clocks.fix_up, c.clocks.other}, t)});
+    }
+  return found;
 }
 
 /// The one with the fewest clocks.
 Choice choose(const Problem& p) {
-  std::optional<Choice> best;
-  for (const Configuration& c : configurations) {
-    if (c.threads == 0) continue;  // not compiled
-    if (const Choice other = choice(c, p); !best || other.plan.clocks < best->plan.clocks) best.emplace(other);
-  }
-  return *best;
+  return std::ranges::min(choices(p), {}, [](const Choice& c) { return c.plan.clocks; });
 }
 // [/choice]
 
@@ -629,13 +640,12 @@ bool has_few_rows(const Problem& p) { return p.m <= TUNABLE(FEW_ROWS, 8); }
 
 std::string explain(const Problem& p) {
   if (has_few_rows(p)) return "* few rows, " + explain_few_rows(p);
-  const auto [chosen, plan] = choose(p);
+  const Choice chosen = choose(p);
   std::string text;
-  for (const Configuration& c : configurations) {
-    if (c.threads == 0) continue;
-    const TileShape tile = c.tile(p);
-    text += std::string(&c == chosen ? "* " : "  ") + std::to_string(tile.m) + " x " + std::to_string(tile.n) + ", " +
-            explain_schedule(choice(c, p).plan);
+  for (const Choice& c : choices(p)) {
+    const TileShape tile = c.tile();
+    text += std::string(c.kernel == chosen.kernel ? "* " : "  ") + std::to_string(tile.m) + " x " +
+            std::to_string(tile.n) + (c.swapped ? " swapped, " : ", ") + explain_schedule(c.plan);
   }
   return text;
 }
@@ -673,12 +683,12 @@ void launch_tile(const Problem& p, const Schedule& schedule, const Maps& maps) {
 /// the maps whenever A or B lie elsewhere.
 std::function<void(const Problem&)> prepare(const Problem& p) {
   if (has_few_rows(p)) return launch_few_rows;
-  const auto [c, plan] = choose(p);
-  const Kernel& kernel = c->kernel(p);
+  const Choice chosen = choose(p);
+  const Kernel& kernel = *chosen.kernel;
   cuda_check(cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.smem_bytes));
-  return [&kernel, schedule = plan.schedule, maps = Maps{}, a = static_cast<const void*>(nullptr),
-          b = static_cast<const void*>(nullptr)](Problem p) mutable {
-    p = swapped(p);
+  return [&kernel, swap = chosen.swapped, schedule = chosen.plan.schedule, maps = Maps{},
+          a = static_cast<const void*>(nullptr), b = static_cast<const void*>(nullptr)](Problem p) mutable {
+    if (swap) p = swapped(p);
     if (p.a != a || p.b != b) maps = kernel.maps(p), a = p.a, b = p.b;
     kernel.launch(p, schedule, maps);
   };
@@ -702,7 +712,7 @@ std::vector<Constants> constants() {
 const Registration registration{{
     .number = "38",
     .name = "sgemm_layouts",
-    .idea = "any layout: one operand along k is read as it is stored; of two, producer warps transpose A",
+    .idea = "any layout: one operand along k is read as it is stored; of two, warps transpose one",
     .predecessor = "37",
     .types = {Type::f32},
     .arch = "sm_90a",
@@ -713,14 +723,11 @@ const Registration registration{{
     .resources =
         [](const Problem& p) {
           if (has_few_rows(p)) return few_rows_plan(p).resources;
-          const auto [c, plan] = choose(p);
-          const Kernel& kernel = c->kernel(p);
-          return Resources{kernel.kernel,
-                           c->threads,
-                           kernel.smem_bytes,
-                           c->tile(p),
-                           partial_bytes(*c, plan.schedule),
-                           lock_count(plan.schedule)};
+          const Choice chosen = choose(p);
+          const Configuration& c = *chosen.configuration;
+          const Schedule& schedule = chosen.plan.schedule;
+          return Resources{chosen.kernel->kernel,      c.threads,           chosen.kernel->smem_bytes, chosen.tile(),
+                           partial_bytes(c, schedule), lock_count(schedule)};
         },
     .launch = [](const Problem& p) { prepare(p)(p); },
     .explain = explain,

@@ -26,7 +26,7 @@ def test_a_piece_takes_64_wavefronts_a_first_load_4_and_none_conflicts(tmp_path)
         layout: 132 * (16 * 64 * pieces + 8 * 4 * (FIRST_LOADS[layout] - FIRST_LOADS["tn"])) for layout, pieces in PIECES.items()
     }
     text = (ROOT / "docs/38_sgemm_layouts.md").read_text(encoding="utf-8")
-    assert f"{wavefronts['nn'] - wavefronts['tn']:,} together" in text and f" = {wavefronts['nt'] - wavefronts['nn']:,}." in text
+    assert f"{wavefronts['nt'] - wavefronts['nn']:,} together" in text and f" = {wavefronts['nn'] - wavefronts['tn']:,}." in text
     assert f"The simulator counts {wavefronts['nt']:,}, {wavefronts['nn']:,} and {wavefronts['tn']:,}." in text
 
 
