@@ -68,11 +68,13 @@ struct Tile {
   static constexpr int LANE_COLS = WN / TN;        // lanes across it
   static constexpr int RUN = B_ALONG_K ? 2 : 4;    // neighbouring columns of a thread: by the banks of its loads
   static constexpr int STORE = SWAPPED ? 4 : RUN;  // neighbours in memory: elements of a store to C
-  // Rows and columns of a 16-byte store of sums.
-  static constexpr int QM = SWAPPED ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
-  static constexpr int PARTS = SLICES < 4 / QM ? SLICES : 4 / QM;  // of four rows of a thread: a slice reduces one part
-  static constexpr int RM = TM / PARTS;                            // rows of C per thread, once the slices are reduced
-  static constexpr int RN = TN * PARTS / SLICES;                   // columns, likewise
+  // Rows and columns of a 16-byte store of sums. With two slices, QM = 4 makes ptxas put acc into the wrong banks.
+  static constexpr int QM = SWAPPED && SLICES != 2 ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
+  static constexpr int MOST_PARTS = SWAPPED ? 1 : 4 / QM;  // swapped, a thread stores four rows at once
+  static constexpr int PARTS =
+      SLICES < MOST_PARTS ? SLICES : MOST_PARTS;  // of four rows of a thread: a slice reduces one part
+  static constexpr int RM = TM / PARTS;           // rows of C per thread, once the slices are reduced
+  static constexpr int RN = TN * PARTS / SLICES;  // columns, likewise
   static constexpr int SUMS_BYTES = SLICES > 1 ? CONSUMERS * 4 * TN * 4 : 0;  // four rows of each thread's results
   // [slots]
   // sRows: what is to be transposed, A as it lies in memory. A slot has 16 KB at most.

@@ -53,13 +53,17 @@ def losses(rung: str, times: Path, layout: str = "nn") -> dict[tuple[str, ...], 
     command = [ROOT / "build/bin" / stem, "--sim", "--explain", "--shapes", ROOT / "bench/shapes/fit_37.txt", "--layout", layout]
     environment = {**os.environ, "LD_LIBRARY_PATH": str(ROOT / "build/sim")}
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    found = re.findall(rf"^{stem} \w+ (\d+)x(\d+)x(\d+):(?:.*\n)(?: .*\n)*\* (\d+) x (\d+),", printed, re.MULTILINE)
     clocks = fit_tiles.measured(times).pivot(index=["m", "n", "k"], columns="tile", values="clocks")
+    found = {}
+    for m, n, k, lines in re.findall(rf"^{stem} \w+ (\d+)x(\d+)x(\d+):.*\n((?:[* ] .*\n?)+)", printed, re.MULTILINE):
+        # A swapped tile of nt has no times of its own: what would be chosen without.
+        tiles = re.findall(r"^[* ] (\d+ x \d+), .* (\d+) clocks expected$", lines, re.MULTILINE)
+        if not lines.startswith("* few rows"):
+            chosen = min(tiles, key=lambda tile: int(tile[1]))[0].replace(" ", "")
+            of_shape = clocks.loc[(int(m), int(n), int(k))]
+            found[m, n, k] = of_shape[chosen] / of_shape.min()
     assert len(found) == len(clocks) - printed.count("* few rows")  # which takes no tile
-    return {
-        (m, n, k): clocks.loc[(int(m), int(n), int(k)), f"{bm}x{bn}"] / clocks.loc[(int(m), int(n), int(k))].min()
-        for m, n, k, bm, bn in found
-    }
+    return found
 
 
 def percent_of_mean(values) -> float:
