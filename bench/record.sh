@@ -140,8 +140,6 @@ layouts() {
     ladder --kernels 38 --layout $layout --check sample --sittings 3 --csv "$to/layouts.csv" --shapes bench/shapes/layouts.txt
     ladder --kernels 33,39 --type bf16 --out same --layout $layout --check sample --sittings 3 --csv "$to/layouts_16bit.csv" \
       --shapes bench/shapes/layouts.txt
-  done
-  for layout in nt tn tt; do  # nn: map.csv, by 37
     ladder --kernels 38 --layout $layout --check sample --csv "$to/layouts_map.csv" --shapes bench/shapes/map.txt
   done
 }

@@ -468,6 +468,7 @@ std::string explain(const Problem& p) {
   const Configuration* const chosen = has_few_rows(p) ? nullptr : choose(p).configuration;
   std::string text = has_few_rows(p) ? "* few rows, " + explain_few_rows(p) : "";
   for (const Configuration& c : configurations) {
+    if (!c.kernel) continue;
     const Choice candidate = choice(c, p);
     text += std::string(&c == chosen ? "* " : "  ") + std::to_string(c.shape.m) + " x " + std::to_string(c.shape.n) +
             ", " + explain_schedule(candidate.plan);

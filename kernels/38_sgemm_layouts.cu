@@ -3,7 +3,7 @@
 // Idea              The consumers read k step by k step: sA[BK][BM], sB[BK][BN]. If an operand's rows lie across k, TMA copies it there, as B
 //                   in 37. If B's lie along k (K-major), TMA copies them as they are: a consumer loads four k steps of a column at once,
 //                   and goes column by column through its FMAs. If A's alone do (nn), A and B change places: C^T = B^T A^T, stored by
-//                   columns. If both do (nt), producer warps transpose A, as in 37.
+//                   columns. If both do (nt), producer warps transpose A, as in 37, or B, whichever has fewer rows in a tile.
 // Changed from 37   whether A is transposed, how B lies in shared memory, and how C is stored, are parameters of the kernel;
 //                   few rows in all layouts (common/few_rows.h)
 // Expect            nn, tn and tt alike; nt less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
@@ -12,9 +12,10 @@
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
 // Run               ./run_all.sh run 38 4096 4096 4096 --layout nt
 // Read              docs/38_sgemm_layouts.md
+#include <algorithm>
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/few_rows.h"
 #include "common/hopper/pipeline.h"
@@ -38,8 +39,9 @@ using namespace ladder;
 namespace {
 
 /// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they also divide the k tile
-/// (sliced-K, CUTLASS's word for a split among the warps of one block). A_ALONG_K, B_ALONG_K_: the operand's rows lie along k.
-template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool A_ALONG_K, bool B_ALONG_K_>
+/// (sliced-K, CUTLASS's word for a split among the warps of one block). TRANSPOSE_A, B_ALONG_K: the operand's rows lie along k.
+template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool TRANSPOSE_A_, bool B_ALONG_K_,
+          bool SWAPPED_>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
   static constexpr int BN = BN_;          // columns of C per block
@@ -47,9 +49,8 @@ struct Tile {
   static constexpr int WM = WM_;          // rows of C per consumer warp
   static constexpr int WN = 64;           // columns of C per consumer warp
   static constexpr int SLICES = SLICES_;  // of a k tile: each has its own warps
-  // nn: A and B change places, and what is said of A, B, C, M and N is said of the product of the transposed matrices.
-  static constexpr bool SWAPPED = A_ALONG_K && !B_ALONG_K_;
-  static constexpr bool TRANSPOSE_A = A_ALONG_K && B_ALONG_K_, B_ALONG_K = A_ALONG_K || B_ALONG_K_;
+  // If swapped, A and B have changed places, and what is said of A, B, C, M and N is said of the product of the transposed matrices.
+  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, B_ALONG_K = B_ALONG_K_, SWAPPED = SWAPPED_;
 
   static constexpr int TM = WM / 4;            // rows of C per thread
   static constexpr int TN = WN / 8;            // columns of C per thread
@@ -67,11 +68,13 @@ struct Tile {
   static constexpr int LANE_COLS = WN / TN;        // lanes across it
   static constexpr int RUN = B_ALONG_K ? 2 : 4;    // neighbouring columns of a thread: by the banks of its loads
   static constexpr int STORE = SWAPPED ? 4 : RUN;  // neighbours in memory: elements of a store to C
-  // Rows and columns of a 16-byte store of sums.
-  static constexpr int QM = SWAPPED ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
-  static constexpr int PARTS = SLICES < 4 / QM ? SLICES : 4 / QM;  // of four rows of a thread: a slice reduces one part
-  static constexpr int RM = TM / PARTS;                            // rows of C per thread, once the slices are reduced
-  static constexpr int RN = TN * PARTS / SLICES;                   // columns, likewise
+  // Rows and columns of a 16-byte store of sums. With two slices, QM = 4 makes ptxas put acc into the wrong banks.
+  static constexpr int QM = SWAPPED && SLICES != 2 ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
+  static constexpr int MOST_PARTS = SWAPPED ? 1 : 4 / QM;  // swapped, a thread stores four rows at once
+  static constexpr int PARTS =
+      SLICES < MOST_PARTS ? SLICES : MOST_PARTS;  // of four rows of a thread: a slice reduces one part
+  static constexpr int RM = TM / PARTS;           // rows of C per thread, once the slices are reduced
+  static constexpr int RN = TN * PARTS / SLICES;  // columns, likewise
   static constexpr int SUMS_BYTES = SLICES > 1 ? CONSUMERS * 4 * TN * 4 : 0;  // four rows of each thread's results
   // [slots]
   // sRows: what is to be transposed, A as it lies in memory. A slot has 16 KB at most.
@@ -516,18 +519,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 /// What the parts of a launch cost, in clocks of an H200's SM, as SplitCosts and StreamKCosts have them. Fitted to a sweep.
 struct Clocks {
   double start, k_tile, work_tile, fix_up, other;
+  double transpose;  // a k tile in addition, where A is transposed
 };
 
-/// nn is computed as C^T = B^T A^T: both operands then lie as in tt, and nothing need be transposed. So A and B change places.
-bool is_swapped(const Problem& p) {
-  return p.layout_a == MatrixLayout::row_major && p.layout_b == MatrixLayout::row_major;
-}
-
-/// The problem as a kernel has it; but C stays as it is stored.
+/// The same product as C^T = B^T A^T: A and B change places; but C stays as it is stored.
 Problem swapped(Problem p) {
-  if (!is_swapped(p)) return p;
-  std::swap(p.m, p.n), std::swap(p.a, p.b), std::swap(p.lda, p.ldb);
-  p.layout_a = p.layout_b = MatrixLayout::col_major;
+  const auto transposed = [](MatrixLayout layout) {
+    return layout == MatrixLayout::row_major ? MatrixLayout::col_major : MatrixLayout::row_major;
+  };
+  std::swap(p.m, p.n), std::swap(p.a, p.b), std::swap(p.lda, p.ldb), std::swap(p.layout_a, p.layout_b);
+  p.layout_a = transposed(p.layout_a), p.layout_b = transposed(p.layout_b);
   return p;
 }
 
@@ -538,7 +539,7 @@ struct Maps {
 
 /// A Tile, for the host.
 struct Kernel {
-  const void* kernel = nullptr;
+  const void* kernel = nullptr;  // null: not compiled
   int smem_bytes;
   Maps (*maps)(const Problem&);
   void (*launch)(const Problem&, const Schedule&, const Maps&);
@@ -549,12 +550,11 @@ struct Configuration {
   TileShape shape;
   int threads;
   Clocks clocks;
-  Kernel kernels[2][2];  // by whether A and B lie along k
+  Kernel kernels[2][2][2];  // by whether A and B have changed places, and then lie along k
 
-  /// Of C as it is stored.
-  TileShape tile(const Problem& p) const { return is_swapped(p) ? TileShape{shape.n, shape.m, shape.k} : shape; }
-  const Kernel& kernel(const Problem& p) const {
-    return kernels[p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
+  /// Of the problem as it has it.
+  const Kernel& kernel(const Problem& p, bool swapped) const {
+    return kernels[swapped][p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
   }
 };
 
@@ -570,60 +570,70 @@ Kernel kernel() {
 
 template <int BM, int BN, int BK, int WM, int SLICES, int STAGES>
 Configuration configuration(const Clocks& clocks) {
-  if constexpr (TUNABLE(COMPILED, true))  // bench/sweep.py compiles one at a time
-    return {{BM, BN, BK},
-            Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>::THREADS,
-            clocks,
-            {{kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, false>>(),
-              kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true>>()},
-             {kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false>>(),
-              kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, true>>()}}};
-  else
-    return {};
+  Configuration c = {{BM, BN, BK}, 0, clocks, {}};
+  if constexpr (TUNABLE(COMPILED, true)) {  // bench/sweep.py compiles one at a time
+    using Tn = Tile<BM, BN, BK, WM, SLICES, STAGES, false, false, false>;
+    using Tt = Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, false>;
+    using Nn = Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, true>;
+    using Nt = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, false>;
+    using NtSwapped = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, true>;
+    c.threads = Tn::THREADS;
+    c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
+    c.kernels[0][1][1] = kernel<Nt>();
+    if constexpr (BM < BN) c.kernels[1][1][1] = kernel<NtSwapped>();  // else as many rows or more are transposed
+  }
+  return c;
 }
 
 // [configurations]
 const Configuration configurations[] = {
-    configuration<128, 256, 32, 64, 1, 4>({25720, 9220, 2930, 3410, 2340}),
-    configuration<256, 64, 32, 64, 2, 3>({12300, 5410, 5910, 13340, 450}),
-    configuration<64, 256, 32, 64, 2, 4>({11840, 5090, 5700, 12500, 1110}),
-    configuration<128, 64, 32, 64, 4, 6>({10810, 2830, 3400, 12680, 120}),
-    configuration<32, 128, 64, 32, 4, 4>({10080, 2660, 2750, 10340, 120}),
-    configuration<32, 64, 64, 32, 8, 7>({11570, 1450, 2320, 7920, 0}),
-    configuration<16, 64, 64, 16, 8, 9>({11300, 960, 1840, 8060, 110}),
+    configuration<128, 256, 32, 64, 1, 4>({9360, 9180, 4080, 17120, 3250, 230}),
+    configuration<256, 64, 32, 64, 2, 3>({12580, 4720, 5770, 12330, 920, 510}),
+    configuration<64, 256, 32, 64, 2, 4>({9670, 4730, 5660, 15430, 1020, 20}),
+    configuration<128, 64, 32, 64, 4, 6>({9840, 2430, 4290, 14350, 0, 230}),
+    configuration<32, 128, 64, 32, 4, 4>({10980, 2570, 2810, 9640, 390, 100}),
+    configuration<32, 64, 64, 32, 8, 7>({10430, 1370, 2550, 9300, 200, 170}),
+    configuration<16, 64, 64, 16, 8, 9>({10870, 850, 1790, 8420, 120, 120}),
 };
 // [/configurations]
 
 /// A configuration, its best schedule and what that is expected to take.
 struct Choice {
   const Configuration* configuration;
+  const Kernel* kernel;
+  bool swapped;
   SchedulePlan plan;
+
+  /// Of C as it is stored.
+  TileShape tile() const {
+    const TileShape& t = configuration->shape;
+    return swapped ? TileShape{t.n, t.m, t.k} : t;
+  }
 };
 
 // [choice]
-constexpr double PIECE = 64;  // clocks by which a k tile takes longer for each piece of A that is transposed
-
-Choice choice(const Configuration& c, const Problem& stored) {
-  const Problem p = swapped(stored);
+/// All that there are for this problem.
+std::vector<Choice> choices(const Problem& stored) {
   const int sms = device_limits().sms;
-  const auto [bm, bn, bk] = c.shape;
-  // It was fitted with A transposed.
-  const double k_tile = c.clocks.k_tile - (p.layout_a == MatrixLayout::col_major) * PIECE * (bm * bk / 1024);
-  // Parallel split-K is ruled out: its reduction kernel costs 1e30.
-  const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
-  TiledProduct t = tiled(p, c.shape, sms);
-  t.sms = min(sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
-  return {&c, best_schedule(costs, {k_tile, c.clocks.fix_up, c.clocks.other}, t)};
+  std::vector<Choice> found;
+  for (const Configuration& c : configurations)
+    for (const bool swap : {false, true}) {
+      const Problem p = swap ? swapped(stored) : stored;
+      const Kernel& kernel = c.kernel(p, swap);
+      if (!kernel.kernel) continue;
+      const double k_tile = c.clocks.k_tile + (p.layout_a == MatrixLayout::row_major) * c.clocks.transpose;
+      // Parallel split-K is ruled out: its reduction kernel costs 1e30.
+      const SplitCosts costs = {c.clocks.start, k_tile, c.clocks.work_tile, 1e30, 0, 0};
+      TiledProduct t = tiled(p, c.shape, sms);
+      t.sms = min(sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
+      found.push_back({&c, &kernel, swap, best_schedule(costs, {k_tile, c.clocks.fix_up, c.clocks.other}, t)});
+    }
+  return found;
 }
 
 /// The one with the fewest clocks.
 Choice choose(const Problem& p) {
-  std::optional<Choice> best;
-  for (const Configuration& c : configurations) {
-    if (c.threads == 0) continue;  // not compiled
-    if (const Choice other = choice(c, p); !best || other.plan.clocks < best->plan.clocks) best.emplace(other);
-  }
-  return *best;
+  return std::ranges::min(choices(p), {}, [](const Choice& c) { return c.plan.clocks; });
 }
 // [/choice]
 
@@ -632,12 +642,12 @@ bool has_few_rows(const Problem& p) { return p.m <= TUNABLE(FEW_ROWS, 8); }
 
 std::string explain(const Problem& p) {
   if (has_few_rows(p)) return "* few rows, " + explain_few_rows(p);
-  const auto [chosen, plan] = choose(p);
+  const Choice chosen = choose(p);
   std::string text;
-  for (const Configuration& c : configurations) {
-    const TileShape tile = c.tile(p);
-    text += std::string(&c == chosen ? "* " : "  ") + std::to_string(tile.m) + " x " + std::to_string(tile.n) + ", " +
-            explain_schedule(choice(c, p).plan);
+  for (const Choice& c : choices(p)) {
+    const TileShape tile = c.tile();
+    text += std::string(c.kernel == chosen.kernel ? "* " : "  ") + std::to_string(tile.m) + " x " +
+            std::to_string(tile.n) + (c.swapped ? " swapped, " : ", ") + explain_schedule(c.plan);
   }
   return text;
 }
@@ -675,12 +685,12 @@ void launch_tile(const Problem& p, const Schedule& schedule, const Maps& maps) {
 /// the maps whenever A or B lie elsewhere.
 std::function<void(const Problem&)> prepare(const Problem& p) {
   if (has_few_rows(p)) return launch_few_rows;
-  const auto [c, plan] = choose(p);
-  const Kernel& kernel = c->kernel(p);
+  const Choice chosen = choose(p);
+  const Kernel& kernel = *chosen.kernel;
   cuda_check(cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.smem_bytes));
-  return [&kernel, schedule = plan.schedule, maps = Maps{}, a = static_cast<const void*>(nullptr),
-          b = static_cast<const void*>(nullptr)](Problem p) mutable {
-    p = swapped(p);
+  return [&kernel, swap = chosen.swapped, schedule = chosen.plan.schedule, maps = Maps{},
+          a = static_cast<const void*>(nullptr), b = static_cast<const void*>(nullptr)](Problem p) mutable {
+    if (swap) p = swapped(p);
     if (p.a != a || p.b != b) maps = kernel.maps(p), a = p.a, b = p.b;
     kernel.launch(p, schedule, maps);
   };
@@ -696,14 +706,15 @@ std::vector<Constants> constants() {
                        {"k_tile", clocks.k_tile},
                        {"work_tile", clocks.work_tile},
                        {"fix_up", clocks.fix_up},
-                       {"other", clocks.other}}});
+                       {"other", clocks.other},
+                       {"transpose", clocks.transpose}}});
   return groups;
 }
 
 const Registration registration{{
     .number = "38",
     .name = "sgemm_layouts",
-    .idea = "any layout: one operand along k is read as it is stored; of two, producer warps transpose A",
+    .idea = "any layout: one operand along k is read as it is stored; of two, warps transpose one",
     .predecessor = "37",
     .types = {Type::f32},
     .arch = "sm_90a",
@@ -714,14 +725,11 @@ const Registration registration{{
     .resources =
         [](const Problem& p) {
           if (has_few_rows(p)) return few_rows_plan(p).resources;
-          const auto [c, plan] = choose(p);
-          const Kernel& kernel = c->kernel(p);
-          return Resources{kernel.kernel,
-                           c->threads,
-                           kernel.smem_bytes,
-                           c->tile(p),
-                           partial_bytes(*c, plan.schedule),
-                           lock_count(plan.schedule)};
+          const Choice chosen = choose(p);
+          const Configuration& c = *chosen.configuration;
+          const Schedule& schedule = chosen.plan.schedule;
+          return Resources{chosen.kernel->kernel,      c.threads,           chosen.kernel->smem_bytes, chosen.tile(),
+                           partial_bytes(c, schedule), lock_count(schedule)};
         },
     .launch = [](const Problem& p) { prepare(p)(p); },
     .explain = explain,

@@ -20,7 +20,7 @@ LARGER = {  # why a rung is no small step from its predecessor
     "33": "one text for all configurations, and the cost model's call",
     "34": "TMA in place of 08's loads, 70 lines of which go; the transposition, and loops over longer tiles",
     "37": "the tile becomes a parameter, sliced-K and its reduction, and the choice among six",
-    "38": "layouts are parameters of the kernel: slots for parts of A, and the loop over columns where B lies along k",
+    "38": "layouts are parameters of the kernel: slots for parts of A, the loop over columns, and swapped operands",
     "39": "clusters, swapped operands and 25 configurations go, two thirds of these lines",
     "45": "scales for E4M3, the list of epilogues, tiles for each, and the choice among them",
 }
