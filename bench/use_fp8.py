@@ -97,7 +97,7 @@ class Pair:
         """Of one launch."""
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         first = random.randrange(len(self.sets))
-        torch.cuda._sleep(100_000 + 60_000 * launches)  # clocks: some 30 us per launch
+        torch.cuda._sleep(600_000 * launches)  # clocks, some 300 us: longer than a call takes the host
         begin.record()
         for i in range(launches):
             self.calls[who](*self.sets[(first + i) % len(self.sets)])

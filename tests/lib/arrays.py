@@ -308,7 +308,7 @@ def check_refusals(of):
 def check_quantise(of):
     """As of NumPy's copy, bit by bit."""
     host = random.standard_normal((130, 264), np.float32)
-    for block in gemm_ladder.SCALES:
+    for block in gemm_ladder.QUANTISE_BLOCKS:
         wanted, wanted_scales = gemm_ladder.quantise(host, block)
         got, scales = gemm_ladder.quantise(of.array(host), block)
         assert (of.bits(got) == wanted).all(), block
