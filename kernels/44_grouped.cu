@@ -7,7 +7,7 @@
 // Changed from 28   the scheduler; rows of a tile known only when it runs: a tensor map and a main loop for each number; pairs share rows
 //                   of C, not columns; stores that end where the group ends
 // Expect            8192 rows in 64 groups, N 4096, K 7168: 3.6 GB from DRAM at 4.2 TB/s, and 5 % for pairs that end early: 1.43 of cuBLAS
-// Limiter now       the bytes of B from DRAM; with many rows per group wgmma
+// Limiter now       with few rows per group the bytes of B from DRAM, with many wgmma; between the two it was not found
 // New instructions  none
 // Limits            as 21
 // Run               ./run_all.sh run 44 1024 512 512 --type bf16 --groups 8 --group-rows random

@@ -166,12 +166,28 @@ __global__ void __launch_bounds__(1024) quantise_row(Quantisation q) {
   if (threadIdx.x == 0) q.scale[row] = scale;
 }
 
-// One scale for all: a kernel finds it, another one converts.
+// One scale for all: a kernel finds it, another one converts. Each of the three launches as soon as the one before it has begun, and
+// waits for its end only where it needs the scale.
 
-__global__ void start_scale(float* scale) { *scale = LEAST_SCALE; }
+__device__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+__device__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+__global__ void start_scale(Quantisation q) {
+  let_next_begin();
+  *q.scale = LEAST_SCALE;
+}
 
 template <class T, bool VECTORS>
 __global__ void __launch_bounds__(THREADS) find_scale(Quantisation q) {
+  let_next_begin();
   float largest = 0;
   for (int i = Piece<T>::first(); i < Piece<T>::count(q); i += gridDim.x * Piece<T>::PER_BLOCK) {
     const Piece<T> piece(q, i);
@@ -182,6 +198,7 @@ __global__ void __launch_bounds__(THREADS) find_scale(Quantisation q) {
     for (int j = 0; j < Piece<T>::ROWS; ++j) largest = fmaxf(largest, largest_of(rx[j]));
   }
   const float scale = scale_of(largest_of_threads(largest));
+  wait_for_previous();
   // Of positive numbers the larger one has the larger bits.
   if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(q.scale), __float_as_int(scale));
 }
@@ -192,12 +209,25 @@ __global__ void __launch_bounds__(THREADS) convert(Quantisation q) {
   const int i = Piece<T>::count(q) - 1 - Piece<T>::first();
   if (i < 0) return;
   const Piece<T> piece(q, i);
-  const float inverse = 1 / *q.scale;
   Vector<T> rx[Piece<T>::ROWS];
 #pragma unroll
   for (int j = 0; j < Piece<T>::ROWS; ++j) rx[j] = Access<T, VECTORS>::load(q, piece.row + j, piece.column);
+  wait_for_previous();
+  const float inverse = 1 / *q.scale;
 #pragma unroll
   for (int j = 0; j < Piece<T>::ROWS; ++j) Access<T, VECTORS>::store(q, piece.row + j, piece.column, rx[j], inverse);
+}
+
+void launch_early(void (*kernel)(Quantisation), int blocks, const Quantisation& q, cudaStream_t stream) {
+  cudaFuncAttributes attributes{};
+  cuda_check(cudaFuncGetAttributes(&attributes, kernel));
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks), config.blockDim = dim3(THREADS), config.stream = stream;
+  config.attrs = &early, config.numAttrs = attributes.ptxVersion >= 90;  // code of older PTX does not wait: not early
+  cuda_check(cudaLaunchKernelEx(&config, kernel, q));
 }
 
 template <class T, bool VECTORS>
@@ -205,9 +235,9 @@ void launch(const Quantisation& q, cudaStream_t stream) {
   const int pieces = ceil_div(Piece<T>::count(q), Piece<T>::PER_BLOCK);
   switch (q.block) {
     case Block::all:
-      start_scale<<<1, 1, 0, stream>>>(q.scale);
-      find_scale<T, VECTORS><<<std::min(pieces, 2048 / THREADS * device_limits().sms), THREADS, 0, stream>>>(q);
-      convert<T, VECTORS><<<pieces, THREADS, 0, stream>>>(q);
+      start_scale<<<1, 1, 0, stream>>>(q);
+      launch_early(find_scale<T, VECTORS>, std::min(pieces, 2048 / THREADS * device_limits().sms), q, stream);
+      launch_early(convert<T, VECTORS>, pieces, q, stream);
       break;
     case Block::row: {
       const int warps = ceil_div(ceil_div(q.columns, Vector<T>::SIZE), 32 * ROW_VECTORS);
