@@ -42,31 +42,19 @@ using namespace ladder;
 
 namespace {
 
-/// What the warpgroups of a block share.
-enum Sharing {
-  ROWS,  ///< a tile, of which each computes 64 rows
-  K_TILES,  ///< the k tiles of a tile of 64 rows, of which each multiplies every third; then one of them adds the sums of all
-};
-
-/// What happens to the tiles that are left when all blocks have had as many.
-enum LastWave {
-  WHOLE,     ///< some blocks compute one more
-  STREAM_K,  ///< all blocks have equal numbers of their k tiles
-};
-
 /// What the parts of a launch cost, in clocks of an SM, as SplitCosts and StreamKCosts have them.
 struct Clocks {
-  double start, k_tile, work_tile, fix_up = 1e30, other = 0;
+  double start, k_tile, work_tile, fix_up, other;
 };
 
 struct Configuration {
   const char* name;
-  Sharing sharing;
   int warpgroups;  ///< that multiply
+  int slices;      ///< 1: each computes 64 rows of a tile; else all compute the same 64, each its share of the k tiles
   int bn;          ///< columns of C
   int stages;      ///< k tiles in shared memory: one is multiplied, the others are being copied
   int buffers;  ///< for 128 bytes of 64 rows of C, per warpgroup that stores: one is filled, the others are being stored
-  LastWave last_wave;
+  bool stream_k;  ///< what whole waves leave over is cut along K, in equal parts for all blocks
   Clocks clocks;
 };
 
@@ -75,14 +63,14 @@ constexpr double FIX_UP = TUNABLE(FIX_UP, 4000);
 // [configurations]
 // Names: rows x columns of a tile, k the k tiles shared, s stream-K.
 constexpr Configuration CONFIGURATIONS[] = {
-    // name, sharing, warpgroups, columns, stages, buffers, last wave, clocks
-    {"192x128", ROWS, 3, 128, 4, 2, WHOLE, {11500, 780, 2600}},
-    {"192x128s", ROWS, 3, 128, 4, 2, STREAM_K, {11500, 780, 2600, FIX_UP, FIX_UP / 2}},
-    {"128x128", ROWS, 2, 128, 6, 1, WHOLE, {11700, 565, 2500}},
-    {"64x128k", K_TILES, 3, 128, 6, 2, WHOLE, {11000, 360, 2500}},
-    {"64x128ks", K_TILES, 3, 128, 6, 2, STREAM_K, {11000, 360, 2500, FIX_UP, FIX_UP / 4}},
-    {"64x64k", K_TILES, 3, 64, 9, 1, WHOLE, {11000, 240, 2000}},
-    {"64x64ks", K_TILES, 3, 64, 9, 1, STREAM_K, {11000, 240, 2000, FIX_UP, FIX_UP / 8}},
+    // name, warpgroups, slices, columns, stages, buffers, stream-K, clocks
+    {"192x128", 3, 1, 128, 4, 2, false, {11500, 780, 2600}},
+    {"192x128s", 3, 1, 128, 4, 2, true, {11500, 780, 2600, FIX_UP, FIX_UP / 2}},
+    {"128x128", 2, 1, 128, 6, 1, false, {11700, 565, 2500}},
+    {"64x128k", 3, 3, 128, 6, 2, false, {11000, 360, 2500}},
+    {"64x128ks", 3, 3, 128, 6, 2, true, {11000, 360, 2500, FIX_UP, FIX_UP / 4}},
+    {"64x64k", 3, 3, 64, 9, 1, false, {11000, 240, 2000}},
+    {"64x64ks", 3, 3, 64, 9, 1, true, {11000, 240, 2000, FIX_UP, FIX_UP / 8}},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -91,11 +79,11 @@ constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
 template <int INDEX>
 struct Tile {
   static constexpr Configuration CONFIGURATION = CONFIGURATIONS[INDEX];
-  static constexpr int WARPGROUPS = CONFIGURATION.warpgroups, TURNS = 1;            // that multiply
-  static constexpr int SLICES = CONFIGURATION.sharing == K_TILES ? WARPGROUPS : 1;  // of k tiles
-  static constexpr int STORING = WARPGROUPS / SLICES;                               // warpgroups that store
-  static constexpr int WM = 64, BM = STORING * WM;                                  // rows of C
-  static constexpr int BN = CONFIGURATION.bn;          // columns of C, which have the same scale
+  static constexpr int WARPGROUPS = CONFIGURATION.warpgroups, TURNS = 1;  // that multiply
+  static constexpr int SLICES = CONFIGURATION.slices;                     // of k tiles
+  static constexpr int STORING = WARPGROUPS / SLICES;                     // warpgroups that store
+  static constexpr int WM = 64, BM = STORING * WM;                        // rows of C
+  static constexpr int BN = CONFIGURATION.bn;                             // columns of C, which have the same scale
   static constexpr bool SWAP_AB = false;               // what 28 has, and common/hopper/epilogue.h asks about
   static constexpr int BK_BYTES = 128, BK = BK_BYTES;  // bytes along k per tile, as many elements: those of a scale
   static constexpr int MMA_K_BYTES = 32;               // bytes along k per wgmma
@@ -152,7 +140,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
          TC* __restrict__ C, int ldc, const __grid_constant__ Schedule schedule, float4* partials, unsigned* locks) {
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, BK = Tile::BK, BK_BYTES = Tile::BK_BYTES;
   constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, SLICES = Tile::SLICES;
-  constexpr bool STREAM_K = Tile::CONFIGURATION.last_wave == LastWave::STREAM_K, HIDDEN = SLICES == 1;
+  constexpr bool STREAM_K = Tile::CONFIGURATION.stream_k, HIDDEN = SLICES == 1;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
@@ -359,12 +347,26 @@ constexpr double CLOCK_REACHED = 0.86;  // of the SMs' highest clock, under load
 
 template <class Tile>
 Choice weigh(const Problem& p, int index, const DeviceLimits& card) {
-  const Clocks& clocks = Tile::CONFIGURATION.clocks;
-  const SplitCosts costs{clocks.start, clocks.k_tile, clocks.work_tile, 1e30, 0, 0};  // no parallel split-K
-  TiledProduct t = tiled(p, {Tile::BM, Tile::BN, Tile::BK}, card.sms);
-  t.sms = min(t.sms, t.c_tiles * t.k_tiles);  // a block has at least one k tile
-  const SchedulePlan plan = best_schedule(costs, {clocks.k_tile, clocks.fix_up, clocks.other}, t);
-  return {index, plan, plan.clocks / (CLOCK_REACHED * card.clock_mhz)};
+  const Clocks& cost = Tile::CONFIGURATION.clocks;
+  const TiledProduct t = tiled(p, {Tile::BM, Tile::BN, Tile::BK}, card.sms);
+  const int waves = t.c_tiles / t.sms;
+  const auto clocks = [&](int k_tiles, int units) {  // of the block that has most
+    return cost.start + k_tiles * cost.k_tile + units * cost.work_tile;
+  };
+  const int tiles_of_block = ceil_div(t.c_tiles, t.sms);
+  SchedulePlan best{Schedule(min(t.c_tiles, t.sms), t.c_tiles, t.k_tiles, 1, t.c_tiles),
+                    clocks(tiles_of_block * t.k_tiles, tiles_of_block)};
+  if (Tile::CONFIGURATION.stream_k)
+    for (const int whole_waves : {waves, max(waves - 1, 0)}) {
+      const Schedule schedule(t.sms, t.c_tiles, t.k_tiles, 1, whole_waves * t.sms);
+      if (schedule.stream_k.least == 0) continue;  // a block has at least one k tile
+      const int most = schedule.stream_k.first(1);
+      const int others = (t.k_tiles - 1) / schedule.stream_k.least;  // blocks of one tile, but for the first, at most
+      const double all = clocks(whole_waves * t.k_tiles + most, whole_waves + 1 + most / t.k_tiles) + cost.fix_up +
+                         others * cost.other;
+      if (all < best.clocks) best = {schedule, all};
+    }
+  return {index, best, best.clocks / (CLOCK_REACHED * card.clock_mhz)};
 }
 // [/choice]
 
