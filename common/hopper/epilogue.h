@@ -17,24 +17,18 @@
 namespace ladder {
 
 /// What TMA stores of C at a time, from a buffer that holds 64 rows of D and BUFFERED of its columns. In order: 64 rows of as many bytes
-/// as TMA can swizzle that divide a tile's row; or whole rows of an odd number of 16 bytes, which meet in no bank unswizzled (43). Swapped:
-/// a row of C for each column of D, 128 bytes at a time.
+/// as TMA can swizzle that divide a tile's row. Swapped: a row of C for each column of D, 128 bytes at a time.
 template <class Tile, class TC>
 struct CBox {
+  static constexpr int BUFFERED = 128 / sizeof(TC);
   static constexpr int ROW_BYTES = Tile::BN * sizeof(TC);
-  static constexpr bool WHOLE_ROWS = ROW_BYTES % 32 == 16;
-  static constexpr int BUFFERED = WHOLE_ROWS ? Tile::BN : 128 / sizeof(TC);
-  static constexpr int BYTES = WHOLE_ROWS                              ? ROW_BYTES
-                               : Tile::SWAP_AB || ROW_BYTES % 128 == 0 ? 128
-                               : ROW_BYTES % 64 == 0                   ? 64
-                                                                       : 32;
+  static constexpr int BYTES = Tile::SWAP_AB || ROW_BYTES % 128 == 0 ? 128 : ROW_BYTES % 64 == 0 ? 64 : 32;
   static constexpr int MOST_ROWS = Tile::BN % 64 == 0   ? 64
                                    : Tile::BN % 32 == 0 ? 32
                                                         : 16;  // that divide a tile's columns
   static constexpr int ROWS = !Tile::SWAP_AB ? 64 : MOST_ROWS < BUFFERED ? MOST_ROWS : BUFFERED;
   static constexpr int COLUMNS = BYTES / sizeof(TC);
   static_assert(!Tile::SWAP_AB || Tile::BN % ROWS == 0);
-  static_assert(!WHOLE_ROWS || (!Tile::SWAP_AB && 64 * ROW_BYTES <= Tile::C_BYTES));
 };
 
 /// The part of C that store_results() will read, into L2, one line of 128 bytes per prefetch: a block's tile, whose first result is in row
@@ -145,13 +139,11 @@ __device__ __forceinline__ void store_results(float (&acc)[Tile::WM / 64][Tile::
       const auto place = [&](int r, int c) {
         if constexpr (SWAP_AB)
           return r / Box::COLUMNS * (Box::BUFFERED * 128) + swizzle(c, r % Box::COLUMNS / CHUNK, 128);
-        if constexpr (Box::WHOLE_ROWS) return r * Box::BYTES + c / CHUNK * 16;
         return c / Box::COLUMNS * (64 * Box::BYTES) + swizzle(r, c % Box::COLUMNS / CHUNK, Box::BYTES);
       };
 #pragma unroll
       for (int j = 0; j < Box::BUFFERED / 8 && first_col + j * 8 < BN; j += 2) {
         const float(*const x)[4] = &acc[i][first_col / 8 + j];  // 8 columns, and the next 8
-        const int next = first_col / 8 + j + 1 < BN / 8;        // 0: these are the last, and stored twice
         if constexpr (sizeof(TC) == 2) {
           uint32_t r[4];  // of rows 0 to 7 and 8 to 15 of 8 columns, then of the next 8
 #pragma unroll
@@ -159,12 +151,10 @@ __device__ __forceinline__ void store_results(float (&acc)[Tile::WM / 64][Tile::
             union {
               TC element[2];
               uint32_t bits;
-            } d = {{from_float<TC>(x[pair / 2 * next][pair % 2 * 2]),
-                    from_float<TC>(x[pair / 2 * next][pair % 2 * 2 + 1])}};
+            } d = {{from_float<TC>(x[pair / 2][pair % 2 * 2]), from_float<TC>(x[pair / 2][pair % 2 * 2 + 1])}};
             r[pair] = d.bits;
           }
-          const int matrix = lane / 8, first_row = warp % 4 * 16 + matrix % 2 * 8;
-          const int c = (j + matrix / 2 * next) * 8;
+          const int matrix = lane / 8, first_row = warp % 4 * 16 + matrix % 2 * 8, c = (j + matrix / 2) * 8;
           if constexpr (SWAP_AB)
             stmatrix_x4_trans(buffer + place(first_row, c + lane % 8), r);
           else
@@ -173,8 +163,8 @@ __device__ __forceinline__ void store_results(float (&acc)[Tile::WM / 64][Tile::
 #pragma unroll
           for (int pair = 0; pair < 4; ++pair) {
             const auto [c_row, c_col] = mma_c(lane, pair % 2 * 2);
-            const int r = warp % 4 * 16 + c_row, c = (j + pair / 2 * next) * 8 + c_col;
-            const float d[2] = {x[pair / 2 * next][pair % 2 * 2], x[pair / 2 * next][pair % 2 * 2 + 1]};
+            const int r = warp % 4 * 16 + c_row, c = (j + pair / 2) * 8 + c_col;
+            const float d[2] = {x[pair / 2][pair % 2 * 2], x[pair / 2][pair % 2 * 2 + 1]};
             if constexpr (SWAP_AB) {
               store_shared(buffer + place(r, c) + r % CHUNK * 4, d[0]);
               store_shared(buffer + place(r, c + 1) + r % CHUNK * 4, d[1]);

@@ -24,10 +24,8 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t
 #define LADDER_D_48 LADDER_D_32, LADDER_D16(4)
 #define LADDER_D_64 LADDER_D_48, LADDER_D16(6)
 #define LADDER_D_80 LADDER_D_64, LADDER_D16(8)
-#define LADDER_D_88 LADDER_D_80, LADDER_D8(10)
 #define LADDER_D_96 LADDER_D_80, LADDER_D16(10)
 #define LADDER_D_112 LADDER_D_96, LADDER_D16(12)
-#define LADDER_D_120 LADDER_D_112, LADDER_D8(14)
 #define LADDER_D_128 LADDER_D_112, LADDER_D16(14)
 #define LADDER_D_144 LADDER_D_128, LADDER_D16(16)
 #define LADDER_D_160 LADDER_D_144, LADDER_D16(18)
@@ -42,10 +40,8 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t
 #define LADDER_NUMBERS_48 LADDER_NUMBERS_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define LADDER_NUMBERS_64 LADDER_NUMBERS_48 ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define LADDER_NUMBERS_80 LADDER_NUMBERS_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
-#define LADDER_NUMBERS_88 LADDER_NUMBERS_80 ", %40, %41, %42, %43"
 #define LADDER_NUMBERS_96 LADDER_NUMBERS_80 ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define LADDER_NUMBERS_112 LADDER_NUMBERS_96 ", %48, %49, %50, %51, %52, %53, %54, %55"
-#define LADDER_NUMBERS_120 LADDER_NUMBERS_112 ", %56, %57, %58, %59"
 #define LADDER_NUMBERS_128 LADDER_NUMBERS_112 ", %56, %57, %58, %59, %60, %61, %62, %63"
 #define LADDER_NUMBERS_144 LADDER_NUMBERS_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
 #define LADDER_NUMBERS_160 LADDER_NUMBERS_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
@@ -88,8 +84,6 @@ LADDER_WGMMA_TYPES(208, "%104", "%105", "%106", ", %107, %108")
 LADDER_WGMMA_TYPES(224, "%112", "%113", "%114", ", %115, %116")
 LADDER_WGMMA_TYPES(240, "%120", "%121", "%122", ", %123, %124")
 LADDER_WGMMA_TYPES(256, "%128", "%129", "%130", ", %131, %132")
-LADDER_WGMMA(Type::e4m3, 88, "k32.f32.e4m3.e4m3", "", "%44", "%45", "%46")
-LADDER_WGMMA(Type::e4m3, 120, "k32.f32.e4m3.e4m3", "", "%60", "%61", "%62")
 #undef LADDER_WGMMA_TYPES
 #undef LADDER_WGMMA
 #undef LADDER_NUMBERS_256
@@ -101,10 +95,8 @@ LADDER_WGMMA(Type::e4m3, 120, "k32.f32.e4m3.e4m3", "", "%60", "%61", "%62")
 #undef LADDER_NUMBERS_160
 #undef LADDER_NUMBERS_144
 #undef LADDER_NUMBERS_128
-#undef LADDER_NUMBERS_120
 #undef LADDER_NUMBERS_112
 #undef LADDER_NUMBERS_96
-#undef LADDER_NUMBERS_88
 #undef LADDER_NUMBERS_80
 #undef LADDER_NUMBERS_64
 #undef LADDER_NUMBERS_48
@@ -119,10 +111,8 @@ LADDER_WGMMA(Type::e4m3, 120, "k32.f32.e4m3.e4m3", "", "%60", "%61", "%62")
 #undef LADDER_D_160
 #undef LADDER_D_144
 #undef LADDER_D_128
-#undef LADDER_D_120
 #undef LADDER_D_112
 #undef LADDER_D_96
-#undef LADDER_D_88
 #undef LADDER_D_80
 #undef LADDER_D_64
 #undef LADDER_D_48
