@@ -44,7 +44,7 @@ namespace {
 
 /// What the parts of a launch cost, in clocks of an SM, as SplitCosts and StreamKCosts have them.
 struct Clocks {
-  double start, k_tile, work_tile, fix_up, other;
+  double start, k_tile, work_tile, fix_up = 0, other = 0;
 };
 
 struct Configuration {
