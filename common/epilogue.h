@@ -6,6 +6,7 @@
 
 #include "common/layout.h"
 #include "common/problem.h"
+#include "common/ptx/special_functions.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -32,7 +33,9 @@ struct Bias {
 
 /// x / (1 + exp(-z)), that is x * sigmoid(z), with exp2 and a reciprocal of the special function unit, each off by 2^-22 or so. tanh.approx
 /// would be one instruction in place of two, but off by 2^-11: where 1 + tanh(z / 2) is small, nothing would be left of it.
-__device__ __forceinline__ float times_sigmoid(float x, float z) { return __fdividef(x, 1.0F + __expf(-z)); }
+__device__ __forceinline__ float times_sigmoid(float x, float z) {
+  return x * rcp_approx_ftz(1.0F + ex2_approx_ftz(-1.4426950F * z));  // log2(e)
+}
 
 /// x * sigmoid(x), also known as swish.
 struct Silu {

@@ -25,8 +25,16 @@ TEST_P(Grouped, AreRight) {
     for (const Type type : rung.types)
       for (const Out out : {Out::same, Out::f32})
         for (const auto& [alpha, beta] : {std::pair(1.0F, 0.0F), std::pair(-1.5F, 0.5F)}) {
-          const OperandSpec spec{shape,  type,   out, MatrixLayout::row_major, rung.layout_b, ld_align, Init::normal,
-                                 ++seed, groups, rows};
+          const OperandSpec spec{.shape = shape,
+                                 .type = type,
+                                 .out = out,
+                                 .layout_a = MatrixLayout::row_major,
+                                 .layout_b = rung.layout_b,
+                                 .ld_pad = ld_align,
+                                 .init = Init::normal,
+                                 .seed = ++seed,
+                                 .groups = groups,
+                                 .group_rows = rows};
           if (!rung.refuses(spec.problem(alpha, beta)).empty()) continue;
           Operands operands(spec, 1);
           Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
