@@ -157,8 +157,8 @@ TEST_P(EveryRung, GivesTheSameBitsEveryTime) {
   if (rung.resources({.m = 256, .n = 256, .k = 256, .type = rung.types.front()}).kernel == nullptr)
     GTEST_SKIP() << "not built here";
   const auto spec_of = [&](const Shape& shape) {
-    return OperandSpec{shape,         rung.types.front(), Out::f32,     MatrixLayout::row_major,
-                       rung.layout_b, ld_align,           Init::normal, 5};
+    return OperandSpec{shape,    rung.types.front(), Out::f32, MatrixLayout::row_major, rung.layout_b,
+                       ld_align, Init::normal,       5,        rung.scales.front()};
   };
   // Few tiles and a long K, which is where blocks share a tile; and the first of some shapes for which they wait for one another.
   // In the simulator's two, of 36 and of 37, blocks compute whole tiles, too, and K is short.
