@@ -2,12 +2,12 @@
 //
 // Idea              In 42 the tensor cores idle where both warpgroups promote. With a third, two have wgmma queued while one promotes.
 //                   And a warpgroup that has promoted its last k tile issues the first wgmma of its next tile before it stores: the
-//                   partial sums have registers of their own, so the epilogue hides, too. A second idea is 36's, for larger tiles
-//                   waste more of their last wave: it is cut along K, stream-K. But what others wait for comes first here.
-// Changed from 42   three warpgroups of 64 rows; stream-K; for few tiles, a tile of 64 rows that the warpgroups share along k
+//                   partial sums have registers of their own, so the epilogue hides, too.
+// Changed from 42   three warpgroups of 64 rows; for few tiles, 42's two, or a tile of 64 rows whose k tiles the warpgroups share;
+//                   the plan that should be the fastest, by clocks
 // Expect            768 clocks per k tile of 192x128, all of them of the tensor cores: 8192 FLOP per clock and SM in the main loop, 1.3
-//                   times 42; of that power takes some
-// Limiter now       power where tiles are many; copies into shared memory where tiles are narrow
+//                   times 42; of that power takes some, and the last wave of larger tiles
+// Limiter now       power where tiles are many; the last wave where they are not; copies into shared memory where tiles are narrow
 // New instructions  none
 // Limits            as 42
 // Run               ./run_all.sh run 43 4096 4096 4096 --scales blocks --out same
@@ -27,7 +27,6 @@
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
-#include "common/ptx/semaphore.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
 #include "common/ptx/shared_memory.h"
@@ -35,16 +34,16 @@
 #include "common/ptx/wgmma_n.h"
 #include "common/rung.h"
 #include "common/scales.h"
-#include "common/split_k.h"
-#include "common/stream_k.h"
 
 using namespace ladder;
 
 namespace {
 
-/// What the parts of a launch cost, in clocks of an SM, as SplitCosts and StreamKCosts have them.
+/// What the parts of a launch cost, in clocks of an SM.
 struct Clocks {
-  double start, k_tile, work_tile, fix_up = 0, other = 0;
+  double start;   ///< the launch and the first copies
+  double k_tile;  ///< one k tile
+  double c_tile;  ///< a tile of C, in addition to its k tiles
 };
 
 struct Configuration {
@@ -54,23 +53,17 @@ struct Configuration {
   int bn;          ///< columns of C
   int stages;      ///< k tiles in shared memory: one is multiplied, the others are being copied
   int buffers;  ///< for 128 bytes of 64 rows of C, per warpgroup that stores: one is filled, the others are being stored
-  bool stream_k;  ///< what whole waves leave over is cut along K, in equal parts for all blocks
   Clocks clocks;
 };
 
-constexpr double FIX_UP = TUNABLE(FIX_UP, 4000);
-
 // [configurations]
-// Names: rows x columns of a tile, k the k tiles shared, s stream-K.
+// Names: rows x columns of a tile; k: the warpgroups share its k tiles.
 constexpr Configuration CONFIGURATIONS[] = {
-    // name, warpgroups, slices, columns, stages, buffers, stream-K, clocks
-    {"192x128", 3, 1, 128, 4, 2, false, {11500, 780, 2600}},
-    {"192x128s", 3, 1, 128, 4, 2, true, {11500, 780, 2600, FIX_UP, FIX_UP / 2}},
-    {"128x128", 2, 1, 128, 6, 1, false, {11700, 565, 2500}},
-    {"64x128k", 3, 3, 128, 6, 2, false, {11000, 360, 2500}},
-    {"64x128ks", 3, 3, 128, 6, 2, true, {11000, 360, 2500, FIX_UP, FIX_UP / 4}},
-    {"64x64k", 3, 3, 64, 9, 1, false, {11000, 240, 2000}},
-    {"64x64ks", 3, 3, 64, 9, 1, true, {11000, 240, 2000, FIX_UP, FIX_UP / 8}},
+    // name, warpgroups, slices, columns, stages, buffers, clocks
+    {"192x128", 3, 1, 128, 4, 2, {9500, 820, 3200}},
+    {"128x128", 2, 1, 128, 6, 1, {10900, 680, 2150}},
+    {"64x128k", 3, 3, 128, 6, 2, {11100, 390, 2700}},
+    {"64x64k", 3, 3, 64, 9, 1, {11600, 290, 1000}},
 };
 // [/configurations]
 constexpr int CONFIGURATION_COUNT = std::size(CONFIGURATIONS);
@@ -131,40 +124,29 @@ __device__ __forceinline__ void sum_slices(float (&acc)[1][Tile::BN / 8][4], uin
   bar_sync(4, Tile::CONSUMERS);  // the next tile's sums come to the same place
 }
 
-/// `partials` and `locks`: of the blocks that store partial sums of a tile.
 template <class Tile, Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
-    gemm(int M, int N, float alpha, const __grid_constant__ CUtensorMap map_a,
+    gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
          const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_scale_a,
          const __grid_constant__ CUtensorMap map_scale_b, const __grid_constant__ CUtensorMap map_c, float beta,
-         TC* __restrict__ C, int ldc, const __grid_constant__ Schedule schedule, float4* partials, unsigned* locks) {
+         TC* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, WM = Tile::WM, BK = Tile::BK, BK_BYTES = Tile::BK_BYTES;
   constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, SLICES = Tile::SLICES;
-  constexpr bool STREAM_K = Tile::CONFIGURATION.stream_k, HIDDEN = SLICES == 1;
+  constexpr bool HIDDEN = SLICES == 1;  // the epilogue, by the first wgmma of the next tile
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
-  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN);
-  const int block = blockIdx.x;
+  const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
+  const int block = blockIdx.x, blocks = gridDim.x;
   const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
   const int slice = SLICES > 1 ? warpgroup : 0, row_of_warpgroup = SLICES > 1 ? 0 : warpgroup * WM;
   const auto first_result = [&](int c_tile) -> Coord {  // of C, in this block's tile
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
     return {tile_row * BM, tile_col * BN};
   };
-  // [work-unit]
-  // The k tiles whose partial sums another block waits for come first, and those of a tile that waits for others last: with whole tiles
-  // between them, nobody waits.
-  const bool gives = STREAM_K && schedule.stream_k.first(block + 1) % schedule.k_tiles != 0;
-  const auto work_unit = [&](int i) -> WorkUnit {
-    const int waves = schedule.whole_waves;
-    if (gives && i <= waves) i = i == 0 ? waves : i - 1;
-    if (i < waves) return {i * schedule.blocks + block, 0, 0, schedule.k_tiles};
-    return work_unit_of(schedule, block, i);
-  };
-  // [/work-unit]
 
   // 2. set up
+  const int k_tiles = ceil_div(K, BK);
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t sums = buffers + Tile::STORING * Tile::BUFFERS * Tile::C_BYTES;
@@ -184,16 +166,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     cp_async_bulk_tensor_2d(scale_b, map_scale_b, k_tile / 4 * 4, first.col / SCALE_BLOCK,
                             barrier);  // a multiple of 16 bytes
   };
-  WorkUnit unit = work_unit(0);
-  const int early = min(unit.k_tiles, EARLY);
+  const int early = min(k_tiles, EARLY);
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
       mbarrier_init(empty + stage * 8, Tile::CONSUMERS / SLICES / 32);
     }
     fence_mbarrier_init();
-    for (int k_tile = 0; k_tile < early; ++k_tile)
-      copy_k_tile({0, k_tile}, first_result(unit.c_tile), unit.first + k_tile);
+    for (int k_tile = 0; k_tile < early; ++k_tile) copy_k_tile({0, k_tile}, first_result(block), k_tile);
     prefetch_tensormap(map_c);
   }
   __syncthreads();
@@ -203,9 +183,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
     if (warp == 0 && elect_sync()) {
       state.advance(early);
-      for (int i = 0, k_tile = early; unit.k_tiles > 0; unit = work_unit(++i), k_tile = 0) {
-        const Coord first = first_result(unit.c_tile);
-        for (; k_tile < unit.k_tiles; ++k_tile, ++state) copy_k_tile(state, first, unit.first + k_tile);
+      for (int c_tile = block, k_tile = early; c_tile < c_tiles; c_tile += blocks, k_tile = 0) {
+        const Coord first = first_result(c_tile);
+        for (; k_tile < k_tiles; ++k_tile, ++state) copy_k_tile(state, first, k_tile);
       }
     }
     return;
@@ -250,39 +230,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   };
   // [/main-loop]
 
-  // [fix-up]
-  // As in 36, warp by warp: a block stores the partial sums of one tile at most, and the last block of a tile adds those of the others.
-  const int thread = threadIdx.x - 128;
-  const auto partials_of = [&](int b) { return partials + static_cast<size_t>(b) * (BM * BN / 4) + thread; };
-  const auto lock_of = [&](int b) { return locks + b * (Tile::STORING * 4) + warp - 4; };
-  const auto give = [&] {
-    float4* const to = partials_of(block);
-#pragma unroll
-    for (int j = 0; j < BN / 8; ++j)
-      to[j * (Tile::STORING * 128)] = {acc[0][j][0], acc[0][j][1], acc[0][j][2], acc[0][j][3]};
-  };
-  const auto release = [&] {  // what give() has stored
-    __syncwarp();
-    if (lane == 0) st_release_gpu(lock_of(block), 1);
-  };
-  const auto take = [&](int c_tile) {
-#pragma unroll 1
-    for (int b = first_block_of(schedule, c_tile); b < block; ++b) {
-      while (lane == 0 && ld_acquire_gpu(lock_of(b)) != 1) {
-      }
-      __syncwarp();  // what one lane has acquired, all may read
-      const float4* const from = partials_of(b);
-#pragma unroll
-      for (int j = 0; j < BN / 8; ++j) {
-        const float4 x = __ldcg(from + j * (Tile::STORING * 128));
-        acc[0][j][0] += x.x, acc[0][j][1] += x.y, acc[0][j][2] += x.z, acc[0][j][3] += x.w;
-      }
-      __syncwarp();                    // all lanes have read
-      if (lane == 0) *lock_of(b) = 0;  // for the next launch
-    }
-  };
-  // [/fix-up]
-
   // 4. store
   int part_number = 0;  // of the buffers filled
   const auto store = [&](int c_tile) {
@@ -290,46 +237,24 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     store_results<Tile>(acc, {row + row_of_warpgroup, col}, M, N, alpha, beta, C, ldc, map_c,
                         buffers + row_of_warpgroup / WM * Tile::BUFFERS * Tile::C_BYTES, part_number);
   };
-  // A tile of several blocks is the last of the one that stores it.
-  const auto take_and_store = [&](const WorkUnit& of) {
-    if (STREAM_K && of.first > 0) take(of.c_tile);
-    store(of.c_tile);
-  };
 
   state.advance(slice);
-  WorkUnit before{};
-  int i = 0, k_tile = slice;
-  for (; unit.k_tiles > 0; unit = work_unit(++i)) {
-    if (beta != 0.0F) prefetch_results<Tile>(first_result(unit.c_tile), M, N, C, ldc);
+  int c_tile = block;
+  for (int k_tile = slice; c_tile < c_tiles; c_tile += blocks, k_tile -= k_tiles) {
+    if (beta != 0.0F) prefetch_results<Tile>(first_result(c_tile), M, N, C, ldc);
 #pragma unroll 1
-    for (; k_tile < unit.k_tiles; k_tile += SLICES) {
+    for (; k_tile < k_tiles; k_tile += SLICES) {
       issue();
-      if (HIDDEN && k_tile == 0 && i > 0) {  // the tensor cores have work
-        if (gives && i == 1)
-          release();
-        else
-          store(before.c_tile), clear();
-      }
-      promote(unit.first + k_tile);
+      if (HIDDEN && k_tile == 0 && c_tile != block) store(c_tile - blocks), clear();  // the tensor cores have work
+      promote(k_tile);
     }
-    k_tile -= unit.k_tiles;
-    before = unit;
-    if constexpr (!HIDDEN) sum_slices<Tile>(acc, sums);
-    if (gives && i == 0) {
-      if (HIDDEN || warpgroup == 0) give();
-      if (!HIDDEN && warpgroup == 0) release();
-      clear();
-    } else if (!HIDDEN) {
-      if (warpgroup == 0) take_and_store(unit);
+    if constexpr (!HIDDEN) {
+      sum_slices<Tile>(acc, sums);
+      if (warpgroup == 0) store(c_tile);
       clear();
     }
   }
-  if constexpr (HIDDEN) {
-    if (gives && i == 1)
-      release();
-    else
-      take_and_store(before);
-  }
+  if constexpr (HIDDEN) store(c_tile - blocks);
   if (warp % 4 == 0 && elect_sync())
     cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
@@ -337,36 +262,21 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
 /// What a configuration would do for a product, and the time that it would take.
 struct Choice {
-  int index;  // of the configuration
-  SchedulePlan plan;
+  int index;             // of the configuration
+  int c_tiles, k_tiles;  // of the block that has most
   double microseconds;
 };
 
 // [choice]
-constexpr double CLOCK_REACHED = 0.86;  // of the SMs' highest clock, under load
+constexpr double CLOCK_REACHED = 0.86;  // of the SMs' highest clock, under load; less in the largest products
 
 template <class Tile>
 Choice weigh(const Problem& p, int index, const DeviceLimits& card) {
   const Clocks& cost = Tile::CONFIGURATION.clocks;
-  const TiledProduct t = tiled(p, {Tile::BM, Tile::BN, Tile::BK}, card.sms);
-  const int waves = t.c_tiles / t.sms;
-  const auto clocks = [&](int k_tiles, int units) {  // of the block that has most
-    return cost.start + k_tiles * cost.k_tile + units * cost.work_tile;
-  };
-  const int tiles_of_block = ceil_div(t.c_tiles, t.sms);
-  SchedulePlan best{Schedule(min(t.c_tiles, t.sms), t.c_tiles, t.k_tiles, 1, t.c_tiles),
-                    clocks(tiles_of_block * t.k_tiles, tiles_of_block)};
-  if (Tile::CONFIGURATION.stream_k)
-    for (const int whole_waves : {waves, max(waves - 1, 0)}) {
-      const Schedule schedule(t.sms, t.c_tiles, t.k_tiles, 1, whole_waves * t.sms);
-      if (schedule.stream_k.least == 0) continue;  // a block has at least one k tile
-      const int most = schedule.stream_k.first(1);
-      const int others = (t.k_tiles - 1) / schedule.stream_k.least;  // blocks of one tile, but for the first, at most
-      const double all = clocks(whole_waves * t.k_tiles + most, whole_waves + 1 + most / t.k_tiles) + cost.fix_up +
-                         others * cost.other;
-      if (all < best.clocks) best = {schedule, all};
-    }
-  return {index, best, best.clocks / (CLOCK_REACHED * card.clock_mhz)};
+  const int c_tiles = ceil_div(ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), card.sms);
+  const int k_tiles = c_tiles * ceil_div(p.k, Tile::BK);
+  const double clocks = cost.start + k_tiles * cost.k_tile + c_tiles * cost.c_tile;
+  return {index, c_tiles, k_tiles, clocks / (CLOCK_REACHED * card.clock_mhz)};
 }
 // [/choice]
 
@@ -399,14 +309,8 @@ Choice choice(const Problem& p) {
 }
 
 template <class Tile, Type type, class TC>
-Resources resources(const Schedule& s) {
-  const int storing = s.stream_k_tiles > 0 ? s.blocks : 0;  // blocks that may store partial sums
-  return {(const void*)gemm<Tile, type, TC>,
-          Tile::THREADS,
-          Tile::SMEM_BYTES,
-          {Tile::BM, Tile::BN, Tile::BK},
-          storing * size_t{4} * Tile::BM * Tile::BN,
-          storing * Tile::STORING * 4};
+Resources resources() {
+  return {(const void*)gemm<Tile, type, TC>, Tile::THREADS, Tile::SMEM_BYTES, {Tile::BM, Tile::BN, Tile::BK}};
 }
 
 /// How TMA loads operands and scales, and stores C.
@@ -427,42 +331,34 @@ Maps maps(const Problem& p) {
 }
 
 template <class Tile, Type type, class TC>
-void launch(const Problem& p, const Schedule& schedule, const Maps& maps) {
-  cudaLaunchAttribute resident{};  // all blocks at once, where they wait for one another
-  resident.id = cudaLaunchAttributeCooperative;
-  resident.val.cooperative = schedule.stream_k_tiles > 0;
-  cudaLaunchConfig_t config{};
-  config.gridDim = schedule.blocks, config.blockDim = Tile::THREADS, config.dynamicSmemBytes = Tile::SMEM_BYTES;
-  config.stream = p.stream, config.attrs = &resident, config.numAttrs = 1;
-  cuda_check(cudaLaunchKernelEx(&config, gemm<Tile, type, TC>, p.m, p.n, p.alpha, maps.a, maps.b, maps.scale_a,
-                                maps.scale_b, maps.c, p.beta, p.C<TC>(), p.ldc, schedule,
-                                static_cast<float4*>(p.workspace), p.locks));
+void launch(const Problem& p, const Maps& maps) {
+  const int tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN);
+  gemm<Tile, type, TC><<<min(tiles, device_limits().sms), Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+      p.m, p.n, p.k, p.alpha, maps.a, maps.b, maps.scale_a, maps.scale_b, maps.c, p.beta, p.C<TC>(), p.ldc);
+  cuda_check(cudaGetLastError());
 }
 
 /// A launch whose pointers, factors and stream may change. The maps are made anew when a matrix lies elsewhere.
 template <class Tile, Type type, class TC>
-std::function<void(const Problem&)> prepared(const Schedule& schedule) {
+std::function<void(const Problem&)> prepared() {
   cuda_check(cudaFuncSetAttribute(gemm<Tile, type, TC>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
-  return [schedule, known = Maps{}, of = std::array<const void*, 5>{}](const Problem& p) mutable {
+  return [known = Maps{}, of = std::array<const void*, 5>{}](const Problem& p) mutable {
     if (const std::array<const void*, 5> now = {p.a, p.b, p.scale_a, p.scale_b, p.c}; of != now)
       known = maps<Tile, type, TC>(p), of = now;
-    launch<Tile, type, TC>(p, schedule, known);
+    launch<Tile, type, TC>(p, known);
   };
 }
 
-/// f<Tile, type, TC>(choice) for the one to launch.
+/// f<Tile, type, TC>() for the one to launch.
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() {
-    const Choice best = choice(p);
-    return with_tile(best.index, [&]<class Tile>() { return f.template operator()<Tile, type, TC>(best); });
+    return with_tile(choice(p).index, [&]<class Tile>() { return f.template operator()<Tile, type, TC>(); });
   });
 }
 
 std::function<void(const Problem&)> prepare(const Problem& p) {
-  return for_kernel(p, [&]<class Tile, Type type, class TC>(const Choice& choice) {
-    return prepared<Tile, type, TC>(choice.plan.schedule);
-  });
+  return for_kernel(p, [&]<class Tile, Type type, class TC>() { return prepared<Tile, type, TC>(); });
 }
 
 std::vector<Plan> plans(const Problem& p) {
@@ -470,8 +366,7 @@ std::vector<Plan> plans(const Problem& p) {
     std::vector<Plan> plans;
     for (const Choice& one : choices(p))
       plans.push_back(with_tile(one.index, [&]<class Tile>() -> Plan {
-        return {Tile::CONFIGURATION.name, one.microseconds, resources<Tile, type, TC>(one.plan.schedule),
-                prepared<Tile, type, TC>(one.plan.schedule)};
+        return {Tile::CONFIGURATION.name, one.microseconds, resources<Tile, type, TC>(), prepared<Tile, type, TC>()};
       }));
     return plans;
   });
@@ -480,9 +375,11 @@ std::vector<Plan> plans(const Problem& p) {
 std::string explain(const Problem& p) {
   std::string text = "predicted, the fastest first:\n";
   for (const Choice& one : choices(p)) {
-    char line[64];
-    std::snprintf(line, sizeof line, "  %-9s %9.1f us: ", CONFIGURATIONS[one.index].name, one.microseconds);
-    text += line + explain_schedule(one.plan);
+    char line[128];
+    std::snprintf(line, sizeof line, "  %-7s %9.1f us: most work of a block: %d tile%s, %d k tiles\n",
+                  CONFIGURATIONS[one.index].name, one.microseconds, one.c_tiles, one.c_tiles == 1 ? "" : "s",
+                  one.k_tiles);
+    text += line;
   }
   return text;
 }
@@ -501,9 +398,7 @@ const Registration registration{{
     .refuses = refuses_mma_sync_of<Fp8Types>,
     .resources =
         [](const Problem& p) {
-          return for_kernel(p, [&]<class Tile, Type type, class TC>(const Choice& choice) {
-            return resources<Tile, type, TC>(choice.plan.schedule);
-          });
+          return for_kernel(p, [&]<class Tile, Type type, class TC>() { return resources<Tile, type, TC>(); });
         },
     .launch = [](const Problem& p) { prepare(p)(p); },
     .explain = explain,
