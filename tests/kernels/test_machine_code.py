@@ -109,8 +109,11 @@ CLAIMS = {
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
     **dict.fromkeys(("33", "39"), Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE))),
     "41": Claim(present=("QGMMA", "WARPGROUP", *PRODUCER), absent=(*THREADS_LOAD, "HGMMA", "F2FP.F16.E4M3", LANE_BY_LANE)),
-    # Its promotion: FFMA.
-    "42": Claim(present=("QGMMA", "WARPGROUP", *PRODUCER, "FFMA"), absent=(*THREADS_LOAD, "HGMMA", LANE_BY_LANE)),
+    # Their promotion: FFMA.
+    **dict.fromkeys(
+        ("42", "43"), Claim(present=("QGMMA", "WARPGROUP", *PRODUCER, "FFMA"), absent=(*THREADS_LOAD, "HGMMA", LANE_BY_LANE))
+    ),
+    **dict.fromkeys(("44", "45"), Claim(present=(*WARPGROUP, *PRODUCER), absent=("LDGSTS", LANE_BY_LANE))),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 37 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.
