@@ -322,7 +322,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "44",
     .name = "grouped",
-    .idea = "products of few rows each, one persistent kernel for all: a warp scans the groups for its next tile",
+    .idea = "many products of few rows in one launch: a warp scans the groups for its next tile",
     .predecessor = "28",
     .types = {Type::bf16, Type::f16},
     .arch = "sm_90a",
