@@ -20,7 +20,8 @@ from pathlib import Path
 # From top to bottom. A box is a folder with all that is in it, but for what is in a box of its own; or a module.
 LAYERS = {
     "C++": """
-        kernels  bench  tests  docs  lib
+        kernels  bench  tests  docs
+        lib
         common/harness
         common  include
         sim/tests

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <random>
 
-#include "common/harness/operands.h"
 #include "common/rung.h"
 #include "common/types.h"
 
