@@ -6,7 +6,7 @@
 //                   columns. If both do (nt), producer warps transpose A, as in 37, or B, whichever has fewer rows in a tile.
 // Changed from 37   whether A is transposed, how B lies in shared memory, and how C is stored, are parameters of the kernel;
 //                   few rows in all layouts (common/few_rows.h)
-// Expect            nn, tn and tt alike; nt less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
+// Expect            1.00 times 37 in nn; tn and tt alike; nt less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
 // Limiter now       issue slots, and the register file's two banks
 // New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
