@@ -32,6 +32,7 @@ std::string refuses_scales(const Rung& rung, Scales scales) {
   for (const Scales one : rung.scales)
     if (one != Scales::none) names.emplace_back(name(one));
   if (names.empty()) return "takes no scales";
+  if (scales == Scales::none) return formatted("needs --scales {}", joined(names, " or "));
   return formatted("takes scales {}, not {}", joined(names, ", "), name(scales));
 }
 
