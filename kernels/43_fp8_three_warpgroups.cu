@@ -384,6 +384,18 @@ std::string explain(const Problem& p) {
   return text;
 }
 
+std::vector<Constants> constants() {
+  std::vector<Constants> groups;
+  for (const Configuration& one : CONFIGURATIONS)
+    groups.push_back({one.name,
+                      {{"bm", one.slices == 1 ? 64 * one.warpgroups : 64},
+                       {"bn", one.bn},
+                       {"start", one.clocks.start},
+                       {"k_tile", one.clocks.k_tile},
+                       {"c_tile", one.clocks.c_tile}}});
+  return groups;
+}
+
 const Registration registration{{
     .number = "43",
     .name = "fp8_three_warpgroups",
@@ -403,6 +415,7 @@ const Registration registration{{
     .launch = [](const Problem& p) { prepare(p)(p); },
     .explain = explain,
     .plans = plans,
+    .constants = constants(),
     .prepare = prepare,
 }};
 
