@@ -108,7 +108,8 @@ CLAIMS = {
     ),
     # Of all configurations: those with split-K store C themselves, those without a cluster multicast nothing.
     **dict.fromkeys(("33", "39"), Claim(present=(*WARPGROUP, *PRODUCER), absent=(*THREADS_LOAD, LANE_BY_LANE))),
-    "41": Claim(present=("QGMMA", "WARPGROUP", *PRODUCER), absent=(*THREADS_LOAD, "HGMMA", "F2FP.F16.E4M3", LANE_BY_LANE)),
+    # Its scales of rows come by cp.async.
+    "41": Claim(present=("QGMMA", "WARPGROUP", *PRODUCER), absent=("HGMMA", "F2FP.F16.E4M3", LANE_BY_LANE)),
     # Their promotion: FFMA.
     **dict.fromkeys(
         ("42", "43"), Claim(present=("QGMMA", "WARPGROUP", *PRODUCER, "FFMA"), absent=(*THREADS_LOAD, "HGMMA", LANE_BY_LANE))
