@@ -7,6 +7,9 @@
 //
 // Blocks: neighbours in a row of scale_a belong to neighbouring rows of A, so that a tile's scales are contiguous at each k. Leading
 // dimensions are multiples of 4, so that rows of scales begin at multiples of 16 bytes, as TMA takes them.
+//
+// Groups (Problem::groups) share the scales of A, as they share its rows: M counts the rows of all. Each has scales of B of its own, one group
+// after another; the one of `tensor` is for all.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +40,19 @@ constexpr __host__ __device__ size_t scale_index_b(Scales scales, int depth, int
   return scales == Scales::rows ? col : static_cast<size_t>(col / SCALE_BLOCK) * scale_ld_b(depth) + k / SCALE_BLOCK;
 }
 
-/// How many floats the scales of A (m x k) and B (k x n) take, padding included.
+/// How many floats the scales of A (m x k) and one B (k x n) take, padding included.
 constexpr size_t scale_floats_a(Scales scales, int m, int k) {
   if (scales == Scales::blocks) return static_cast<size_t>(scales_detail::blocks_of(k)) * scale_ld_a(m);
   return scales == Scales::none ? 0 : scales == Scales::tensor ? 1 : m;
 }
-constexpr size_t scale_floats_b(Scales scales, int n, int k) {
+constexpr __host__ __device__ size_t scale_floats_b(Scales scales, int n, int k) {
   if (scales == Scales::blocks) return static_cast<size_t>(scales_detail::blocks_of(n)) * scale_ld_b(k);
   return scales == Scales::none ? 0 : scales == Scales::tensor ? 1 : n;
+}
+
+/// Floats from the scales of one group's B to those of the next.
+constexpr __host__ __device__ size_t scale_stride_b(Scales scales, int n, int k) {
+  return scales == Scales::tensor ? 0 : scale_floats_b(scales, n, k);
 }
 
 /// "none", "tensor", "rows" or "blocks".

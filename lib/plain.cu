@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(256) fill(const float* column, float* to, int6
 }  // namespace
 
 void plain_gemm(const Problem& p) {
-  const size_t scales_of_b = p.scales == Scales::tensor ? 0 : scale_floats_b(p.scales, p.n, p.k);  // one for all groups
+  const size_t scales_of_b = scale_stride_b(p.scales, p.n, p.k);
   visit(AllTypes{}, p.type, p.out, [&]<Type type, class TC>() {
     const unsigned blocks = static_cast<unsigned>(ceil_div(p.m, TILE)) * ceil_div(p.n, TILE);
     plain<typename Operand<type>::Element, TC><<<blocks, 256, 0, p.stream>>>(p, scales_of_b);

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "common/rung.h"
+#include "common/scales.h"
 #include "common/types.h"
 
 namespace ladder {
@@ -38,6 +39,10 @@ std::vector<Problem> products(const Problem& p, const std::vector<int>& first_ro
     q.a = static_cast<const char*>(p.a) + first * (p.layout_a == MatrixLayout::row_major ? p.lda : 1) * operand;
     q.b = static_cast<const char*>(p.b) + group * rows_b * p.ldb * operand;
     q.c = static_cast<char*>(p.c) + first * p.ldc * result;
+    if (p.scales != Scales::none) {
+      q.scale_a = p.scale_a + (p.scales == Scales::tensor ? 0 : first);
+      q.scale_b = p.scale_b + group * scale_stride_b(p.scales, p.n, p.k);
+    }
     q.groups = 0, q.first_row = nullptr;
     if (q.m > 0) found.push_back(q);
   }

@@ -18,7 +18,8 @@ enum class GroupRows {
 /// Problem::first_row: groups + 1 numbers from 0 to m. `seed` matters to random ones alone.
 std::vector<int> first_rows(int m, int groups, GroupRows rows, uint64_t seed);
 
-/// The product of each group that has rows, as a problem without groups; p itself where it has none. `first_row`: p's, on the host.
+/// The product of each group that has rows, as a problem without groups; p itself where it has none. `first_row`: p's, on the host. Block
+/// scales of A still have the leading dimension of p: scale_ld_a(p.m).
 std::vector<Problem> products(const Problem& p, const std::vector<int>& first_row);
 
 /// The same; copies Problem::first_row from the device.

@@ -175,7 +175,7 @@ size_t Operands::bytes(const OperandSpec& spec, int sets) {
                  (1 + spec.epilogue.gate) * round_up(rows_b * spec.ldb() * element) +
                  round_up((m * spec.ldc() + 2 * guard_elements) * result) + scales_c +
                  round_up(sizeof(float) * scale_floats_a(spec.scales, spec.shape.m, spec.shape.k)) +
-                 round_up(sizeof(float) * scale_floats_b(spec.scales, spec.shape.n, spec.shape.k))) +
+                 round_up(sizeof(float) * spec.scale_floats_b())) +
          (spec.groups + 1) * sizeof(int);
 }
 
@@ -214,7 +214,7 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
         FillScales{buffer.as<float>(), floats / ld, cols, ld, stride, blocks ? 1.0F : 3.0F, mix(spec.seed, salt)});
   };
   if (spec.scales != Scales::none) {
-    const size_t a = scale_floats_a(spec.scales, m, k), b = scale_floats_b(spec.scales, n, k);
+    const size_t a = scale_floats_a(spec.scales, m, k), b = spec.scale_floats_b();
     fill_scales(scale_a_, a, blocks ? m : a, blocks ? scale_ld_a(m) : a, ~0ULL);
     fill_scales(scale_b_, b, blocks ? ceil_div(k, SCALE_BLOCK) : b, blocks ? scale_ld_b(k) : b, ~1ULL);
   }
@@ -227,6 +227,11 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
 
 std::vector<int> OperandSpec::first_rows() const {
   return groups == 0 ? std::vector<int>() : ladder::first_rows(shape.m, groups, group_rows, seed);
+}
+
+size_t OperandSpec::scale_floats_b() const {
+  const bool one_for_all = groups == 0 || scales == Scales::tensor;
+  return (one_for_all ? 1 : groups) * ladder::scale_floats_b(scales, shape.n, shape.k);
 }
 
 Problem OperandSpec::problem(float alpha, float beta) const {

@@ -75,6 +75,9 @@ struct OperandSpec {
   /// Scales of C: for how many blocks of columns. Of rows each block has Problem::scale_c_ld().
   int scale_blocks() const { return epilogue.quantise ? (shape.n + 127) / 128 : 0; }
 
+  /// How many floats the scales of B, of all groups, take.
+  size_t scale_floats_b() const;
+
   /// Problem::first_row on the host; empty where there are no groups.
   std::vector<int> first_rows() const;
 

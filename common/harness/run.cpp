@@ -144,7 +144,7 @@ void Runner::prepare(const Cell& cell) {
   const int sets = options_.cold ? cold_sets(spec, device_.l2_bytes, free_memory() / 2) : 1;
   group.operands = std::make_unique<Operands>(spec, sets);
   if (spec.groups > 0) {
-    if (!Blas::has(spec.type)) return;  // no baseline
+    if (!BlasGrouped::has(spec)) return;  // no baseline
     const auto* way = known(grouped_choices_, spec);
     group.blas_grouped = std::make_unique<BlasGrouped>(*group.operands, options_.alpha, options_.beta, nullptr, way);
     if (!way) grouped_choices_.emplace_back(spec, group.blas_grouped->fastest());

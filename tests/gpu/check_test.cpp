@@ -158,6 +158,29 @@ TEST_F(Check, FindsWrongScales) {
       }
 }
 
+/// In groups, scales of the right form that belong to another group: of B, and of A, whose rows are counted through all.
+TEST_F(Check, FindsScalesOfAnotherGroup) {
+  using broken::ScaleFault;
+  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks})
+    for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
+      OperandSpec spec{{67, 300, 264},          Type::e4m3, Out::f32,     MatrixLayout::row_major,
+                       MatrixLayout::col_major, ld_align,   Init::normal, 7};
+      spec.scales = scales, spec.groups = 5, spec.group_rows = GroupRows::random;
+      Operands operands(spec, 1);
+      Checker checker(operands, 1.25F, -0.5F, mode, blas_.get(), nullptr);
+      const Sum sums = scales == Scales::blocks ? Sum::promoted : Sum::fp22;
+      const auto check = [&](ScaleFault fault) {
+        return checker.check([=](const Problem& p) { broken::launch_scaled(fault, p); }, Workspace(), sums);
+      };
+      const CheckResult right = check(ScaleFault::none);
+      EXPECT_TRUE(right.passed) << name(scales) << ": " << right.message;
+      EXPECT_FALSE(check(ScaleFault::forgets_b).passed) << name(scales);
+      if (scales == Scales::tensor) continue;  // one for all groups
+      EXPECT_FALSE(check(ScaleFault::group_of_b).passed) << name(scales);
+      EXPECT_FALSE(check(ScaleFault::group_of_a).passed) << name(scales);
+    }
+}
+
 TEST_F(Check, FindsFlagThatIsLeft) {
   expect_found(Fault::leaves_lock, "left 1 of 3 locks set: the next launch would not wait");
 }

@@ -33,13 +33,15 @@ TEST_P(Grouped, AreRight) {
                                  .ld_pad = ld_align,
                                  .init = Init::normal,
                                  .seed = ++seed,
+                                 .scales = rung.scales.front(),
                                  .groups = groups,
                                  .group_rows = rows};
           if (!rung.refuses(spec.problem(alpha, beta)).empty()) continue;
           Operands operands(spec, 1);
           Checker checker(operands, alpha, beta, CheckMode::full, blas_.get(), nullptr);
           const Workspace workspace(rung.resources(spec.problem(alpha, beta)));
-          const CheckResult result = checker.check(rung.launch, workspace, sum_on(rung, type, device_->sm));
+          const CheckResult result =
+              checker.check(rung.launch, workspace, sum_on(rung, type, device_->sm, spec.scales));
           EXPECT_TRUE(result.passed) << formatted("{} {} {} {} groups {} {} alpha {} beta {}: {}", rung.stem(),
                                                   name(type), name(out), groups, name(rows), shape.str(), alpha, beta,
                                                   result.message);

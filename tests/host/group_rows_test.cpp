@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "common/layout.h"
+#include "common/scales.h"
 
 namespace ladder {
 namespace {
@@ -89,6 +90,22 @@ TEST(Products, AreThoseOfTheGroupsThatHaveRows) {
   EXPECT_EQ(found[1].a, a + 2 * 3);
   EXPECT_EQ(found[1].b, b + 2 * 4 * 3);
   EXPECT_EQ(found[1].c, c + 2 * 4);
+}
+
+TEST(Products, HaveTheirScales) {
+  float scale_a[2 * 8], scale_b[3 * 2 * 4];
+  Problem p{.m = 6, .n = 200, .k = 200, .type = Type::e4m3, .lda = 200, .ldb = 200, .ldc = 200};
+  p.layout_b = MatrixLayout::col_major;
+  p.scale_a = scale_a, p.scale_b = scale_b, p.groups = 3;
+  const auto last = [&](Scales scales) {
+    p.scales = scales;
+    return products(p, {0, 2, 2, 6})[1];
+  };
+  EXPECT_EQ(last(Scales::blocks).scale_a, scale_a + 2);  // row 2
+  EXPECT_EQ(last(Scales::blocks).scale_b, scale_b + 2 * scale_floats_b(Scales::blocks, 200, 200));
+  EXPECT_EQ(last(Scales::rows).scale_a, scale_a + 2);
+  EXPECT_EQ(last(Scales::tensor).scale_a, scale_a);
+  EXPECT_EQ(last(Scales::tensor).scale_b, scale_b);
 }
 
 }  // namespace

@@ -41,5 +41,14 @@ TEST(Scales, OfBlocksHaveRowsOfWhole16Bytes) {
   EXPECT_EQ(scale_floats_b(Scales::blocks, 200, 300), 8);
 }
 
+TEST(Scales, OfGroupsLieOneAfterAnother) {
+  for (const Scales scales : {Scales::rows, Scales::blocks}) {
+    EXPECT_EQ(scale_stride_b(scales, 200, 300), scale_floats_b(scales, 200, 300));
+    EXPECT_GT(scale_stride_b(scales, 200, 300), scale_index_b(scales, 300, 199, 299));
+  }
+  EXPECT_EQ(scale_stride_b(Scales::tensor, 200, 300), 0);
+  EXPECT_EQ(scale_stride_b(Scales::none, 200, 300), 0);
+}
+
 }  // namespace
 }  // namespace ladder

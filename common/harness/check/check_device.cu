@@ -42,6 +42,7 @@ __global__ void fp64_element(Problem p, const size_t* index, double* value, doub
   int group = 0;
   while (group + 1 < p.groups && p.first_row[group + 1] <= row) ++group;
   B += static_cast<size_t>(group) * (p.layout_b == MatrixLayout::row_major ? p.k : p.n) * p.ldb;
+  const float* const scale_b = p.scale_b + group * scale_stride_b(p.scales, p.n, p.k);
   double sum = 0.0, magnitude = 0.0;
   for (int k = threadIdx.x; k < p.k; k += product_threads) {
     const size_t at_a = p.layout_a == MatrixLayout::row_major ? row * p.lda + k : static_cast<size_t>(k) * p.lda + row;
@@ -49,7 +50,7 @@ __global__ void fp64_element(Problem p, const size_t* index, double* value, doub
     double product = static_cast<double>(to_float(A[at_a])) * static_cast<double>(to_float(B[at_b]));
     if (p.scales != Scales::none)
       product *= static_cast<double>(p.scale_a[scale_index_a(p.scales, p.m, static_cast<int>(row), k)]) *
-                 static_cast<double>(p.scale_b[scale_index_b(p.scales, p.k, static_cast<int>(col), k)]);
+                 static_cast<double>(scale_b[scale_index_b(p.scales, p.k, static_cast<int>(col), k)]);
     sum += product;
     magnitude += fabs(product);
   }
@@ -193,8 +194,10 @@ struct IndexA {
 };
 struct IndexB {
   Scales scales;
-  int depth;
-  __device__ size_t operator()(int col, int k) const { return scale_index_b(scales, depth, col, k); }
+  int n, depth;
+  __device__ size_t operator()(int col, int k) const {  // columns are counted through all groups
+    return col / n * scale_stride_b(scales, n, depth) + scale_index_b(scales, depth, col % n, k);
+  }
 };
 
 /// `extent`: of the operand, across k.
@@ -299,7 +302,8 @@ DeviceBuffer scaled_a(const Problem& p) {
   return scaled(p, p.a, p.scale_a, p.m, p.lda, p.layout_a == MatrixLayout::row_major, IndexA{p.scales, p.m});
 }
 DeviceBuffer scaled_b(const Problem& p) {
-  return scaled(p, p.b, p.scale_b, p.n, p.ldb, p.layout_b == MatrixLayout::col_major, IndexB{p.scales, p.k});
+  const int columns = (p.groups > 0 ? p.groups : 1) * p.n;
+  return scaled(p, p.b, p.scale_b, columns, p.ldb, p.layout_b == MatrixLayout::col_major, IndexB{p.scales, p.n, p.k});
 }
 
 void copy_c(const Problem& p, float* values, float* magnitudes) {

@@ -76,7 +76,7 @@ DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t
 /// A copy of `elements` E4M3 operands in FP16, which has every value of theirs.
 DeviceBuffer as_f16(const void* data, size_t elements, cudaStream_t stream);
 
-/// A, and B, times its scales in FP32, stored as it is.
+/// A, and B, times its scales in FP32, stored as it is. In groups B is col_major.
 DeviceBuffer scaled_a(const Problem& p);
 DeviceBuffer scaled_b(const Problem& p);
 

@@ -46,14 +46,14 @@ std::vector<float> fetch_scales(const float* data, size_t floats) {
   return scales;
 }
 
-/// Multiplies A and B by their scales.
-void scale(const Problem& p, Matrices& matrices) {
+/// Multiplies A and B by their scales. `all_rows`: of A, of which p may be a group.
+void scale(const Problem& p, int all_rows, Matrices& matrices) {
   if (p.scales == Scales::none) return;
-  const std::vector<float> of_a = fetch_scales(p.scale_a, scale_floats_a(p.scales, p.m, p.k)),
+  const std::vector<float> of_a = fetch_scales(p.scale_a, scale_index_a(p.scales, all_rows, p.m - 1, p.k - 1) + 1),
                            of_b = fetch_scales(p.scale_b, scale_floats_b(p.scales, p.n, p.k));
   double* at = matrices.a.data();
   for (int row = 0; row < p.m; ++row)
-    for (int k = 0; k < p.k; ++k) *at++ *= of_a[scale_index_a(p.scales, p.m, row, k)];
+    for (int k = 0; k < p.k; ++k) *at++ *= of_a[scale_index_a(p.scales, all_rows, row, k)];
   at = matrices.b.data();
   for (int k = 0; k < p.k; ++k)
     for (int col = 0; col < p.n; ++col) *at++ *= of_b[scale_index_b(p.scales, p.k, col, k)];
@@ -92,11 +92,11 @@ void add_four_products(const double* left, const double* right, size_t pitch, si
   }
 }
 
-/// Of a problem without groups.
-HostProduct one_product(const Problem& p) {
+/// Of a problem without groups, or of a group of one with `all_rows`.
+HostProduct one_product(const Problem& p, int all_rows) {
   const size_t m = p.m, n = p.n, k = p.k;
   Matrices matrices = fetch(p);
-  scale(p, matrices);
+  scale(p, all_rows, matrices);
   const auto& [a, b, c] = matrices;
   const double alpha = p.alpha, beta = p.beta;
   HostProduct product{std::vector<float>(m * n), std::vector<float>(m * n)};
@@ -136,7 +136,7 @@ HostProduct one_product(const Problem& p) {
 HostProduct host_product(const Problem& p) {
   HostProduct all;  // groups have neighbouring rows
   for (const Problem& of_group : products(p)) {
-    const HostProduct product = one_product(of_group);
+    const HostProduct product = one_product(of_group, p.m);
     all.value.insert(all.value.end(), product.value.begin(), product.value.end());
     all.scale.insert(all.scale.end(), product.scale.begin(), product.scale.end());
   }

@@ -103,14 +103,21 @@ __global__ void scaled_gemm(Problem p, ScaleFault fault) {
   if (col >= p.n) return;
   const __nv_fp8_e4m3 *a = static_cast<const __nv_fp8_e4m3*>(p.a) + static_cast<size_t>(row) * p.lda,
                       *b = static_cast<const __nv_fp8_e4m3*>(p.b) + static_cast<size_t>(col) * p.ldb;
-  const int row_of_scale = fault == ScaleFault::first_of_a ? 0 : row;
+  int group = 0;
+  while (group + 1 < p.groups && p.first_row[group + 1] <= row) ++group;
+  b += static_cast<size_t>(group) * p.n * p.ldb;
+  const int group_of_scale = fault == ScaleFault::group_of_b ? (group + 1) % p.groups : group;
+  const float* const scale_b = p.scale_b + group_of_scale * scale_stride_b(p.scales, p.n, p.k);
+  const int row_of_scale = fault == ScaleFault::first_of_a   ? 0
+                           : fault == ScaleFault::group_of_a ? row - p.first_row[group]
+                                                             : row;
   const int col_of_scale = fault == ScaleFault::neighbour_of_b && col + 1 < p.n ? col + 1 : col;
   float sum = 0.0F;
   for (int k = 0; k < p.k; ++k) {
     const int k_of_scale = fault == ScaleFault::first_of_a ? 0 : k;
     float scale = 1.0F;
     if (fault != ScaleFault::forgets_a) scale *= p.scale_a[scale_index_a(p.scales, p.m, row_of_scale, k_of_scale)];
-    if (fault != ScaleFault::forgets_b) scale *= p.scale_b[scale_index_b(p.scales, p.k, col_of_scale, k)];
+    if (fault != ScaleFault::forgets_b) scale *= scale_b[scale_index_b(p.scales, p.k, col_of_scale, k)];
     sum += static_cast<float>(a[k]) * static_cast<float>(b[k]) * scale;
   }
   float* const gC = static_cast<float*>(p.c) + static_cast<size_t>(row) * p.ldc + col;

@@ -45,10 +45,12 @@ void launch_epilogue(EpilogueFault fault, const Problem& p);
 
 enum class ScaleFault {
   none,
-  forgets_a,      // all scales of A are taken for 1
-  forgets_b,      // likewise of B
-  first_of_a,     // the scale of A's first element is taken for all
-  neighbour_of_b  // a column takes the scale of the next one: with blocks, at the end of 128 columns alone
+  forgets_a,       // all scales of A are taken for 1
+  forgets_b,       // likewise of B
+  first_of_a,      // the scale of A's first element is taken for all
+  neighbour_of_b,  // a column takes the scale of the next one: with blocks, at the end of 128 columns alone
+  group_of_b,      // a group takes the scales of the next group's B, the last those of the first
+  group_of_a       // row i of a group takes the scales of row i of the first
 };
 
 /// E4M3 products, summed in FP32, times the problem's scales; B column-major, C FP32.
