@@ -147,7 +147,11 @@ layouts() {
 grouped() {
   local rows
   begin "$to/grouped.csv"
-  of_groups() { ladder --kernels 44 --type bf16 --out same --check sample --sittings 3 --csv "$to/grouped.csv" --groups 64 --group-rows "$@"; }
+  of_kernel() { ladder --out same --check sample --sittings 3 --csv "$to/grouped.csv" --groups 64 "$@"; }
+  of_groups() {
+    of_kernel --kernels 44 --type bf16 --group-rows "$@"
+    of_kernel --kernels 46 --type e4m3 --scales blocks --group-rows "$@"
+  }
   for rows in random equal one; do of_groups $rows --shapes 8192x4096x7168; done
   of_groups random --shapes 1024x4096x7168
   of_groups equal --shapes 32768x4096x2048

@@ -5,8 +5,8 @@
 //                   for each of 43's three warpgroups. A warpgroup whose rows the group does not have only passes its stages on.
 // Changed from 42   a third warpgroup, and the epilogue under the next tile's first wgmma, as in 43; tiles of groups, found as in 44; A
 //                   comes in boxes of 64 rows; results that end inside a group's last 64 rows are not stored by TMA
-// Expect            64 groups of 128 rows, N 4096, K 7168: 2.0 GB from DRAM at 4.2 TB/s, which is 478 us, and 3 % for the last wave:
-//                   493 us, 2.05 times 44 in BF16. The tensor cores need 512 clocks per k tile, DRAM 820
+// Expect            64 groups of 128 rows, N 4096, K 7168: 2.0 GB from DRAM at 4.2 TB/s, which is 477 us, and 3 % for the last wave:
+//                   492 us, 2.06 times 44 in BF16. The tensor cores need 512 clocks per k tile, DRAM 820
 // Limiter now       the bytes of B from DRAM; with many rows per group the tensor cores
 // New instructions  none
 // Limits            as 42
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // [store]
   // 4. store
-  GroupTile before;     // its results are in acc, but for a tile without rows
+  GroupTile before;     // whose results are in acc; bm = 0: there are none
   int part_number = 0;  // of the buffers filled
   const auto store = [&] {
     if (before.bm == 0) return;

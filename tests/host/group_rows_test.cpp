@@ -59,6 +59,23 @@ TEST(GroupRows, ExampleOf44) {
   EXPECT_EQ(tiles, 63);
 }
 
+/// The example of chapter 46: the same rows in tiles of up to 192, 64 for each warpgroup.
+TEST(GroupRows, ExampleOf46) {
+  int tiles = 0, multiplied = 0;
+  std::vector<int> with(4);  // so many warpgroups have rows
+  for (const int of_group : rows_of(8192, 64, GroupRows::random)) {
+    const RowTiles of = row_tiles(of_group, 192, 64);
+    tiles += of.tiles;
+    for (int row = 0; row < of_group; row += of.rows) {
+      const int warpgroups = (std::min(of.rows, of_group - row) + 63) / 64;
+      ++with[warpgroups], multiplied += warpgroups * 64;
+    }
+  }
+  EXPECT_EQ(tiles, 73);
+  EXPECT_EQ(with, std::vector<int>({0, 13, 40, 20}));
+  EXPECT_EQ(multiplied, 9792);
+}
+
 TEST(GroupRows, RandomOnesAreUpToAboutTwiceTheMeanAndSomeAreNone) {
   const std::vector<int> rows = rows_of(100'000, 1000, GroupRows::random);
   EXPECT_LT(*std::max_element(rows.begin(), rows.end()), 220);

@@ -846,6 +846,10 @@ TEST_F(Library, ExplainsWhatRunsAndWhy) {
                 testing::ContainsRegex(scales == GEMM_LADDER_SCALES_BLOCKS ? "^4._fp8_[a-z_]+:\n" : "^41_fp8:\n"));
   EXPECT_THAT(explained(scaled(4096, 4096, 4096, GEMM_LADDER_SCALES_NONE, 64, GEMM_LADDER_BF16)),
               testing::StartsWith("44_grouped:\n"));
+  EXPECT_THAT(explained(scaled(4096, 4096, 4096, GEMM_LADDER_SCALES_BLOCKS, 64)),
+              testing::StartsWith("46_grouped_fp8:\n"));
+  EXPECT_EQ(explained(scaled(4096, 4096, 4096, GEMM_LADDER_SCALES_ROWS, 64)),
+            "plain kernel: this library has no rung for e4m3 with scales (rows) in groups\n");
   EXPECT_EQ(explained(scaled(64, 64, 64, GEMM_LADDER_SCALES_NONE, 4, GEMM_LADDER_F32)),
             "plain kernel: this library has no rung for f32 in groups\n");
   EXPECT_THAT(explained(scaled(64, 64, 100, GEMM_LADDER_SCALES_ROWS, 0, GEMM_LADDER_E4M3, GEMM_LADDER_RESULT_SAME, 1)),

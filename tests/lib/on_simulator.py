@@ -318,6 +318,8 @@ def check_grouped_products():
         of_b = scale_b[:, None] if scale_b.ndim == 2 else scale_b.repeat(128, 1)[:, :k]
         whole_b = value(b).transpose(0, 2, 1) * of_b
         close_fp8(got / 4, np.einsum("mk,mkn->mn", value(a) * of_a, whole_b[of_row]) / 4, k)
+        kernel = gemm_ladder.explain(a, b.transpose(0, 2, 1), kind="e4m3", scale_a=scale_a, scale_b=scale_b).split(":")[0]
+        assert kernel == ("plain kernel" if scale_a.ndim == 1 else "46_grouped_fp8"), kernel
 
 
 def check_refusals_of_scales_and_groups():
