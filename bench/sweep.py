@@ -229,6 +229,11 @@ SWEEPS = {
         ),
         Sweep("38", "4096x4096x4096,2048x4096x4096,1024x4096x4096,1024x1024x1024", options=("--layout", "nt")),
         Sweep("44", "8192x4096x7168", options=("--out", "same", "--groups", "64", "--group-rows", "random")),
+        Sweep(
+            "46",
+            "8192x4096x7168",
+            options=("--out", "same", "--scales", "blocks", "--groups", "64", "--group-rows", "random"),
+        ),
     )
 }
 
