@@ -60,8 +60,8 @@ struct Configuration {
 // Names: rows x columns of a tile; k: the warpgroups share its k tiles.
 constexpr Configuration CONFIGURATIONS[] = {
     // name, warpgroups, slices, columns, stages, buffers, clocks
-    {"192x128", 3, 1, 128, 4, 2, {9500, 820, 3200}},
-    {"128x128", 2, 1, 128, 6, 1, {10900, 680, 2150}},
+    {"192x128", 3, 1, 128, 4, 2, {9500, 803, 1900}},
+    {"128x128", 2, 1, 128, 6, 1, {10900, 680, 870}},
     {"64x128k", 3, 3, 128, 6, 2, {11100, 390, 2700}},
     {"64x64k", 3, 3, 64, 9, 1, {11600, 290, 1000}},
 };
@@ -92,7 +92,7 @@ struct Tile {
   static constexpr int C_BYTES = 64 * 128;                                       // a buffer for results of a warpgroup
   static constexpr int SUMS_BYTES = (SLICES - 1) * BM * BN * 4;                  // of the warpgroups that do not store
   static constexpr int SMEM_BYTES =
-      STAGES * (STAGE_BYTES + SCALES_BYTES) + STORING * BUFFERS * C_BYTES + SUMS_BYTES + STAGES * 16;
+      STAGES * (STAGE_BYTES + SCALES_BYTES) + STORING * BUFFERS * C_BYTES + SUMS_BYTES + STAGES * 24;
   static_assert(STAGES % SLICES == 0, "a stage is always the same warpgroup's");
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
   static_assert(SCALE_BLOCK % BN == 0, "a tile's columns have the same scale");
@@ -152,13 +152,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const uint32_t sums = buffers + Tile::STORING * Tile::BUFFERS * Tile::C_BYTES;
   const uint32_t scales = sums + Tile::SUMS_BYTES;
   const uint32_t full = scales + STAGES * Tile::SCALES_BYTES, empty = full + STAGES * 8;
+  const uint32_t places = empty + STAGES * 8;  // of each stage: row and column of the first result of its tile
   // [producer]
-  // One thread: a k tile of A and B, and its scales.
+  // One thread: a k tile of A and B, its scales, and where its tile of C is. To find that takes four divisions; the consumers have no
+  // time for them.
   const auto copy_k_tile = [&](PipelineState<STAGES> state, Coord first, int k_tile) {
     const uint32_t barrier = full + state.index * 8;
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES, tile_b = tile_a + BM * BK_BYTES;
     const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES, scale_b = scale_a + Tile::SCALES_BYTES - 128;
     mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+    store2_shared(places + state.index * 8, {__int_as_float(first.row), __int_as_float(first.col)});
     mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES + Tile::SCALE_A_BYTES + Tile::SCALE_B_BYTES);
     cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, first.row, barrier);
     cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, first.col, barrier);
@@ -213,6 +216,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                       k_step > 0);
     wgmma_commit_group();
   };
+  Coord first = {};  // result of this tile
   const auto promote = [&](int k_tile) {
     const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES, scale_b = scale_a + Tile::SCALES_BYTES - 128;
     float scale[2];  // of the two rows in which this lane has results
@@ -220,6 +224,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     for (int half = 0; half < 2; ++half)
       scale[half] = load_shared(scale_a + (row_of_warpgroup + warp % 4 * 16 + mma_c(lane, half * 2).row) * 4) *
                     load_shared(scale_b + k_tile % 4 * 4);
+    float place[2];
+    load2_shared(place, places + state.index * 8);
+    first = {__float_as_int(place[0]), __float_as_int(place[1])};
     wgmma_wait_group<0>();
     if (lane == 0) mbarrier_arrive(empty + state.index * 8);
 #pragma unroll
@@ -232,29 +239,27 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 
   // 4. store
   int part_number = 0;  // of the buffers filled
-  const auto store = [&](int c_tile) {
-    const auto [row, col] = first_result(c_tile);
-    store_results<Tile>(acc, {row + row_of_warpgroup, col}, M, N, alpha, beta, C, ldc, map_c,
+  const auto store = [&] {
+    store_results<Tile>(acc, {first.row + row_of_warpgroup, first.col}, M, N, alpha, beta, C, ldc, map_c,
                         buffers + row_of_warpgroup / WM * Tile::BUFFERS * Tile::C_BYTES, part_number);
   };
 
   state.advance(slice);
-  int c_tile = block;
-  for (int k_tile = slice; c_tile < c_tiles; c_tile += blocks, k_tile -= k_tiles) {
+  for (int c_tile = block, k_tile = slice; c_tile < c_tiles; c_tile += blocks, k_tile -= k_tiles) {
     if (beta != 0.0F) prefetch_results<Tile>(first_result(c_tile), M, N, C, ldc);
 #pragma unroll 1
     for (; k_tile < k_tiles; k_tile += SLICES) {
       issue();
-      if (HIDDEN && k_tile == 0 && c_tile != block) store(c_tile - blocks), clear();  // the tensor cores have work
+      if (HIDDEN && k_tile == 0 && c_tile != block) store(), clear();  // the tensor cores have work
       promote(k_tile);
     }
     if constexpr (!HIDDEN) {
       sum_slices<Tile>(acc, sums);
-      if (warpgroup == 0) store(c_tile);
+      if (warpgroup == 0) store();
       clear();
     }
   }
-  if constexpr (HIDDEN) store(c_tile - blocks);
+  if constexpr (HIDDEN) store();
   if (warp % 4 == 0 && elect_sync())
     cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
   __syncwarp();
