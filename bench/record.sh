@@ -9,7 +9,7 @@
 #   plans      all plans of 33 over many shapes, for bench/fit_cost_model.py        plans.csv tuned.csv
 #   layouts    38 and 39 in each layout of A and B                                  layouts.csv layouts_map.csv layouts_16bit.csv
 #   grouped    44, products of few rows each in one launch                          grouped.csv
-#   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv use_fp8.csv train.csv
+#   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv use_fp8.csv train.csv torch_opinfo.txt
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   fp8        FP8 tiles and long sums, which tests compare with the simulator (needs sm_90a)  fp8_tiles.csv fp8_sums.csv
 #   scales     FP8 with scales: 41 to 43 at the shapes of FP8, beside cuBLASLt      scales.csv
@@ -162,6 +162,7 @@ library() {
   GEMM_LADDER_TYPES=f32,tf32,bf16,f16 LD_PRELOAD=build/lib/libgemm_ladder_blas.so python3 bench/use.py --csv "$to/use.csv" || (($? == 77))
   PYTHONPATH=lib/python python3 bench/use_fp8.py --csv "$to/use_fp8.csv" || (($? == 77))
   LD_PRELOAD=build/lib/libgemm_ladder_blas.so python3 bench/train.py --csv "$to/train.csv" || (($? == 77))
+  python3 tests/lib/torch_suites.py --count | tee "$to/torch_opinfo.txt" || (($? == 77))
 }
 
 waves() {

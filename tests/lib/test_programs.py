@@ -26,8 +26,8 @@ def module(path: str):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_without_its_packages_a_program_says_so_and_is_waived(program, tmp_path):
-    done = run(sys.executable, "-S", ROOT / program, *([tmp_path] if "suites" in program else []), PYTHONPATH="")
+def test_without_its_packages_a_program_says_so_and_is_waived(program):
+    done = run(sys.executable, "-S", ROOT / program, PYTHONPATH="")
     assert f"{program.split('/')[-1]}: needs {PROGRAMS[program]}" in one_line(done, WAIVED)
 
 
@@ -45,6 +45,13 @@ REPORT = """<testsuites><testsuite>
 @pytest.fixture(scope="module")
 def suites():
     return module("tests/lib/torch_suites.py")
+
+
+def test_samples_of_a_report(suites):
+    one = '<testcase name="{}"><properties><property name="{}" value="{}" /></properties></testcase>'
+    assert suites.samples(f"<testsuites>{one.format('a', 'samples', 7)}{one.format('b', 'samples', 5)}</testsuites>") == 12
+    assert suites.samples(f"<testsuites>{one.format('a', 'seed', 7)}</testsuites>") == 0
+    assert suites.samples(REPORT) == 0
 
 
 def test_outcomes_of_a_report(suites):
