@@ -85,7 +85,8 @@ int run(int m, int n, int k) {
     p.lda = aligned(k, sizeof(Element));
     p.ldb = aligned(rows_of_k ? n : k, sizeof(Element));
     p.a = filled<Element>(m, k, p.lda);
-    p.b = rows_of_k ? filled<Element>(k, n, p.ldb) : filled<Element>(n, k, p.ldb);
+    using ElementB = typename Operand<of_b(type)>::Element;
+    p.b = rows_of_k ? filled<ElementB>(k, n, p.ldb) : filled<ElementB>(n, k, p.ldb);
   });
   p.ldc = aligned(n, sizeof(float));
   cuda_check(cudaMalloc(&p.c, static_cast<size_t>(m) * p.ldc * sizeof(float)));

@@ -29,12 +29,13 @@ enum class Type {
   bf16,  ///< BF16 on the tensor cores
   f16,   ///< FP16 on the tensor cores
   e4m3,  ///< FP8 of 4 exponent and 3 mantissa bits on the tensor cores
+  e5m2,  ///< the same for B; A is FP8 of 5 exponent and 2 mantissa bits, as gradients are in training
 };
 
 /// Type of C and D.
 enum class Out {
   f32,   ///< FP32
-  same,  ///< the operand's type (FP32 for f32 and tf32, BF16 for e4m3, whose 8 bits are too few for a sum)
+  same,  ///< the operand's type (FP32 for f32 and tf32, BF16 for FP8, whose 8 bits are too few for a sum)
 };
 
 /// In what products are added: FP32, where a rung does not say otherwise. fp22 is FP32 of which an instruction keeps 13 bits below its

@@ -28,7 +28,7 @@ enum class Arithmetic {
 
 /// A row of the table.
 ///   NAME        on the command line and in CSV
-///   Element     how an operand lies in memory
+///   Element     how an operand lies in memory; of B that of of_b(type)
 ///   Result      how a result does, with Out::same
 ///   ROUNDOFF    most that rounding FP32 to a Result changes, relative to the value
 ///   TINY        most that it changes besides, where the exponent runs out
@@ -42,7 +42,7 @@ enum class Arithmetic {
 /// and, of types that mma.sync multiplies:
 ///   SM          first compute capability with that instruction
 ///   mma()       D (16 x 8) += A (16 x 32 bytes) * B (32 bytes x 8), sums in FP32
-///   wgmma()     but for E4M3: D (64 x 256) += A (64 x 32 bytes) * B (32 bytes x 256), likewise, by descriptors of tiles in shared memory
+///   wgmma()     but for FP8: D (64 x 256) += A (64 x 32 bytes) * B (32 bytes x 256), likewise, by descriptors of tiles in shared memory
 template <Type type>
 struct Operand;
 
@@ -140,14 +140,28 @@ struct Operand<Type::e4m3> {
   }
 };
 
+template <>
+struct Operand<Type::e5m2> : Operand<Type::e4m3> {
+  using Element = __nv_fp8_e5m2;
+  static constexpr const char* NAME = "e5m2";
+  static constexpr cudaDataType_t CUDA = CUDA_R_8F_E5M2;
+  static __device__ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    mma_m16n8k32_f32_e5m2_e4m3(d, a, b);
+  }
+};
+
+/// The type of B's elements.
+constexpr __host__ __device__ Type of_b(Type type) { return type == Type::e5m2 ? Type::e4m3 : type; }
+
 /// A set of types, to choose one of at run time.
 template <Type... types>
 struct Types {
   static constexpr Type list[sizeof...(types)] = {types...};
 };
-using AllTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16, Type::e4m3>;
+using AllTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16, Type::e4m3, Type::e5m2>;
 using MmaSyncTypes = Types<Type::tf32, Type::bf16, Type::f16>;  ///< those of the rungs on mma.sync, but for 40
-using Fp8Types = Types<Type::e4m3>;                             ///< those of 40
+using Fp8Types = Types<Type::e4m3, Type::e5m2>;                 ///< those of 40 and 41
+using E4m3Types = Types<Type::e4m3>;                            ///< those of the rungs whose scales are of blocks
 
 /// Its NAME; of a type without a row, its number.
 inline std::string name(Type type) {
@@ -213,6 +227,7 @@ inline __host__ __device__ float to_float(float x) { return x; }
 inline __host__ __device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 inline __host__ __device__ float to_float(__half x) { return __half2float(x); }
 inline __host__ __device__ float to_float(__nv_fp8_e4m3 x) { return static_cast<float>(x); }
+inline __host__ __device__ float to_float(__nv_fp8_e5m2 x) { return static_cast<float>(x); }
 template <class Element>
 __host__ __device__ Element from_float(float x) {
   return Element(x);

@@ -8,8 +8,8 @@
 //                   makes of each mma two HMMA and four FADD, and converts the fragments (F2FP): as many HMMA per product as 16,
 //                   0.8 of its copies, but 90 % of the issue slots taken at that rate, 1.0 times 16
 // Limiter now       RTX 40 and RTX 50: as 16. Hopper: HMMA, and the issue slots
-// New instructions  mma.sync.m16n8k32 of e4m3
-// Limits            e4m3; sm_89 with 84 KB of shared memory per block; any M, N, K; rows a multiple of 16 bytes
+// New instructions  mma.sync.m16n8k32 of e4m3, and of e5m2 times e4m3
+// Limits            e4m3, e5m2; sm_89 with 84 KB of shared memory per block; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 40 4096 4096 4096
 // Read              docs/40_fp8_mma.md
 #include "common/layout.h"
@@ -267,7 +267,7 @@ const Registration registration{{
     .name = "fp8_mma",
     .idea = "FP8 operands: a register holds four elements of k, an mma.sync 32",
     .predecessor = "16",
-    .types = {Type::e4m3},
+    .types = {Type::e4m3, Type::e5m2},
     .arch = "sm_89",
     .instruction = MathInstruction::mma_sync,
     .layout_b = MatrixLayout::col_major,

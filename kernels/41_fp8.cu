@@ -6,7 +6,7 @@
 // Expect            as many clocks as 33 takes for half the K: 8192 FLOP per clock and SM in the main loop, not 4096. At 4096 x 4096 x 4096
 //                   the cost model says 1.90; of that power takes 3 %, 1.8 times 33
 // Limiter now       power where tiles are many, copies into shared memory and the launch where they are few
-// New instructions  wgmma m64nNk32 of e4m3
+// New instructions  wgmma m64nNk32 of e4m3; of e5m2 times e4m3, in half of the tiles
 // Limits            as 21. Sums of 13 bits (FP22), however long. Scales outside the sum alone: per tensor, or per row and column
 // Run               ./run_all.sh run 41 4096 4096 4096 --out same
 // Read              docs/41_fp8.md
@@ -430,12 +430,22 @@ Choice weigh(const Problem& p, int index, const DeviceLimits& card) {
 }
 // [/choice]
 
-/// f<Tile<index>>()
-template <int FIRST = 0, class F>
+/// Of E5M2 half of the configurations are compiled: without clusters, and in order, as its wgmma is of E5M2 times E4M3.
+template <Type type>
+constexpr bool has(int index) {
+  const Configuration& c = CONFIGURATIONS[index];
+  return type == of_b(type) || (c.operands == IN_ORDER && c.cluster.m * c.cluster.n == 1);
+}
+
+/// f<Tile<index>>() of a configuration that the type has.
+template <Type type, int FIRST = 0, class F>
 auto with_tile(int index, F&& f) {
   if constexpr (FIRST + 1 < CONFIGURATION_COUNT)
-    if (index != FIRST) return with_tile<FIRST + 1>(index, f);
-  return f.template operator()<Tile<FIRST>>();
+    if (index != FIRST) return with_tile<type, FIRST + 1>(index, f);
+  if constexpr (has<type>(FIRST))
+    return f.template operator()<Tile<FIRST>>();
+  else
+    return with_tile<type, FIRST + 1>(index, f);
 }
 
 /// Of all configurations, in the order of the table.
@@ -444,7 +454,8 @@ std::array<Choice, CONFIGURATION_COUNT> weighed(const Problem& p) {
   const DeviceLimits card = device_limits();
   std::array<Choice, CONFIGURATION_COUNT> found;
   for (int i = 0; i < CONFIGURATION_COUNT; ++i)
-    found[i] = with_tile(i, [&]<class Tile>() { return weigh<Tile, type, TC>(p, i, card); });
+    found[i] = has<type>(i) ? with_tile<type>(i, [&]<class Tile>() { return weigh<Tile, type, TC>(p, i, card); })
+                            : Choice{i, {}, 0, INFINITY};
   return found;
 }
 
@@ -543,7 +554,7 @@ template <class F>
 auto for_kernel(const Problem& p, F&& f) {
   return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() {
     const Choice best = choice<type, TC>(p);
-    return with_tile(best.index, [&]<class Tile>() { return f.template operator()<Tile, type, TC>(best); });
+    return with_tile<type>(best.index, [&]<class Tile>() { return f.template operator()<Tile, type, TC>(best); });
   });
 }
 
@@ -557,7 +568,7 @@ std::vector<Plan> plans(const Problem& p) {
     std::vector<Plan> plans;
     for (const Choice& one : choices<type, TC>(p)) {
       if (one.microseconds == INFINITY) continue;
-      plans.push_back(with_tile(one.index, [&]<class Tile>() -> Plan {
+      plans.push_back(with_tile<type>(one.index, [&]<class Tile>() -> Plan {
         return {Tile::CONFIGURATION.name, one.microseconds, resources<Tile, type, TC>(one),
                 prepared<Tile, type, TC>(one)};
       }));
@@ -615,7 +626,7 @@ const Registration registration{{
     .name = "fp8",
     .idea = "33 with E4M3: a tile has the same bytes, and wgmma multiplies twice the products per clock",
     .predecessor = "33",
-    .types = {Type::e4m3},
+    .types = {Type::e4m3, Type::e5m2},
     .arch = "sm_90a",
     .instruction = MathInstruction::wgmma,
     .layout_b = MatrixLayout::col_major,

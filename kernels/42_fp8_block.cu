@@ -202,7 +202,7 @@ void launch(const Problem& p, const Maps& maps) {
 
 /// A launch whose pointers, factors and stream may change. The maps are made anew when a matrix lies elsewhere.
 std::function<void(const Problem&)> prepare(const Problem& p) {
-  return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() -> std::function<void(const Problem&)> {
+  return visit(E4m3Types{}, p.type, p.out, [&]<Type type, class TC>() -> std::function<void(const Problem&)> {
     cuda_check(cudaFuncSetAttribute(gemm<type, TC>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     return [known = Maps{}, of = std::array<const void*, 5>{}](const Problem& p) mutable {
       if (const std::array<const void*, 5> now = {p.a, p.b, p.scale_a, p.scale_b, p.c}; of != now)
@@ -223,10 +223,10 @@ const Registration registration{{
     .layout_b = MatrixLayout::col_major,
     .scales = {Scales::blocks},
     .row_align_bytes = 16,
-    .refuses = refuses_mma_sync_of<Fp8Types>,
+    .refuses = refuses_mma_sync_of<E4m3Types>,
     .resources =
         [](const Problem& p) {
-          return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() {
+          return visit(E4m3Types{}, p.type, p.out, [&]<Type type, class TC>() {
             return Resources{
                 (const void*)gemm<type, TC>, Tile::THREADS, Tile::SMEM_BYTES, {Tile::BM, Tile::BN, Tile::BK}};
           });

@@ -357,7 +357,7 @@ std::function<void(const Problem&)> prepared() {
 /// f<Tile, type, TC>() for the one to launch.
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
-  return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() {
+  return visit(E4m3Types{}, p.type, p.out, [&]<Type type, class TC>() {
     return with_tile(choice(p).index, [&]<class Tile>() { return f.template operator()<Tile, type, TC>(); });
   });
 }
@@ -367,7 +367,7 @@ std::function<void(const Problem&)> prepare(const Problem& p) {
 }
 
 std::vector<Plan> plans(const Problem& p) {
-  return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() {
+  return visit(E4m3Types{}, p.type, p.out, [&]<Type type, class TC>() {
     std::vector<Plan> plans;
     for (const Choice& one : choices(p))
       plans.push_back(with_tile(one.index, [&]<class Tile>() -> Plan {
@@ -412,7 +412,7 @@ const Registration registration{{
     .layout_b = MatrixLayout::col_major,
     .scales = {Scales::blocks},
     .row_align_bytes = 16,
-    .refuses = refuses_mma_sync_of<Fp8Types>,
+    .refuses = refuses_mma_sync_of<E4m3Types>,
     .resources =
         [](const Problem& p) {
           return for_kernel(p, [&]<class Tile, Type type, class TC>() { return resources<Tile, type, TC>(); });

@@ -236,7 +236,7 @@ void launch(const Problem& p, const Maps& maps) {
 
 /// A launch whose pointers, factors and stream may change. The maps are made anew when a matrix lies elsewhere.
 std::function<void(const Problem&)> prepare(const Problem& p) {
-  return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() -> std::function<void(const Problem&)> {
+  return visit(E4m3Types{}, p.type, p.out, [&]<Type type, class TC>() -> std::function<void(const Problem&)> {
     cuda_check(cudaFuncSetAttribute(gemm<type, TC>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
     return [known = Maps{}, of = std::array<const void*, 5>{}](const Problem& p) mutable {
       if (const std::array<const void*, 5> now = {p.a, p.b, p.scale_a, p.scale_b, p.c}; of != now)
@@ -261,11 +261,11 @@ const Registration registration{{
     .refuses = [](const Problem& p) -> std::string {
       if (static_cast<long long>(max(1, p.groups)) * p.n > std::numeric_limits<int>::max() - Tile::BN)
         return "counts the rows of all B in an int";
-      return refuses_mma_sync_of<Fp8Types>(p);
+      return refuses_mma_sync_of<E4m3Types>(p);
     },
     .resources =
         [](const Problem& p) {
-          return visit(Fp8Types{}, p.type, p.out, [&]<Type type, class TC>() {
+          return visit(E4m3Types{}, p.type, p.out, [&]<Type type, class TC>() {
             return Resources{
                 (const void*)gemm<type, TC>, Tile::THREADS, Tile::SMEM_BYTES, {Tile::BM, Tile::BN, Tile::BK}};
           });

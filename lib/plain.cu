@@ -18,7 +18,7 @@ __device__ float element(const T* x, MatrixLayout layout, int ld, int row, int c
 
 /// As rung 02: tiles of A and B in shared memory, one result per thread, four of them here. A tile of C may have rows of several groups: each
 /// multiplies by its own B, and has `scales_of_b` of the scales of B.
-template <class T, class TC>
+template <class TA, class TB, class TC>
 __global__ void __launch_bounds__(256) plain(Problem p, size_t scales_of_b) {
   __shared__ float sA[TILE][TILE + 1], sB[TILE][TILE + 1];
   const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(256) plain(Problem p, size_t scales_of_b) {
     const int first_row = p.groups == 0 ? tile_row : max(tile_row, p.first_row[group]);
     const int end_row = min(min(tile_row + TILE, p.m), p.groups == 0 ? p.m : p.first_row[group + 1]);
     if (first_row >= end_row) continue;
-    const T* const a = static_cast<const T*>(p.a);
-    const T* const b = static_cast<const T*>(p.b) + static_cast<size_t>(group) * p.n * p.ldb;
+    const TA* const a = static_cast<const TA*>(p.a);
+    const TB* const b = static_cast<const TB*>(p.b) + static_cast<size_t>(group) * p.n * p.ldb;
     const float* const scale_b = p.scale_b + group * scales_of_b;
     float acc[4] = {};
     for (int k0 = 0; k0 < p.k; k0 += TILE) {
@@ -98,7 +98,8 @@ void plain_gemm(const Problem& p) {
   const size_t scales_of_b = scale_stride_b(p.scales, p.n, p.k);
   visit(AllTypes{}, p.type, p.out, [&]<Type type, class TC>() {
     const unsigned blocks = static_cast<unsigned>(ceil_div(p.m, TILE)) * ceil_div(p.n, TILE);
-    plain<typename Operand<type>::Element, TC><<<blocks, 256, 0, p.stream>>>(p, scales_of_b);
+    plain<typename Operand<type>::Element, typename Operand<of_b(type)>::Element, TC>
+        <<<blocks, 256, 0, p.stream>>>(p, scales_of_b);
   });
   cuda_check(cudaGetLastError());
 }

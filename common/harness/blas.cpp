@@ -49,6 +49,7 @@ ScaleModes scale_modes(Scales scales) {
 
 /// Does it have such a product at all? Asked before its heuristics are.
 bool lt_has(const Problem& p) {
+  if (p.type == Type::e5m2) return p.scales == Scales::none || p.scales == Scales::tensor;
   return p.scales == Scales::none || (p.type == Type::e4m3 && (p.scales != Scales::blocks || p.m % 4 == 0));
 }
 
@@ -82,7 +83,7 @@ BlasLt::BlasLt(const Problem& p, const OperandSpec& spec, const LtChoice* known)
   const cublasOperation_t transpose_a = blas_operation(p.layout_a), transpose_b = blas_operation(p.layout_b);
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof transpose_b));
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_TRANSB, &transpose_a, sizeof transpose_a));
-  if (p.type == Type::e4m3) {
+  if (!Blas::has(p.type)) {
     const int8_t fast = p.scales != Scales::blocks;
     cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
   }
@@ -100,7 +101,7 @@ BlasLt::BlasLt(const Problem& p, const OperandSpec& spec, const LtChoice* known)
   cublas_check(cublasLtMatmulDescSetAttribute(matmul_, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &modes.a, sizeof modes.a));
   set_scales(p);
   // Column-major views.
-  cublas_check(cublasLtMatrixLayoutCreate(&b_, facts(p.type).cuda, spec.columns_b(), spec.rows_b(), p.ldb));
+  cublas_check(cublasLtMatrixLayoutCreate(&b_, facts(of_b(p.type)).cuda, spec.columns_b(), spec.rows_b(), p.ldb));
   cublas_check(cublasLtMatrixLayoutCreate(&a_, facts(p.type).cuda, spec.columns_a(), spec.rows_a(), p.lda));
   cublas_check(cublasLtMatrixLayoutCreate(&c_, blas_result_type(p.type, p.out), p.n, p.m, p.ldc));
 

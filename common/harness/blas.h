@@ -8,6 +8,7 @@
 
 #include "common/harness/operands.h"
 #include "common/problem.h"
+#include "common/types.h"
 
 namespace ladder {
 
@@ -25,8 +26,8 @@ class Blas {
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 
-  /// Does cublasGemmEx take operands of this type? Of E4M3 BlasLt is the only one.
-  static bool has(Type type) { return type != Type::e4m3; }
+  /// Does cublasGemmEx take operands of this type? Of FP8 BlasLt is the only one.
+  static bool has(Type type) { return operand_bytes(type) > 1; }
 
   /// cublasGemmEx with its default algorithm, in the arithmetic of the problem's type: the baseline `cublas`.
   void gemm(const Problem& p) const;
@@ -47,10 +48,10 @@ struct LtAlgorithms {
 /// Nothing where cuBLASLt offers none for a shape.
 using LtChoice = std::optional<LtAlgorithms>;
 
-/// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed. Products of E4M3
+/// The fastest algorithm that cuBLASLt's heuristics offer for one shape: the baseline `cublaslt`. All of them are timed. Products of FP8
 /// are summed fast (CUBLASLT_MATMUL_DESC_FAST_ACCUM), that is in FP22 (bound.h) on Hopper: the faster of the two ways. With block scales
 /// there is the other way alone, and M must be a multiple of 4, as it lays out A's scales. They exist in the layout nt and for multiples of
-/// 16 alone, and no other type has scales.
+/// 16 alone, and no other type has scales; E5M2 has one per tensor.
 class BlasLt {
  public:
   /// Does it apply the whole epilogue of this problem? It has bias, and GELU by tanh, which it applies to the sum with beta * C.

@@ -56,7 +56,7 @@ struct Pattern<2> {
 template <>
 struct Pattern<1> {
   using Bits = uint8_t;
-  static constexpr Bits guard = 0xFF, poison = 0x7F;  // the two NaN of E4M3
+  static constexpr Bits guard = 0xFF, poison = 0x7F;  // NaN as E4M3 and as E5M2
 };
 template <class Element>
 using PatternOf = Pattern<sizeof(Element)>;
@@ -190,16 +190,17 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
 
   visit(AllTypes{}, spec.type, spec.out, [&]<Type type, class Result>() {
     using Element = typename Operand<type>::Element;
-    const auto fill = [&](const DeviceBuffer& buffer, size_t rows, size_t cols, size_t ld, size_t stride, float times,
-                          uint64_t salt) {
-      for_each_index(sets * rows * ld, nullptr,
-                     Fill<Element>{buffer.as<Element>(), rows, cols, ld, stride, spec.init, times, mix(spec.seed, salt),
-                                   PatternOf<Element>::poison, false});
+    using ElementB = typename Operand<of_b(type)>::Element;
+    const auto fill = [&]<class T>(T* data, size_t rows, size_t cols, size_t ld, size_t stride, float times,
+                                   uint64_t salt) {
+      for_each_index(
+          sets * rows * ld, nullptr,
+          Fill<T>{data, rows, cols, ld, stride, spec.init, times, mix(spec.seed, salt), PatternOf<T>::poison, false});
     };
-    fill(a_, spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), scale(spec.type, spec.init), 1);
-    fill(b_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), 2);
+    fill(a_.as<Element>(), spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), scale(spec.type, spec.init), 1);
+    fill(b_.as<ElementB>(), spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), 2);
     if (spec.epilogue.gate)
-      fill(b_gate_, spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), ~2ULL);
+      fill(b_gate_.as<ElementB>(), spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), ~2ULL);
     if (const size_t n = spec.shape.n; spec.epilogue.bias)
       for_each_index(n, nullptr,
                      Fill<Result>{bias_.as<Result>(), 1, n, n, 0, spec.init, 1.0F, mix(spec.seed, ~3ULL), 0, false});

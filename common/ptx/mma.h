@@ -2,7 +2,7 @@
 // sm_75, "Warp-level matrix instructions: mma". D = A * B + C, and D replaces C. D is 16 x 8, in FP32 where a function does
 // not say FP16. A has 16 rows and B has 8 columns, each 32 bytes long along k: 32 elements of 8 bits, 16 of 16 or 8 of 32.
 // common/layout.h says which lane holds which element. Some rungs are compiled for sm_75, too, where only their FP16 runs:
-// there, the functions for BF16 and TF32 compile to a trap, as that for FP8 does below sm_89.
+// there, the functions for BF16 and TF32 compile to a trap, as those for FP8 do below sm_89.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,20 @@ __device__ __forceinline__ void mma_m16n8k32_f32_e4m3(float (&d)[4], const uint3
 #else
   asm volatile(
       "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/// mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32: the same with A in E5M2.
+__device__ __forceinline__ void mma_m16n8k32_f32_e5m2_e4m3(float (&d)[4], const uint32_t (&a)[4],
+                                                           const uint32_t (&b)[2]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+  __trap();
+#else
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

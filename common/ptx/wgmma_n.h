@@ -9,7 +9,7 @@
 namespace ladder {
 
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 d, a, b, accumulate, 1, 1, imm-trans-a, imm-trans-b; with f16 likewise; m64nNk8 and
-/// no transpositions with tf32, m64nNk32 and none with e4m3.
+/// no transpositions with tf32, m64nNk32 and none with e4m3.e4m3 and e5m2.e4m3.
 /// D (64 x N, FP32) = A (64 x 32 bytes) * B (32 bytes x N), added to D where `accumulate` is not 0: A and B by descriptors of tiles in
 /// shared memory whose rows lie along k; those of A along m with TRANSPOSE_A, those of B along n with TRANSPOSE_B.
 /// d: mma_c() for every 8 columns, of the 16 rows of this warp.
@@ -66,6 +66,7 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 8][4], uint64_t a, uint64_t
   LADDER_WGMMA(Type::bf16, N, "k16.f32.bf16.bf16", transposed, a_number, b_number, flag) \
   LADDER_WGMMA(Type::f16, N, "k16.f32.f16.f16", transposed, a_number, b_number, flag)    \
   LADDER_WGMMA(Type::tf32, N, "k8.f32.tf32.tf32", "", a_number, b_number, flag)          \
+  LADDER_WGMMA(Type::e5m2, N, "k32.f32.e5m2.e4m3", "", a_number, b_number, flag)         \
   LADDER_WGMMA(Type::e4m3, N, "k32.f32.e4m3.e4m3", "", a_number, b_number, flag)
 // N, and the numbers of the operands after the N / 2 registers of d
 LADDER_WGMMA_TYPES(16, "%8", "%9", "%10", ", %11, %12")

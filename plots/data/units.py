@@ -5,7 +5,7 @@ from statistics import median
 from typing import NamedTuple
 
 MISSING = "–"
-TYPES = {"f32": "FP32", "tf32": "TF32", "bf16": "BF16", "f16": "FP16", "e4m3": "E4M3"}
+TYPES = {"f32": "FP32", "tf32": "TF32", "bf16": "BF16", "f16": "FP16", "e4m3": "E4M3", "e5m2": "E5M2"}
 
 
 class Shape(NamedTuple):

@@ -27,7 +27,7 @@ FP32_RESULTS = re.compile(r"TypeE\d+Ef|sgemm")  # in the name of a kernel: the t
 COLUMNS = {
     "`FFMA`": "FFMA",
     "`HMMA`": "HMMA",
-    "`F2FP`": r"F2FP\.F16\.E4M3",
+    "`F2FP`": r"F2FP\.F16\.E[45]M[23]",
     "`FADD`": "FADD",
     "`LD`": "LD",
     "`LDS`": "LDS",

@@ -181,6 +181,20 @@ TEST_F(Check, FindsScalesOfAnotherGroup) {
     }
 }
 
+/// A product of E4M3 and E4M3 in place of E5M2 and E4M3.
+TEST_F(Check, FindsAnotherFormatOfA) {
+  for (const Type type : {Type::e4m3, Type::e5m2})
+    for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
+      OperandSpec spec{{67, 300, 264},          type,     Out::f32,     MatrixLayout::row_major,
+                       MatrixLayout::col_major, ld_align, Init::normal, 7};
+      spec.scales = Scales::tensor;
+      Operands operands(spec, 1);
+      Checker checker(operands, 1.25F, -0.5F, mode, blas_.get(), nullptr);
+      const auto launch = [](const Problem& p) { broken::launch_scaled(broken::ScaleFault::none, p); };
+      EXPECT_EQ(checker.check(launch, Workspace(), Sum::fp22).passed, type == Type::e4m3);
+    }
+}
+
 TEST_F(Check, FindsFlagThatIsLeft) {
   expect_found(Fault::leaves_lock, "left 1 of 3 locks set: the next launch would not wait");
 }

@@ -114,25 +114,27 @@ TEST(Bound, Fp16SumsCountARoundingForEvery8Products) {
   }
 }
 
-/// Sums of E4M3 products as instructions add them that keep 13 bits: 32 products and the sum so far, each cut off below 2^-13 of the largest
+/// Sums of FP8 products as instructions add them that keep 13 bits: 32 products and the sum so far, each cut off below 2^-13 of the largest
 /// one's power of two, and their sum likewise.
 struct Fp22Sum {
   double exact = 0.0, scale = 0.0, sum = 0.0;
   /// Promoted: after each `promoted` products the sum is multiplied by scales as the harness has them, and added to the others in FP32.
-  Fp22Sum(int k, unsigned seed, bool whole_numbers, int promoted = 0) {
+  Fp22Sum(int k, unsigned seed, bool whole_numbers, int promoted = 0, Type type = Type::e4m3) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> octave(-12.0F, -10.0F);
     float total = 0.0F, block_scale = promoted ? std::exp2(octave(random)) : 1.0F;
     std::normal_distribution<float> normal;
-    const auto draw = [&] {
+    const auto draw = [&](Type operand) {
       const float x = whole_numbers ? static_cast<float>(static_cast<int>(random() % 9)) - 4.0F
-                                    : normal(random) * facts(Type::e4m3).scale;
-      return static_cast<double>(to_float(from_float<__nv_fp8_e4m3>(x)));
+                                    : normal(random) * facts(operand).scale;
+      return visit(Fp8Types{}, operand, [&]<Type row>() {
+        return static_cast<double>(to_float(from_float<typename Operand<row>::Element>(x)));
+      });
     };
     for (int i = 0; i < k; i += 32) {
       std::vector<double> terms = {sum};
       for (int j = i; j < std::min(i + 32, k); ++j) {
-        const double a = draw(), product = a * draw();
+        const double a = draw(type), product = a * draw(of_b(type));
         terms.push_back(product);
         exact += block_scale * product, scale += block_scale * std::fabs(product);
       }
@@ -155,20 +157,22 @@ struct Fp22Sum {
 };
 
 TEST(Bound, Fp22SumsMayLoseWhatTheirInstructionsCutOff) {
-  const auto bound = [](int k, Sum sums) { return error_bound(Type::e4m3, Out::f32, k, ReferenceSum::fp64, sums); };
-  double largest = 0.0;
-  int beyond_fp32 = 0;
-  for (const int k : {1, 16, 32, 33, 128, 1000, 4096, 16384})
-    for (unsigned seed = 0; seed < 200; ++seed) {
-      const Fp22Sum normal(k, seed, false);
-      EXPECT_FALSE(judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp22)).wrong) << k << " " << seed;
-      largest = std::fmax(largest, judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp22)).error);
-      beyond_fp32 += judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp32)).wrong;
-      const Fp22Sum whole(k, seed, true);
-      EXPECT_EQ(whole.sum, whole.exact) << "whole numbers lose nothing";
-    }
-  EXPECT_GT(beyond_fp32, 300) << "of 1600, 600 of which are too short to lose anything";
-  EXPECT_GT(largest, bound(4096, Sum::fp22).gamma / 16) << "the bound is no larger than it has to be";
+  for (const Type type : Fp8Types::list) {
+    const auto bound = [&](int k, Sum sums) { return error_bound(type, Out::f32, k, ReferenceSum::fp64, sums); };
+    double largest = 0.0;
+    int beyond_fp32 = 0;
+    for (const int k : {1, 16, 32, 33, 128, 1000, 4096, 16384})
+      for (unsigned seed = 0; seed < 200; ++seed) {
+        const Fp22Sum normal(k, seed, false, 0, type);
+        EXPECT_FALSE(judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp22)).wrong) << k << " " << seed;
+        largest = std::fmax(largest, judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp22)).error);
+        beyond_fp32 += judge(normal.sum, normal.exact, normal.scale, bound(k, Sum::fp32)).wrong;
+        const Fp22Sum whole(k, seed, true, 0, type);
+        EXPECT_EQ(whole.sum, whole.exact) << "whole numbers lose nothing";
+      }
+    EXPECT_GT(beyond_fp32, 300) << name(type) << ": of 1600, 600 of which are too short to lose anything";
+    EXPECT_GT(largest, bound(4096, Sum::fp22).gamma / 16) << name(type) << ": the bound is no larger than it has to be";
+  }
 }
 
 TEST(Bound, Fp22SumsWithoutAKTileAreFound) {
@@ -229,6 +233,7 @@ TEST(Bound, SumsOfFp8AreFp22WhereAnInstructionForFp8AddsThem) {
                                                     std::tuple(MathInstruction::mma_sync, 100, Type::e4m3, Sum::fp32),
                                                     std::tuple(MathInstruction::mma_sync, 120, Type::e4m3, Sum::fp22),
                                                     std::tuple(MathInstruction::wgmma, 90, Type::e4m3, Sum::fp22),
+                                                    std::tuple(MathInstruction::wgmma, 90, Type::e5m2, Sum::fp22),
                                                     std::tuple(MathInstruction::wgmma, 90, Type::bf16, Sum::fp32)}) {
     rung.instruction = instruction;
     EXPECT_EQ(sum_on(rung, type, sm), sums) << sm << " " << name(type);
@@ -248,6 +253,7 @@ TEST(Bound, GrowsWithCoarserTypes) {
   EXPECT_EQ(error_bound(Type::bf16, Out::same, 1024).u_out, 0x1p-8);
   EXPECT_EQ(error_bound(Type::f16, Out::same, 1024).u_out, 0x1p-11);
   EXPECT_EQ(error_bound(Type::e4m3, Out::same, 1024).u_out, 0x1p-8) << "BF16";
+  EXPECT_EQ(gamma(Type::e5m2), gamma(Type::e4m3)) << "products of both are exact";
   EXPECT_EQ(error_bound(Type::bf16, Out::f32, 1024).u_out, 0.0);
 }
 

@@ -20,7 +20,7 @@ std::string refusal(F&& f) {
 TEST(Types, HaveNamesAndSizes) {
   std::string names;
   for (const Type type : AllTypes::list) names += name(type) + " ";
-  EXPECT_EQ(names, "f32 tf32 bf16 f16 e4m3 ");
+  EXPECT_EQ(names, "f32 tf32 bf16 f16 e4m3 e5m2 ");
   EXPECT_EQ(operand_bytes(Type::tf32), 4);
   EXPECT_EQ(operand_bytes(Type::bf16), 2);
   EXPECT_EQ(result_bytes(Type::f16, Out::f32), 4);
@@ -29,6 +29,14 @@ TEST(Types, HaveNamesAndSizes) {
   EXPECT_EQ(result_bytes(Type::e4m3, Out::f32), 4);
   EXPECT_EQ(result_bytes(Type::e4m3, Out::same), 2) << "BF16";
   EXPECT_EQ(facts(Type::e4m3).cuda_result, CUDA_R_16BF);
+}
+
+TEST(Types, HaveTheSameElementInAAndBButForE5M2) {
+  for (const Type type : AllTypes::list) EXPECT_EQ(of_b(type) == type, type != Type::e5m2) << name(type);
+  EXPECT_EQ(facts(Type::e5m2).cuda, CUDA_R_8F_E5M2);
+  EXPECT_EQ(facts(of_b(Type::e5m2)).cuda, CUDA_R_8F_E4M3);
+  EXPECT_EQ(operand_bytes(of_b(Type::e5m2)), operand_bytes(Type::e5m2));
+  EXPECT_EQ(result_bytes(Type::e5m2, Out::same), 2) << "BF16";
 }
 
 TEST(Types, AreChosenWithTheElementOfTheResult) {
@@ -64,6 +72,9 @@ TEST(Types, ConvertToTheNearestElement) {
   EXPECT_EQ(to_float(from_float<__nv_fp8_e4m3>(1.1875F)), 1.25F);
   EXPECT_EQ(to_float(from_float<__nv_fp8_e4m3>(0x1p-9F)), 0x1p-9F);  // the least
   EXPECT_EQ(to_float(from_float<__nv_fp8_e4m3>(5.9F * facts(Type::e4m3).scale)), 384.0F) << "below the largest, 448";
+  EXPECT_EQ(to_float(from_float<__nv_fp8_e5m2>(1.125F)), 1.0F);  // a tie
+  EXPECT_EQ(to_float(from_float<__nv_fp8_e5m2>(1.375F)), 1.5F);
+  EXPECT_EQ(to_float(from_float<__nv_fp8_e5m2>(0x1p-16F)), 0x1p-16F);  // the least
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ def per_multiply(kernel: Kernel, pattern: str) -> float:
 
 # Operand types as their enumerators are mangled into the name of a kernel (common/problem.h).
 MANGLED = {"tf32": "4TypeE1", "bf16": "4TypeE2", "f16": "4TypeE3"}
-MANGLED_FP8 = {"e4m3": "4TypeE4"}
+MANGLED_FP8 = {"e4m3": "4TypeE4", "e5m2": "4TypeE5"}
 NUMBERS = [source.stem.partition("_")[0] for source in RUNGS]
 FACTS = {rung.number: rung for rung in rungs.of_checkout().rungs.values() if rung.number in NUMBERS}
 
@@ -219,6 +219,14 @@ def test_instructions_are_what_the_chapter_claims(number, machine_code):
             assert (barriers > 0) == claim.barriers, kernel.symbol
     for kind in [] if in_fp32 else FACTS[number].types:
         assert any((MANGLED | MANGLED_FP8)[kind] in kernel.symbol for kernel in multiplying(machine_code(number))), kind
+
+
+@pytest.mark.parametrize("number", ["40", "41"])
+def test_a_is_e5m2_in_the_kernels_of_that_type_alone(number, machine_code):
+    """F2FP.F16.E5M2, and QGMMA.64x128x32.F32.E5M2.E4M3, whose types stand behind what is read as its name."""
+    for kernel in multiplying(machine_code(number)):
+        takes = any("E5M2" in part for part in (*kernel.instructions, *kernel.operands))
+        assert takes == (MANGLED_FP8["e5m2"] in kernel.symbol), kernel.symbol
 
 
 @pytest.mark.parametrize(("number", "waits"), [("31", True), ("32", False), ("33", False)])

@@ -31,6 +31,7 @@
 // with a probability of exp(-(x^2 + y^2) / 2), and lambda^2 = x^2 + y^2 leaves x * y = lambda^2 / 2 at most. Hence 32 * 0.65 = 21 times
 // 2^-13, 2.6e-3. At K = 4096 that is ten average products, which this arithmetic may lose. Whole numbers lose nothing while no sum
 // reaches 2^14, so for them the bound of FP32 holds, which sees one.
+// All of this holds for E5M2 times E4M3, too: products are as exact, of 7 bits and not 8, and so the sums alone are cut off.
 //
 // Promoted sums: FP22 over a block of 128 products, which is multiplied by its scale and added to the others in FP32. A block loses what is
 // said above, relative to its own S_b, and a later block does not make it more. Let w_b = S_b / S, which add up to 1; the loss is 0.65 *

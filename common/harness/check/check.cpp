@@ -27,7 +27,7 @@ std::string describe(size_t index, int n, double got, double reference, double a
 size_t Checker::bytes(const OperandSpec& spec, CheckMode mode) {
   if (mode != CheckMode::full) return 0;
   OperandSpec copies = spec;
-  if (spec.type == Type::e4m3) copies.type = Type::f16;
+  if (!Blas::has(spec.type)) copies.type = Type::f16;
   if (spec.scales != Scales::none) copies.type = Type::f32;
   return (1 + (copies.type != spec.type)) * Operands::bytes(copies, 1) +
          (2 + 2 * spec.epilogue.gate) * sizeof(float) * static_cast<size_t>(spec.shape.m) * spec.shape.n;
@@ -139,8 +139,8 @@ Checker::Product Checker::product(const Problem& problem, const Blas& blas) cons
   if (p.scales != Scales::none) {
     a = scaled_a(p), b = scaled_b(p);
     p.a = a.as<void>(), p.b = b.as<void>(), p.type = Type::f32, p.scales = Scales::none;
-  } else if (p.type == Type::e4m3) {  // of which cuBLAS computes no reference
-    a = as_f16(p.a, elements_a, p.stream), b = as_f16(p.b, elements_b, p.stream);
+  } else if (!Blas::has(p.type)) {
+    a = as_f16(p.a, elements_a, p.type, p.stream), b = as_f16(p.b, elements_b, of_b(p.type), p.stream);
     p.a = a.as<void>(), p.b = b.as<void>(), p.type = Type::f16;
   }
   for (const Problem& of_group : products(p)) blas.reference(of_group);

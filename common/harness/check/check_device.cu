@@ -35,9 +35,10 @@ __device__ double block_sum(double x) {
 }
 
 /// The element of D at index[blockIdx.x] in FP64, and its scale S. One block per element.
-template <class Element, class C>
+template <class ElementA, class ElementB, class C>
 __global__ void fp64_element(Problem p, const size_t* index, double* value, double* scale) {
-  const Element *A = static_cast<const Element*>(p.a), *B = static_cast<const Element*>(p.b);
+  const ElementA* A = static_cast<const ElementA*>(p.a);
+  const ElementB* B = static_cast<const ElementB*>(p.b);
   const size_t row = index[blockIdx.x] / p.n, col = index[blockIdx.x] % p.n;
   int group = 0;
   while (group + 1 < p.groups && p.first_row[group + 1] <= row) ++group;
@@ -166,8 +167,9 @@ struct ClearSign {
   __device__ void operator()(size_t index) const { data[(index + 1) * sizeof(Element) - 1] &= 0x7F; }
 };
 
-struct WidenE4M3 {
-  const __nv_fp8_e4m3* from;
+template <class Element>
+struct Widen {
+  const Element* from;
   __half* to;
   __device__ void operator()(size_t index) const { to[index] = from_float<__half>(to_float(from[index])); }
 };
@@ -200,14 +202,14 @@ struct IndexB {
   }
 };
 
-/// `extent`: of the operand, across k.
+/// `type`, `extent`: of the operand, the latter across k.
 template <class Index>
-DeviceBuffer scaled(const Problem& p, const void* data, const float* scales, int extent, int ld, bool rows_run_along_k,
-                    Index where) {
+DeviceBuffer scaled(const Problem& p, Type type, const void* data, const float* scales, int extent, int ld,
+                    bool rows_run_along_k, Index where) {
   const size_t elements = static_cast<size_t>(rows_run_along_k ? extent : p.k) * ld;
   DeviceBuffer copy(elements * sizeof(float));
-  visit(AllTypes{}, p.type, [&]<Type type>() {
-    using Element = typename Operand<type>::Element;
+  visit(AllTypes{}, type, [&]<Type row>() {
+    using Element = typename Operand<row>::Element;
     for_each_index(elements, p.stream,
                    Scale<Element, Index>{static_cast<const Element*>(data), copy.as<float>(), scales,
                                          rows_run_along_k ? p.k : extent, ld, rows_run_along_k, where});
@@ -239,7 +241,7 @@ void fp64_elements(const Problem& p, Samples& samples) {
   const DeviceBuffer index = to_device(samples.index);
   const DeviceBuffer value(samples.index.size() * sizeof(double)), scale(samples.index.size() * sizeof(double));
   visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
-    fp64_element<typename Operand<type>::Element, C>
+    fp64_element<typename Operand<type>::Element, typename Operand<of_b(type)>::Element, C>
         <<<static_cast<int>(samples.index.size()), product_threads, 0, p.stream>>>(
             p, index.as<size_t>(), value.as<double>(), scale.as<double>());
   });
@@ -292,18 +294,22 @@ DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t
   return copy;
 }
 
-DeviceBuffer as_f16(const void* data, size_t elements, cudaStream_t stream) {
+DeviceBuffer as_f16(const void* data, size_t elements, Type type, cudaStream_t stream) {
   DeviceBuffer copy(elements * sizeof(__half));
-  for_each_index(elements, stream, WidenE4M3{static_cast<const __nv_fp8_e4m3*>(data), copy.as<__half>()});
+  visit(Fp8Types{}, type, [&]<Type row>() {
+    using Element = typename Operand<row>::Element;
+    for_each_index(elements, stream, Widen<Element>{static_cast<const Element*>(data), copy.as<__half>()});
+  });
   return copy;
 }
 
 DeviceBuffer scaled_a(const Problem& p) {
-  return scaled(p, p.a, p.scale_a, p.m, p.lda, p.layout_a == MatrixLayout::row_major, IndexA{p.scales, p.m});
+  return scaled(p, p.type, p.a, p.scale_a, p.m, p.lda, p.layout_a == MatrixLayout::row_major, IndexA{p.scales, p.m});
 }
 DeviceBuffer scaled_b(const Problem& p) {
   const int columns = (p.groups > 0 ? p.groups : 1) * p.n;
-  return scaled(p, p.b, p.scale_b, columns, p.ldb, p.layout_b == MatrixLayout::col_major, IndexB{p.scales, p.n, p.k});
+  return scaled(p, of_b(p.type), p.b, p.scale_b, columns, p.ldb, p.layout_b == MatrixLayout::col_major,
+                IndexB{p.scales, p.n, p.k});
 }
 
 void copy_c(const Problem& p, float* values, float* magnitudes) {

@@ -73,8 +73,8 @@ Tally tally_infinite(const Problem& p);
 /// A copy of `elements` operands with their signs cleared.
 DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t stream);
 
-/// A copy of `elements` E4M3 operands in FP16, which has every value of theirs.
-DeviceBuffer as_f16(const void* data, size_t elements, cudaStream_t stream);
+/// A copy of `elements` FP8 operands in FP16, which has every value of theirs.
+DeviceBuffer as_f16(const void* data, size_t elements, Type type, cudaStream_t stream);
 
 /// A, and B, times its scales in FP32, stored as it is. In groups B is col_major.
 DeviceBuffer scaled_a(const Problem& p);

@@ -32,10 +32,11 @@ Matrices fetch(const Problem& p) {
   const size_t m = p.m, n = p.n, k = p.k;
   return visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
     using Element = typename Operand<type>::Element;
+    using ElementB = typename Operand<of_b(type)>::Element;
     return Matrices{p.layout_a == MatrixLayout::row_major ? fetch<Element>(p.a, m, k, p.lda, false)
                                                           : fetch<Element>(p.a, k, m, p.lda, true),
-                    p.layout_b == MatrixLayout::row_major ? fetch<Element>(p.b, k, n, p.ldb, false)
-                                                          : fetch<Element>(p.b, n, k, p.ldb, true),
+                    p.layout_b == MatrixLayout::row_major ? fetch<ElementB>(p.b, k, n, p.ldb, false)
+                                                          : fetch<ElementB>(p.b, n, k, p.ldb, true),
                     p.beta == 0.0F ? std::vector<double>(m * n) : fetch<C>(p.c, m, n, p.ldc, false)};
   });
 }

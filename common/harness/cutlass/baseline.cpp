@@ -29,7 +29,6 @@ const std::vector<CutlassKernel>& cutlass_kernels() {
 std::vector<const CutlassKernel*> cutlass_kernels_for(const Problem& p, const Device& device,
                                                       const std::vector<CutlassKernel>& kernels) {
   std::vector<const CutlassKernel*> found;
-  if (p.scales != Scales::none) return found;
   for (const CutlassKernel& kernel : kernels)
     if (why_not_on(kernel.arch, device.sm).empty() && kernel.smem_bytes <= device.smem_block_bytes && kernel.takes(p))
       found.push_back(&kernel);

@@ -14,7 +14,7 @@ struct CutlassKernel {
   std::string name;  ///< "sm90 pingpong 128x128x64 cluster 2x1 swizzle 8"
   const char* arch;  ///< as Rung::arch
   size_t smem_bytes;
-  /// Whether it computes this problem: types, layout, alignment of rows.
+  /// Whether it computes this problem: types, scales, layout, alignment of rows.
   bool (*takes)(const Problem&);
   size_t (*workspace_bytes)(const Problem&);
   /// Queues the launch. Throws std::runtime_error where CUTLASS refuses it.
@@ -33,6 +33,7 @@ std::vector<CutlassKernel> cutlass_mma_sync();
 std::vector<CutlassKernel> cutlass_wgmma_tf32();
 std::vector<CutlassKernel> cutlass_wgmma_bf16();
 std::vector<CutlassKernel> cutlass_wgmma_f16();
+std::vector<CutlassKernel> cutlass_wgmma_e4m3();
 
 }  // namespace ladder
 

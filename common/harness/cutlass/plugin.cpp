@@ -11,6 +11,7 @@ std::vector<CutlassKernel> compiled() {
            cutlass_wgmma_tf32(),
            cutlass_wgmma_bf16(),
            cutlass_wgmma_f16(),
+           cutlass_wgmma_e4m3(),
 #endif
            cutlass_simt(),
            cutlass_mma_sync(),

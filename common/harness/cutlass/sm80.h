@@ -19,7 +19,7 @@ struct Sm80Form {
   static constexpr const char* ARCH = "sm_80";
 
   using T = typename CutlassElement<type>::T;
-  using TC = std::conditional_t<out == Out::same && sizeof(T) == 2, T, float>;
+  using TC = CutlassResult<type, out>;
   using Row = cutlass::layout::RowMajor;
   using Column = cutlass::layout::ColumnMajor;
   static constexpr int ALIGNMENT = SIMT ? 1 : 16 / sizeof(T), ALIGNMENT_C = SIMT ? 1 : 16 / sizeof(TC);
@@ -27,6 +27,8 @@ struct Sm80Form {
   using Gemm = cutlass::gemm::device::GemmUniversal<
       T, Row, T, std::conditional_t<SIMT, Row, Column>, TC, Row, float, Class, cutlass::arch::Sm80, Tile, WarpTile, Mma,
       Epilogue, cutlass::gemm::threadblock::GemmIdentityThreadblockSwizzle<SWIZZLE>, STAGES, ALIGNMENT, ALIGNMENT>;
+
+  static bool takes(Scales scales) { return scales == Scales::none; }
 
   static typename Gemm::Arguments arguments(const Problem& p) {
     return {cutlass::gemm::GemmUniversalMode::kGemm,

@@ -2,6 +2,6 @@
 
 namespace ladder {
 
-std::vector<CutlassKernel> cutlass_wgmma_bf16() { return cutlass_wgmma<Type::bf16>(); }
+std::vector<CutlassKernel> cutlass_wgmma_bf16() { return cutlass_wgmma<Type::bf16, Cooperative, Pingpong>(); }
 
 }  // namespace ladder

@@ -2,6 +2,6 @@
 
 namespace ladder {
 
-std::vector<CutlassKernel> cutlass_wgmma_f16() { return cutlass_wgmma<Type::f16>(); }
+std::vector<CutlassKernel> cutlass_wgmma_f16() { return cutlass_wgmma<Type::f16, Cooperative, Pingpong>(); }
 
 }  // namespace ladder

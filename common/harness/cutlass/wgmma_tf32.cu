@@ -2,6 +2,6 @@
 
 namespace ladder {
 
-std::vector<CutlassKernel> cutlass_wgmma_tf32() { return cutlass_wgmma<Type::tf32>(); }
+std::vector<CutlassKernel> cutlass_wgmma_tf32() { return cutlass_wgmma<Type::tf32, Cooperative, Pingpong>(); }
 
 }  // namespace ladder

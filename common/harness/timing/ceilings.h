@@ -10,8 +10,8 @@
 
 namespace ladder {
 
-/// fp32_fma; mma_tf32, mma_bf16 and mma_f16 from sm_80 on; mma_e4m3 from sm_89 on; wgmma_tf32, wgmma_bf16 and wgmma_f16 on sm_90; each of these followed by the same with `_per_clk`, which the
-/// clock, and so power, does not move; dram, l2, smem.
+/// fp32_fma; mma_ and a type of the tensor cores from sm_80 on, mma_e4m3 and mma_e5m2 from sm_89 on; wgmma_ and each of these types on sm_90;
+/// each of these followed by the same with `_per_clk`, which the clock, and so power, does not move; dram, l2, smem.
 struct Ceiling {
   std::string name;
   double value;

@@ -11,6 +11,7 @@
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/shared_address.h"
 #include "common/ptx/wgmma.h"
+#include "common/ptx/wgmma_n.h"
 #include "common/rung.h"
 #include "common/types.h"
 
@@ -74,11 +75,12 @@ template <Type type>
 __global__ void __launch_bounds__(threads, 1) mma_loop(float* out) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   using T = typename Operand<type>::Element;
+  using TB = typename Operand<of_b(type)>::Element;
   constexpr int mma_m = mma_rows<type> / 16, mma_n = mma_columns<type> / 8;
   uint32_t rA[2][mma_m][4], rB[2][mma_n][2];
   uint32_t seed = (blockIdx.x * threads + threadIdx.x) * (sizeof(rA) + sizeof(rB)) / 4;
   for_each(rA, [&](uint32_t& word) { word = random_word<T>(seed++); });
-  for_each(rB, [&](uint32_t& word) { word = random_word<T>(seed++); });
+  for_each(rB, [&](uint32_t& word) { word = random_word<TB>(seed++); });
 
   float acc[mma_m][mma_n][4] = {};
 #pragma unroll 1
@@ -114,8 +116,12 @@ template <Type type>
 __global__ void __launch_bounds__(threads, 1) wgmma_loop(float* out) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint32_t words[];
-  for (int i = threadIdx.x; i < wgmma_smem_bytes / 4; i += threads)
-    words[i] = random_word<typename Operand<type>::Element>((blockIdx.x * (wgmma_smem_bytes / 4) + i) * 2);
+  using T = typename Operand<type>::Element;
+  using TB = typename Operand<of_b(type)>::Element;
+  for (int i = threadIdx.x; i < wgmma_smem_bytes / 4; i += threads) {
+    const uint32_t seed = (blockIdx.x * (wgmma_smem_bytes / 4) + i) * 2;
+    words[i] = i / 32 % wgmma_rows < 128 ? random_word<T>(seed) : random_word<TB>(seed);
+  }
   fence_proxy_async_shared();
   __syncthreads();
   const uint32_t rows_of_a = threadIdx.x / 128 * 64;
@@ -130,7 +136,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_loop(float* out) {
     for (int i = 0; i < wgmma_tiles; ++i) {
       const uint64_t a = tile + i * wgmma_rows * 8 + rows_of_a * 8, b = tile + i * wgmma_rows * 8 + 128 * 8;
 #pragma unroll
-      for (int k_step = 0; k_step < 4; ++k_step) Operand<type>::wgmma(acc, a + k_step * 2, b + k_step * 2);
+      for (int k_step = 0; k_step < 4; ++k_step) wgmma<type, 256>(acc, a + k_step * 2, b + k_step * 2, 1);
     }
     wgmma_commit_group();
     wgmma_wait_group<0>();
@@ -249,8 +255,10 @@ std::vector<Ceiling> measure_ceilings(const Device& device) {
     add_compute(ceiling_name(MathInstruction::wgmma, type), 2.0 * 128 * 256 * k * device.sm_count,
                 median([&] { wgmma_loop<type><<<device.sm_count, threads, wgmma_smem_bytes>>>(out.as<float>()); }));
   };
-  if (device.sm == 90)
+  if (device.sm == 90) {
     for (const Type type : MmaSyncTypes::list) visit(MmaSyncTypes{}, type, add_wgmma);
+    for (const Type type : Fp8Types::list) visit(Fp8Types{}, type, add_wgmma);
+  }
 
   const size_t copy_bytes = std::min<size_t>(size_t{1} << 30, free_memory() / 4) / 16 * 16;
   const DeviceBuffer from(copy_bytes), to(copy_bytes);
