@@ -3,8 +3,9 @@
 // Idea              44 multiplies many groups in one launch, in 16 bits. In FP8 a group's B has half of the bytes, so its products take
 //                   half of the time, if the tensor cores and the promotion keep up with DRAM. A tile has up to 192 rows of one group, 64
 //                   for each of 43's three warpgroups. A warpgroup whose rows the group does not have only passes its stages on.
-// Changed from 42   a third warpgroup, and the epilogue under the next tile's first wgmma, as in 43; tiles of groups, found as in 44; A
-//                   comes in boxes of 64 rows; results that end inside a group's last 64 rows are not stored by TMA
+// Changed from 42   a third warpgroup, and the epilogue under the next tile's first wgmma, as in 43; tiles of groups, drawn and found by
+//                   the producer, as in 44; A comes in boxes of 64 rows; results that end inside a group's last 64 rows are not stored by
+//                   TMA
 // Expect            64 groups of 128 rows, N 4096, K 7168: 2.0 GB from DRAM at 4.2 TB/s, which is 477 us, and 3 % for the last wave:
 //                   492 us, 2.06 times 44 in BF16. The tensor cores need 512 clocks per k tile, DRAM 820
 // Limiter now       the bytes of B from DRAM; with many rows per group the tensor cores
@@ -26,6 +27,7 @@
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
+#include "common/ptx/semaphore.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
 #include "common/ptx/shared_memory.h"
@@ -56,16 +58,18 @@ struct Tile {
   static constexpr int SCALE_A_BYTES = BM * 4 + 16, SCALE_B_BYTES = 16;  // of a k tile; TMA copies whole 16 bytes
   static constexpr int SCALES_BYTES = ceil_div(SCALE_A_BYTES, 128) * 128 + 128;  // of a stage
   static constexpr int C_BYTES = 64 * 128;  // a buffer for results of a warpgroup: 128 bytes of 64 rows
-  static constexpr int SMEM_BYTES =
-      STAGES * (STAGE_BYTES + SCALES_BYTES) + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
+  // Offset of two mbarriers and of a GroupTile per stage.
+  static constexpr int BARRIERS = STAGES * (STAGE_BYTES + SCALES_BYTES) + WARPGROUPS * BUFFERS * C_BYTES;
+  static constexpr int SMEM_BYTES = BARRIERS + STAGES * (16 + sizeof(GroupTile));
   static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
   static_assert(SCALE_BLOCK % BN == 0, "a tile's columns have the same scale");
   static_assert(SMEM_BYTES <= 227 * 1024);
 };
 
+/// `drawn`: as in 44.
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 1)
-    gemm(int M, int N, int K, int groups, const int* __restrict__ first_row, float alpha,
+    gemm(int M, int N, int K, int groups, const int* __restrict__ first_row, unsigned* drawn, float alpha,
          const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
          const __grid_constant__ CUtensorMap map_scale_a, const __grid_constant__ CUtensorMap map_scale_b,
          const __grid_constant__ CUtensorMap map_c, float beta, TC* __restrict__ C, int ldc) {
@@ -74,16 +78,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
-  const int block = blockIdx.x, blocks = gridDim.x;
   const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
-  GroupScheduler<Tile> scheduler(M, N, groups, first_row);
 
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
   // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   const uint32_t scales = buffers + Tile::WARPGROUPS * Tile::BUFFERS * Tile::C_BYTES;
-  const uint32_t full = scales + STAGES * Tile::SCALES_BYTES, empty = full + STAGES * 8;
+  const uint32_t full = shared_address(smem) + Tile::BARRIERS, empty = full + STAGES * 8;
+  // The tile that a stage's k tile belongs to, where it is the first of it.
+  GroupTile* const group_tiles = reinterpret_cast<GroupTile*>(smem + Tile::BARRIERS + STAGES * 16);
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
@@ -98,34 +102,45 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [producer]
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
     setmaxnreg_dec<Tile::PRODUCER_REGISTERS>();
-    if (warp == 0) {
-      for (int c_tile = block;; c_tile += blocks) {
-        const GroupTile tile = scheduler.find(c_tile);
-        if (tile.bm == 0) break;
+    if (warp != 0) return;
+    GroupScheduler<Tile> scheduler(M, N, groups, first_row);
+    for (int c_tile = blockIdx.x;;) {
+      const GroupTile tile = scheduler.find(c_tile);
+      if (tile.bm == 0) {
         if (elect_sync()) {
-          // Past the end of their group, copies bring rows, columns and scales of the next one, whose products are not stored.
-          const int rows = ceil_div(tile.end_row - tile.row, WM) * WM;  // of the warpgroups that have any
-          const int row_b = tile.group * N + tile.col;
-          const int scale_row_b = tile.group * ceil_div(N, SCALE_BLOCK) + tile.col / SCALE_BLOCK;
-          for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++state) {
-            const uint32_t barrier = full + state.index * 8;
-            const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
-            const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES;
-            mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
-            mbarrier_arrive_expect_tx(barrier, (rows + BN) * BK_BYTES + Tile::SCALE_A_BYTES + Tile::SCALE_B_BYTES);
-            cp_async_bulk_tensor_2d(tile_a + BM * BK_BYTES, map_b, k_tile * BK, row_b, barrier);
-            for (int row = 0; row < rows; row += WM)
-              cp_async_bulk_tensor_2d(tile_a + row * BK_BYTES, map_a, k_tile * BK, tile.row + row, barrier);
-            // Boxes begin at multiples of 16 bytes.
-            cp_async_bulk_tensor_2d(scale_a, map_scale_a, tile.row / 4 * 4, k_tile, barrier);
-            cp_async_bulk_tensor_2d(scale_a + Tile::SCALES_BYTES - 128, map_scale_b, k_tile / 4 * 4, scale_row_b,
-                                    barrier);
-          }
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          group_tiles[state.index] = tile;
+          mbarrier_arrive(full + state.index * 8);  // no k tile comes: the consumers shall end, too
+          // A block draws once per tile. So this is the last of all draws, and the next launch finds 0 again.
+          if (c_tile - static_cast<int>(gridDim.x) == scheduler.tiles() - 1) st_release_gpu(drawn, 0);
         }
-        __syncwarp();
+        return;
       }
+      unsigned next = 0;
+      if (elect_sync()) {
+        next = atom_add_relaxed_gpu(drawn, 1);  // comes during the copies
+        // Past the end of their group, copies bring rows, columns and scales of the next one, whose products are not stored.
+        const int rows = ceil_div(tile.end_row - tile.row, WM) * WM;  // of the warpgroups that have any
+        const int row_b = tile.group * N + tile.col;
+        const int scale_row_b = tile.group * ceil_div(N, SCALE_BLOCK) + tile.col / SCALE_BLOCK;
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++state) {
+          const uint32_t barrier = full + state.index * 8;
+          const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+          const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES;
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          if (k_tile == 0) group_tiles[state.index] = tile;
+          mbarrier_arrive_expect_tx(barrier, (rows + BN) * BK_BYTES + Tile::SCALE_A_BYTES + Tile::SCALE_B_BYTES);
+          cp_async_bulk_tensor_2d(tile_a + BM * BK_BYTES, map_b, k_tile * BK, row_b, barrier);
+          for (int row = 0; row < rows; row += WM)
+            cp_async_bulk_tensor_2d(tile_a + row * BK_BYTES, map_a, k_tile * BK, tile.row + row, barrier);
+          // Boxes begin at multiples of 16 bytes.
+          cp_async_bulk_tensor_2d(scale_a, map_scale_a, tile.row / 4 * 4, k_tile, barrier);
+          cp_async_bulk_tensor_2d(scale_a + Tile::SCALES_BYTES - 128, map_scale_b, k_tile / 4 * 4, scale_row_b,
+                                  barrier);
+        }
+      }
+      c_tile = gridDim.x + __reduce_max_sync(0xffffffff, next);  // the other lanes have 0
     }
-    return;
   }
   // [/producer]
   setmaxnreg_inc<Tile::CONSUMER_REGISTERS>();
@@ -182,12 +197,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/store]
 
   // [tiles]
-  for (int c_tile = block;; c_tile += blocks) {
-    const GroupTile tile = scheduler.find(c_tile);
+  while (true) {
+    mbarrier_wait_parity(full + state.index * 8, state.phase);
+    const GroupTile tile = group_tiles[state.index];
+    __syncwarp();  // all lanes have read it: one of them will release the stage
+    // Rows that are left for this warpgroup, the same for all lanes.
+    const int rows = __shfl_sync(0xffffffff, tile.end_row - tile.row - warpgroup * WM, 0);
     if (beta != 0.0F) prefetch_results<Tile>({tile.row, tile.col}, tile.end_row, N, C, ldc);
-    if (tile.row + warpgroup * WM >= tile.end_row) {  // none of its rows are this warpgroup's
+    if (rows <= 0) {
       store();
-      if (tile.bm == 0) break;
+      if (__shfl_sync(0xffffffff, tile.bm, 0) == 0) break;
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ++state) {
         mbarrier_wait_parity(full + state.index * 8, state.phase);
@@ -229,8 +248,8 @@ Maps maps(const Problem& p) {
 template <Type type, class TC>
 void launch(const Problem& p, const Maps& maps) {
   gemm<type, TC><<<device_limits().sms, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-      p.m, p.n, p.k, max(1, p.groups), p.groups > 0 ? p.first_row : nullptr, p.alpha, maps.a, maps.b, maps.scale_a,
-      maps.scale_b, maps.c, p.beta, p.C<TC>(), p.ldc);
+      p.m, p.n, p.k, max(1, p.groups), p.groups > 0 ? p.first_row : nullptr, p.locks, p.alpha, maps.a, maps.b,
+      maps.scale_a, maps.scale_b, maps.c, p.beta, p.C<TC>(), p.ldc);
   cuda_check(cudaGetLastError());
 }
 
@@ -266,8 +285,12 @@ const Registration registration{{
     .resources =
         [](const Problem& p) {
           return visit(E4m3Types{}, p.type, p.out, [&]<Type type, class TC>() {
-            return Resources{
-                (const void*)gemm<type, TC>, Tile::THREADS, Tile::SMEM_BYTES, {Tile::BM, Tile::BN, Tile::BK}};
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::BM, Tile::BN, Tile::BK},
+                             /*workspace_bytes=*/0,
+                             /*locks=*/1};
           });
         },
     .launch = [](const Problem& p) { prepare(p)(p); },

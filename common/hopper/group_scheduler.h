@@ -1,4 +1,4 @@
-// How the blocks of a persistent kernel find their tiles in groups (problem.h). 44 writes it out, for clusters; this is for single blocks.
+// How the blocks of a persistent kernel find their tiles in groups (problem.h). 44 writes it out; this is for the rungs after it.
 #pragma once
 
 #include "common/layout.h"
@@ -50,6 +50,9 @@ class GroupScheduler {
     }
     return {};
   }
+
+  /// Tiles of all groups, once find() has found none.
+  __device__ __forceinline__ int tiles() const { return tiles_before_; }
 
  private:
   /// The first row of a group; M after the last. One group has no list.
