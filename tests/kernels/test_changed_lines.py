@@ -24,7 +24,7 @@ LARGER = {  # why a rung is no small step from its predecessor
     "39": "clusters, swapped operands and 25 configurations go, two thirds of these lines",
     "42": "configurations, clusters and the cost model go, four fifths of these lines; scales come by TMA",
     "43": "the tile becomes a parameter: four configurations, the choice among them, and the sums of shared tiles",
-    "44": "tiles of any number of rows, a scheduler that finds a tile's group, and stores that end with it",
+    "44": "tiles of any number of rows, a scheduler that draws a tile and finds its group, and stores that end with it",
     "45": "scales for E4M3, the list of epilogues, tiles for each, and the choice among them",
 }
 STEPS = steps()
