@@ -1,13 +1,13 @@
 // 44_grouped · many products in one launch, each with rows and a B of its own
 //
 // Idea              A mixture of experts multiplies a few rows by each of many B. One after another, such products fill the GPU badly, and
-//                   each waits for the last block of the one before. Here one persistent kernel walks over the tiles of all of them:
-//                   a warp finds the group of its next tile with a scan over 32 groups. With operands swapped a tile has as many rows of C
-//                   as its group needs, so B, which is nearly all of the bytes, is read once.
-// Changed from 28   the scheduler; rows of a tile known only when it runs: a tensor map and a main loop for each number; pairs share rows
-//                   of C, not columns; stores that end where the group ends
-// Expect            8192 rows in 64 groups, N 4096, K 7168: 3.6 GB from DRAM at 4.2 TB/s, and 5 % for pairs that end early: 1.43 of cuBLAS
-// Limiter now       with few rows per group the bytes of B from DRAM, with many wgmma; between the two it was not found
+//                   each waits for the last block of the one before. Here one persistent kernel walks over the tiles of all of them.
+//                   With operands swapped a tile has as many rows of C as its group needs, so B, which is nearly all of the bytes, is
+//                   read once. Tiles differ in their rows, so a block that is ready draws the number of its next tile from a counter.
+// Changed from 28   the scheduler, in the producer alone: a scan over 32 groups finds a tile, which travels to the consumers with its first
+//                   k tile; a tensor map and a main loop for each number of rows; no pairs; stores that end where the group ends
+// Expect            8192 rows in 64 groups, N 4096, K 7168: 3.5 GB from DRAM at 4.2 TB/s, and 3 % until the last block ends: 1.45 of cuBLAS
+// Limiter now       with few rows per group the bytes of B from DRAM, with many wgmma; between the two the link of the halves of L2
 // New instructions  none
 // Limits            as 21
 // Run               ./run_all.sh run 44 1024 512 512 --type bf16 --groups 8 --group-rows random
@@ -21,10 +21,10 @@
 #include "common/layout.h"
 #include "common/operand_types.h"
 #include "common/ptx/barrier.h"
-#include "common/ptx/cluster.h"
 #include "common/ptx/cp_async_bulk.h"
 #include "common/ptx/elect.h"
 #include "common/ptx/mbarrier.h"
+#include "common/ptx/semaphore.h"
 #include "common/ptx/setmaxnreg.h"
 #include "common/ptx/shared_address.h"
 #include "common/ptx/shared_memory.h"
@@ -37,12 +37,19 @@ using namespace ladder;
 
 namespace {
 
+/// A tile of C.
+struct WorkTile {
+  int bm = 0;        ///< its rows, a multiple of BM_STEP; 0: there are no more tiles
+  int group;         ///< whose B it multiplies by
+  int row, end_row;  ///< of C; the last rows are not stored where the group has fewer
+  int col;
+};
+
 struct Tile {
   static constexpr int WARPGROUPS = 2;                              // that multiply
   static constexpr int WN = TUNABLE(WN, 64), BN = WARPGROUPS * WN;  // columns of C per warpgroup, and per tile
   static constexpr int MOST_BM = TUNABLE(MOST_BM, 256);  // rows of C per tile, a multiple of BM_STEP: row_tiles()
   static constexpr int BM_STEP = TUNABLE(BM_STEP, 32);
-  static constexpr int CLUSTER = TUNABLE(CLUSTER, 2);            // blocks, side by side in C: they share rows of A
   static constexpr int GROUP_SIZE_M = TUNABLE(GROUP_SIZE_M, 8);  // tiles per group of raster()
   static constexpr int BK_BYTES = 128;                           // bytes along k per tile: 64 elements of 16 bits
   static constexpr int MMA_K_BYTES = 32;                         // bytes along k per wgmma
@@ -53,14 +60,16 @@ struct Tile {
   static constexpr int STAGE_BYTES = (BN + MOST_BM) * BK_BYTES;
   static constexpr int C_BYTES = 64 * 128;  // a buffer for results of a warpgroup: 64 columns of C
   static constexpr int BUFFERS = 2;         // per warpgroup: one is filled, the other is being stored
-  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + WARPGROUPS * BUFFERS * C_BYTES + STAGES * 16;
+  // Offsets in shared memory: of two mbarriers and of a WorkTile per stage.
+  static constexpr int BARRIERS = STAGES * STAGE_BYTES + WARPGROUPS * BUFFERS * C_BYTES;
+  static constexpr int WORK_TILES = BARRIERS + STAGES * 16;
+  static constexpr int SMEM_BYTES = WORK_TILES + STAGES * sizeof(WorkTile);
   static_assert(BN <= 256 && MOST_BM <= 256, "a box has at most 256 rows");
   static_assert(BM_STEP % 16 == 0 && MOST_BM % BM_STEP == 0, "results are stored 16 rows at a time");
-  static_assert(BM_STEP / CLUSTER % 8 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
   static_assert(SMEM_BYTES <= 227 * 1024, "the shared memory of a block");
 };
 
-/// Tensor maps of A, one for each number of rows that a tile may have. A block copies its share of them.
+/// Tensor maps of A, one for each number of rows that a tile may have.
 struct RowMaps {
   CUtensorMap of[Tile::MOST_BM / Tile::BM_STEP];
 };
@@ -75,20 +84,12 @@ __device__ __forceinline__ void for_rows(int rows, F&& f) {
 }
 
 // [scheduler]
-/// A tile of C.
-struct WorkTile {
-  int bm = 0;        ///< its rows, a multiple of BM_STEP; 0: there is no such tile
-  int group;         ///< whose B it multiplies by
-  int row, end_row;  ///< of C; the last rows are not stored where the group has fewer
-  int col;           ///< of this block
-};
-
-/// Finds a cluster's tiles by their number, in ascending order. They are counted group by group; in a group as raster() counts them, so
+/// Finds tiles by their number, in ascending order. They are counted group by group; in a group as raster() counts them, so
 /// that tiles that read the same columns of B are neighbours. All lanes of a warp together.
 class Scheduler {
  public:
   __device__ Scheduler(int M, int N, int groups, const int* first_row)
-      : M_(M), tiles_n_(ceil_div(N, Tile::CLUSTER * Tile::BN)), groups_(groups), first_row_(first_row) {}
+      : M_(M), tiles_n_(ceil_div(N, Tile::BN)), groups_(groups), first_row_(first_row) {}
 
   __device__ __forceinline__ WorkTile find(int c_tile) {
     const int lane = threadIdx.x % 32;
@@ -112,13 +113,15 @@ class Scheduler {
         tiles_before_ = of_owner(up_to - tiles);
         const auto [i, j] = raster(c_tile - tiles_before_, of_owner(row_tiles.tiles), tiles_n_, Tile::GROUP_SIZE_M);
         const int bm = of_owner(row_tiles.rows), row = of_owner(first) + i * bm;
-        const int col = (j * Tile::CLUSTER + static_cast<int>(cluster_ctarank())) * Tile::BN;
-        return {bm, group_, row, min(row + bm, of_owner(first + rows)), col};
+        return {bm, group_, row, min(row + bm, of_owner(first + rows)), j * Tile::BN};
       }
       tiles_before_ = __shfl_sync(0xffffffff, up_to, 31);
     }
     return {};
   }
+
+  /// Tiles of all groups, once find() has found none.
+  __device__ __forceinline__ int tiles() const { return tiles_before_; }
 
  private:
   /// The first row of a group; M after the last. One group has no list.
@@ -133,79 +136,91 @@ class Scheduler {
 };
 // [/scheduler]
 
+/// `drawn`: how many tiles were drawn so far, beside the first of each block. 0 before and after.
 template <Type type, class TC>
-__global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::THREADS, 1)
-    gemm(int M, int N, int K, int groups, const int* __restrict__ first_row, float alpha,
+__global__ void __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, int groups, const int* __restrict__ first_row, unsigned* drawn, float alpha,
          const __grid_constant__ RowMaps maps_a, const __grid_constant__ CUtensorMap map_b, float beta,
          TC* __restrict__ C, int ldc) {
   constexpr int BN = Tile::BN, WN = Tile::WN, BK_BYTES = Tile::BK_BYTES;
-  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, CLUSTER = Tile::CLUSTER;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES;
   constexpr int BK = BK_BYTES / Operand<type>::BYTES;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
-  const int cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER, rank = cluster_ctarank();
   const int warp = warp_index_sync(), lane = threadIdx.x % 32, warpgroup = warp / 4 - 1;
-  Scheduler scheduler(M, N, groups, first_row);
 
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
-  // mbarriers of each stage: its k tile has landed; it has been multiplied
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
-  const uint32_t full = buffers + Tile::WARPGROUPS * Tile::BUFFERS * Tile::C_BYTES, empty = full + STAGES * 8;
+  // mbarriers of each stage: its k tile has landed; it has been multiplied
+  const uint32_t full = shared_address(smem) + Tile::BARRIERS, empty = full + STAGES * 8;
+  // The tile that a stage's k tile belongs to, where it is the first of it.
+  WorkTile* const work_tiles = reinterpret_cast<WorkTile*>(smem + Tile::WORK_TILES);
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
       mbarrier_init(full + stage * 8, 1);
-      mbarrier_init(empty + stage * 8, CLUSTER * Tile::CONSUMERS / 32);
+      mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);
     }
     fence_mbarrier_init();
     prefetch_tensormap(map_b);
   }
-  cluster_arrive(), cluster_wait();
+  __syncthreads();
 
   PipelineState<STAGES> state;  // of the next k tile
 
   // [producer]
   if (warp < 4) {  // the producer: one thread issues all copies, in the order in which the consumers multiply
-    setmaxnreg_dec<24>();
-    if (warp == 0) {
-      for (int c_tile = cluster;; c_tile += clusters) {
-        const WorkTile tile = scheduler.find(c_tile);
-        if (tile.bm == 0) break;
+    setmaxnreg_dec<40>();
+    if (warp != 0) return;
+    Scheduler scheduler(M, N, groups, first_row);
+    for (int c_tile = blockIdx.x;;) {
+      const WorkTile tile = scheduler.find(c_tile);
+      if (tile.bm == 0) {
         if (elect_sync()) {
-          // Past the end of their group, both copies bring rows of the next one, whose products are not stored.
-          const CUtensorMap& map_a = maps_a.of[tile.bm / Tile::BM_STEP - 1];
-          const int row_b = tile.group * N + tile.col, share = tile.bm / CLUSTER, first = rank * share;
-          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-            const uint32_t tile_b = shared_address(smem) + state.index * Tile::STAGE_BYTES;
-            mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
-            mbarrier_arrive_expect_tx(full + state.index * 8, (BN + tile.bm) * BK_BYTES);
-            cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, row_b, full + state.index * 8);
-            cp_async_bulk_tensor_2d_multicast(tile_b + (BN + first) * BK_BYTES, map_a, k_tile * BK, tile.row + first,
-                                              full + state.index * 8, (1 << CLUSTER) - 1);
-            ++state;
-          }
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          work_tiles[state.index] = tile;
+          mbarrier_arrive(full + state.index * 8);  // no k tile comes: the consumers shall end, too
+          // A block draws once per tile. So this is the last of all draws, and the next launch finds 0 again.
+          if (c_tile - static_cast<int>(gridDim.x) == scheduler.tiles() - 1) st_release_gpu(drawn, 0);
         }
-        __syncwarp();
+        return;
       }
+      unsigned next = 0;
+      if (elect_sync()) {
+        next = atom_add_relaxed_gpu(drawn, 1);  // comes during the copies
+        // Past the end of their group, both copies bring rows of the next one, whose products are not stored.
+        const CUtensorMap& map_a = maps_a.of[tile.bm / Tile::BM_STEP - 1];
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          const uint32_t tile_b = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          if (k_tile == 0) work_tiles[state.index] = tile;
+          mbarrier_arrive_expect_tx(full + state.index * 8, (BN + tile.bm) * BK_BYTES);
+          cp_async_bulk_tensor_2d(tile_b, map_b, k_tile * BK, tile.group * N + tile.col, full + state.index * 8);
+          cp_async_bulk_tensor_2d(tile_b + BN * BK_BYTES, map_a, k_tile * BK, tile.row, full + state.index * 8);
+          ++state;
+        }
+      }
+      c_tile = gridDim.x + __reduce_max_sync(0xffffffff, next);  // the other lanes have 0
     }
-    cluster_arrive(), cluster_wait();
-    return;
   }
   // [/producer]
-  setmaxnreg_inc<240>();
+  setmaxnreg_inc<232>();
 
   int part_number = 0;  // of the buffers filled
-  for (int c_tile = cluster;; c_tile += clusters) {
-    const WorkTile tile = scheduler.find(c_tile);
-    if (tile.bm == 0) break;
-    for_rows(tile.bm, [&]<int BM>() {
+  while (true) {
+    mbarrier_wait_parity(full + state.index * 8, state.phase);
+    const WorkTile tile = work_tiles[state.index];
+    __syncwarp();  // all lanes have read it: one of them will release the stage
+    const int bm = __shfl_sync(0xffffffff, tile.bm, 0);
+    if (bm == 0) break;
+    for_rows(bm, [&]<int BM>() {
       // [main-loop]
       // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
       float acc[WN / 64][BM / 8][4] = {};  // [64 columns of C][8 rows][results of this lane: mma_c, of the transpose]
       int multiplied = -1;                 // stage of the previous k tile, which this warp has not released yet
       const auto consumer_release = [&] {
-        if (multiplied >= 0 && lane < CLUSTER) mbarrier_arrive_cluster(mapa(empty + multiplied * 8, lane));
+        if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
       };
 #pragma unroll 1
       for (int k_tiles_left = k_tiles; k_tiles_left > 0; --k_tiles_left) {
@@ -297,7 +312,6 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
       // [/epilogue]
     });
   }
-  cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
 }
 
 using GroupedTypes = Types<Type::bf16, Type::f16>;
@@ -310,10 +324,9 @@ void launch(const Problem& p) {
     const int groups = max(1, p.groups);
     RowMaps maps_a;
     for (int i = 0; i < Tile::MOST_BM / Tile::BM_STEP; ++i)
-      maps_a.of[i] = tensor_map<T>(p.a, p.m, p.k, p.lda, {(i + 1) * Tile::BM_STEP / Tile::CLUSTER});
-    const int blocks = device_limits().sms / Tile::CLUSTER * Tile::CLUSTER;
-    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
-        p.m, p.n, p.k, groups, p.groups > 0 ? p.first_row : nullptr, p.alpha, maps_a,
+      maps_a.of[i] = tensor_map<T>(p.a, p.m, p.k, p.lda, {(i + 1) * Tile::BM_STEP});
+    kernel<<<device_limits().sms, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+        p.m, p.n, p.k, groups, p.groups > 0 ? p.first_row : nullptr, p.locks, p.alpha, maps_a,
         tensor_map<T>(p.b, groups * p.n, p.k, p.ldb, {Tile::BN}), p.beta, p.C<TC>(), p.ldc);
     cuda_check(cudaGetLastError());
   });
@@ -322,7 +335,7 @@ void launch(const Problem& p) {
 const Registration registration{{
     .number = "44",
     .name = "grouped",
-    .idea = "many products of few rows in one launch: a warp scans the groups for its next tile",
+    .idea = "many products of few rows in one launch; a block draws its next tile when it is ready",
     .predecessor = "28",
     .types = {Type::bf16, Type::f16},
     .arch = "sm_90a",
@@ -331,7 +344,7 @@ const Registration registration{{
     .grouped = true,
     .row_align_bytes = 16,
     .refuses = [](const Problem& p) -> std::string {
-      if (static_cast<long long>(max(1, p.groups)) * p.n > std::numeric_limits<int>::max() - Tile::CLUSTER * Tile::BN)
+      if (static_cast<long long>(max(1, p.groups)) * p.n > std::numeric_limits<int>::max() - Tile::BN)
         return "counts the rows of all B in an int";
       return refuses_mma_sync(p);
     },
@@ -341,7 +354,9 @@ const Registration registration{{
             return Resources{(const void*)gemm<type, TC>,
                              Tile::THREADS,
                              Tile::SMEM_BYTES,
-                             {Tile::MOST_BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+                             {Tile::MOST_BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES},
+                             /*workspace_bytes=*/0,
+                             /*locks=*/1};
           });
         },
     .launch = launch,

@@ -64,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Groups{{1, 24, 40}, 1, GroupRows::one}, Groups{{3, 136, 72}, 40, GroupRows::random},
                     Groups{{33, 40, 64}, 33, GroupRows::equal}, Groups{{257, 136, 200}, 5, GroupRows::one},
                     Groups{{256 * 3, 72, 64}, 3, GroupRows::equal}, Groups{{256 * 3 + 2, 72, 64}, 3, GroupRows::equal},
-                    Groups{{32 * 4 - 2, 264, 136}, 4, GroupRows::equal},
-                    Groups{{700, 136, 328}, 9, GroupRows::random}));
+                    Groups{{32 * 4 - 2, 264, 136}, 4, GroupRows::equal}, Groups{{700, 136, 328}, 9, GroupRows::random},
+                    Groups{{600, 1288, 72}, 40, GroupRows::random}));  // more tiles than SMs
 
 }  // namespace
 }  // namespace ladder

@@ -25,7 +25,7 @@ LARGER = {  # why a rung is no small step from its predecessor
     "42": "configurations, clusters and the cost model go, four fifths of these lines; scales come by TMA",
     "43": "the tile becomes a parameter: four configurations, the choice among them, and the sums of shared tiles",
     "43b": "parts of tiles: their main loop, their stores, and their time in the choice",
-    "44": "tiles of any number of rows, a scheduler that finds a tile's group, and stores that end with it",
+    "44": "tiles of any number of rows, a scheduler that draws a tile and finds its group, and stores that end with it",
     "45": "scales for E4M3, the list of epilogues, tiles for each, and the choice among them",
     "46": "43's third warpgroup and its hidden epilogue, tiles of groups, and stores that end with them",
 }
