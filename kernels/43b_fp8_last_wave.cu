@@ -59,8 +59,8 @@ struct Configuration {
 // Names: rows x columns of a tile; k: the warpgroups share its k tiles.
 constexpr Configuration CONFIGURATIONS[] = {
     // name, warpgroups, slices, columns, stages, buffers, clocks
-    {"192x128", 3, 1, 128, 4, 2, {9500, 803, 1900, 390}},
-    {"128x128", 2, 1, 128, 6, 1, {10900, 680, 870, 390}},
+    {"192x128", 3, 1, 128, 4, 2, {9500, 803, 1900, 600}},
+    {"128x128", 2, 1, 128, 6, 1, {10900, 680, 870, 500}},
     {"64x128k", 3, 3, 128, 6, 2, {11100, 390, 2700, 0}},
     {"64x64k", 3, 3, 64, 9, 1, {11600, 290, 1000, 0}},
 };
