@@ -293,12 +293,14 @@ auto with_tile(int index, F&& f) {
   return f.template operator()<Tile<FIRST>>();
 }
 
-/// The fastest first.
+/// The fastest first. Warpgroups that share k tiles each need one: of a tile without, the first would not know where to store it.
 std::vector<Choice> choices(const Problem& p) {
   const DeviceLimits card = device_limits();
   std::vector<Choice> found;
   for (int i = 0; i < CONFIGURATION_COUNT; ++i)
-    found.push_back(with_tile(i, [&]<class Tile>() { return weigh<Tile>(p, i, card); }));
+    with_tile(i, [&]<class Tile>() {
+      if (Tile::SLICES == 1 || ceil_div(p.k, Tile::BK) >= Tile::SLICES) found.push_back(weigh<Tile>(p, i, card));
+    });
   std::stable_sort(found.begin(), found.end(),
                    [](const Choice& a, const Choice& b) { return a.microseconds < b.microseconds; });
   return found;

@@ -216,7 +216,7 @@ TEST_P(EveryPlan, IsRightOverAFewShapes) {
                           {Type::tf32, Out::f32, -1.5F, 0.5F, {{100, 136, 200}, {136, 72, 520}}},
                           {Type::f16, Out::f32, 0.75F, -1.0F, {{300, 200, 136}}},
                           {Type::e4m3, Out::same, 1.0F, 0.0F, {{1, 1, 1}, {300, 520, 264}, {72, 200, 2064}}},
-                          {Type::e4m3, Out::f32, -1.5F, 0.5F, {{100, 136, 200}}},
+                          {Type::e4m3, Out::f32, -1.5F, 0.5F, {{100, 136, 200}, {1000, 1016, 72}}},
                           {Type::e5m2, Out::same, 1.0F, 0.5F, {{1, 1, 1}, {300, 520, 264}, {72, 200, 2064}}}};
   // Of rungs that cut tiles of the last wave in parts: as many tiles as a wave has, and a few.
   if (std::any_of(rung.constants.begin(), rung.constants.end(), [](const Constants& group) {
