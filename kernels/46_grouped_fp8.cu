@@ -7,7 +7,7 @@
 //                   the producer, as in 44; A comes in boxes of 64 rows; results that end inside a group's last 64 rows are not stored by
 //                   TMA
 // Expect            64 groups of 128 rows, N 4096, K 7168: 2.0 GB from DRAM at 4.2 TB/s, which is 477 us, and 3 % for the last wave:
-//                   492 us, 2.06 times 44 in BF16. The tensor cores need 512 clocks per k tile, DRAM 820
+//                   492 us, 1.98 times 44 in BF16. The tensor cores need 512 clocks per k tile, DRAM 820
 // Limiter now       the bytes of B from DRAM; with many rows per group the tensor cores
 // New instructions  none
 // Limits            as 42

@@ -53,8 +53,12 @@ TEST_P(Grouped, AreRight) {
           EXPECT_TRUE(result.passed) << formatted("{} {} {} {} groups {} {} alpha {} beta {}: {}", rung.stem(),
                                                   name(type), name(out), groups, name(rows), shape.str(), alpha, beta,
                                                   result.message);
-          // Rows past a group's end may be right all the same, where the next group's tile is stored later.
-          EXPECT_EQ(stored, static_cast<uint64_t>(shape.m) * shape.n * spec.c_bytes()) << rung.stem();
+          // Rows past a group's end may be right all the same, where the next group's tile is stored later. Each draw of a tile adds to a
+          // counter of 4 bytes, and the last block clears it: fewer bytes than a part of a row.
+          const uint64_t results = static_cast<uint64_t>(shape.m) * shape.n * spec.c_bytes();
+          const uint64_t most_tiles = static_cast<uint64_t>(groups + shape.m / 32) * ceil_div(shape.n, 128);
+          EXPECT_GE(stored, results) << rung.stem();
+          EXPECT_LE(stored, results + (device_->simulated ? 4 * (most_tiles + 1) : 0)) << rung.stem();
         }
   }
 }
