@@ -6,9 +6,9 @@
 // Changed from 42   a third warpgroup, and the epilogue under the next tile's first wgmma, as in 43; tiles of groups, drawn and found by
 //                   the producer, as in 44; A comes in boxes of 64 rows; results that end inside a group's last 64 rows are not stored by
 //                   TMA
-// Expect            64 groups of 128 rows, N 4096, K 7168: 2.0 GB from DRAM at 4.2 TB/s, which is 477 us, and 3 % for the last wave:
-//                   492 us, 1.98 times 44 in BF16. The tensor cores need 512 clocks per k tile, DRAM 820
-// Limiter now       the bytes of B from DRAM; with many rows per group the tensor cores
+// Expect            64 groups of 128 rows, N 4096, K 7168: 1.88 GB of B at the 2340 bytes per clock that the link between L2's halves gave 44:
+//                   535 us at 1500 MHz, 1.82 times 44 in BF16. Per k tile the link needs 924 clocks, DRAM 772, the tensor cores 512
+// Limiter now       the link between the halves of L2; with many rows per group the tensor cores
 // New instructions  none
 // Limits            as 42
 // Run               ./run_all.sh run 46 1024 512 512 --scales blocks --out same --groups 8 --group-rows random
