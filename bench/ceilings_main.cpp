@@ -10,7 +10,8 @@
 #include "common/text.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures what this GPU can do at most: FP32 FMA, mma.sync, wgmma, DRAM, L2 and shared-memory bandwidth.");
+  CLI::App app(
+      "Measures what this GPU can do at most: FP32 FMA, mma.sync, wgmma, DRAM, L2 and shared-memory bandwidth.");
   int index = 0;
   std::string path;
   app.add_option("--device", index, "Number of the GPU")->check(CLI::NonNegativeNumber);

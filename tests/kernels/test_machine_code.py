@@ -112,9 +112,9 @@ CLAIMS = {
     "41": Claim(present=("QGMMA", "WARPGROUP", *PRODUCER), absent=("HGMMA", "F2FP.F16.E4M3", LANE_BY_LANE)),
     # Their promotion: FFMA.
     **dict.fromkeys(
-        ("42", "43", "43b"), Claim(present=("QGMMA", "WARPGROUP", *PRODUCER, "FFMA"), absent=(*THREADS_LOAD, "HGMMA", LANE_BY_LANE))
+        ("42", "43", "43b", "46"),
+        Claim(present=("QGMMA", "WARPGROUP", *PRODUCER, "FFMA"), absent=(*THREADS_LOAD, "HGMMA", LANE_BY_LANE)),
     ),
-    "46": Claim(present=("QGMMA", "WARPGROUP", *PRODUCER, "FFMA"), absent=(*THREADS_LOAD, "HGMMA", LANE_BY_LANE)),
     **dict.fromkeys(("44", "45"), Claim(present=(*WARPGROUP, *PRODUCER), absent=("LDGSTS", LANE_BY_LANE))),
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
