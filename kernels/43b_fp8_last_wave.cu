@@ -342,7 +342,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
 struct Choice {
   int index;             // of the configuration
   int c_tiles, k_tiles;  // of the block that has most
-  int whole_tiles;       // of the product; the others are computed in parts
+  bool has_part;         // in addition, in the last wave
   double microseconds;
 };
 
@@ -362,9 +362,10 @@ Choice weigh(const Problem& p, int index, const DeviceLimits& card) {
   const int tiles = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), blocks = min(tiles, card.sms);
   const int whole = whole_tiles<Tile>(tiles, blocks), k_tiles = ceil_div(p.k, Tile::BK);
   const int c_tiles = ceil_div(whole, blocks);
-  const double part = whole < tiles ? k_tiles * cost.part + cost.c_tile : 0;
+  const bool has_part = whole < tiles;
+  const double part = has_part ? k_tiles * cost.part + cost.c_tile : 0;
   const double clocks = cost.start + c_tiles * (k_tiles * cost.k_tile + cost.c_tile) + part;
-  return {index, c_tiles, c_tiles * k_tiles, whole, clocks / (CLOCK_REACHED * card.clock_mhz)};
+  return {index, c_tiles, c_tiles * k_tiles, has_part, clocks / (CLOCK_REACHED * card.clock_mhz)};
 }
 // [/choice]
 
@@ -468,9 +469,9 @@ std::string explain(const Problem& p) {
   std::string text = "predicted, the fastest first:\n";
   for (const Choice& one : choices(p)) {
     char line[128];
-    std::snprintf(line, sizeof line, "  %-7s %9.1f us: most work of a block: %d tile%s, %d k tiles\n",
+    std::snprintf(line, sizeof line, "  %-7s %9.1f us: most work of a block: %d tile%s, %d k tiles%s\n",
                   CONFIGURATIONS[one.index].name, one.microseconds, one.c_tiles, one.c_tiles == 1 ? "" : "s",
-                  one.k_tiles);
+                  one.k_tiles, one.has_part ? ", and a part" : "");
     text += line;
   }
   return text;
