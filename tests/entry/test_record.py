@@ -154,5 +154,6 @@ def test_every_type_is_sanitized(checkout):
     done, calls = run(checkout, "tests/gpu/sanitize.sh")
     assert done.returncode == 0, done.stdout + done.stderr
     sanitized = [call for call in calls if call.startswith("sanitizer")]
-    assert len(sanitized) == 4 * (2 * 2 + 1) and sum("--type f8 " in call for call in sanitized) == 8
+    assert len(sanitized) == 4 * (2 * 2 + 8 + 1) and sum("--type f8 " in call for call in sanitized) == 8
+    assert sum("--scales blocks --groups" in call for call in sanitized) == 4
     assert sum("--kernels 88" in call for call in sanitized) == 4  # blocks that wait for one another

@@ -24,6 +24,9 @@ planning=$(facts '",".join(r["number"] for r in all["rungs"] if r["plans"])')
 for type in $(facts '" ".join(t["name"] for t in all["types"] if any(t["name"] in r["types"] for r in all["rungs"]))'); do
   cases+=("--type $type --alpha 1 --beta 0" "--type $type --out same --alpha -1.5 --beta 0.5")
 done
+for scales in tensor rows blocks; do cases+=("--type e4m3 --out same --scales $scales"); done
+for steps in bias,gelu silu,gate silu,gate,quantise; do cases+=("--type bf16 --out same --epilogue $steps"); done
+cases+=("--type bf16 --out same --groups 5 --group-rows random" "--type e4m3 --out same --scales blocks --groups 5 --group-rows random")
 
 # sanitize TOOL OPTION...: one line, and the end of the log where it is not clean. The check samples elements against FP64,
 # so that no kernel of cuBLAS runs: what is reported is ours.
