@@ -100,6 +100,7 @@ __global__ void __launch_bounds__(THREADS) quantise_row_128(Quantisation q, int6
   Vector<T> rx[ROWS];
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) rx[i] = Access::load(q, piece.row + i, piece.column);
+  // [divide]
   // Divisions take long: a lane divides for one of the four rows.
   const int own_row = threadIdx.x % ROWS;
   float own_largest = 0;
@@ -112,6 +113,7 @@ __global__ void __launch_bounds__(THREADS) quantise_row_128(Quantisation q, int6
 #pragma unroll
   for (int i = 0; i < ROWS; ++i)
     Access::store(q, piece.row + i, piece.column, rx[i], __shfl_sync(~0U, own_inverse, i, ROWS));
+  // [/divide]
   if (threadIdx.x % Piece<T>::LANES < ROWS && piece.row + own_row < q.rows)
     q.scale[piece.column / SIDE * ld_scale + piece.row + own_row] = own_scale;
 }
