@@ -41,7 +41,7 @@ COLUMNS = {
 
 
 def table(root: Path, facts: Facts, kinds: list[str], words: list[str], compiler: str | None) -> str:
-    """A row per rung and type that it has: instructions per warp and k tile, registers. Types that are alike in a rung share a row.
+    """A row per rung and type of its own: instructions per warp and k tile, registers. Types that are alike share a row.
 
     Raises Unavailable where these objects cannot be read here, or another compiler than `compiler` (such as 13.0) made them.
     """
