@@ -6,7 +6,7 @@
 //                   64 x 32 a Hopper has too few registers for what ptxas makes of an mma
 // Expect            RTX 40 and RTX 50 have QMMA: twice the products of an HMMA in the same clocks, 2 times 16. Hopper has none. ptxas
 //                   makes of each mma two HMMA and four FADD, and converts the fragments (F2FP): as many HMMA per product as 16,
-//                   0.8 of its copies, but 90 % of the issue slots taken at that rate, 1.0 times 16
+//                   half of its copies (assumed), but 90 % of the issue slots taken at that rate, 1.0 times 16
 // Limiter now       RTX 40 and RTX 50: as 16. Hopper: HMMA, and the issue slots
 // New instructions  mma.sync.m16n8k32 of e4m3, and of e5m2 times e4m3
 // Limits            e4m3, e5m2; sm_89 with 84 KB of shared memory per block; any M, N, K; rows a multiple of 16 bytes

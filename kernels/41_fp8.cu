@@ -2,10 +2,10 @@
 //
 // Idea              What counts bytes stays: the 128 bytes along k of a tile are now 128 elements. A wgmma takes 32 bytes along k in any
 //                   type, and of E4M3 it multiplies twice the products of BF16 in the same clocks.
-// Changed from 33   the type, and with it the wgmma
+// Changed from 33   the type, and with it the wgmma; scales, by which the epilogue multiplies: one per matrix, or per row and column
 // Expect            as many clocks as 33 takes for half the K: 8192 FLOP per clock and SM in the main loop, not 4096. At 4096 x 4096 x 4096
 //                   the cost model says 1.90; of that power takes 3 %, 1.8 times 33
-// Limiter now       power where tiles are many, copies into shared memory and the launch where they are few
+// Limiter now       the tensor cores, at the clock that power leaves, where tiles are many; copies and the launch where they are few
 // New instructions  wgmma m64nNk32 of e4m3; of e5m2 times e4m3, in half of the tiles
 // Limits            as 21. Sums of 13 bits (FP22), however long. Scales outside the sum alone: per tensor, or per row and column
 // Run               ./run_all.sh run 41 4096 4096 4096 --out same

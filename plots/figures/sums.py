@@ -12,8 +12,8 @@ from plots.figures import style
 
 FILE = "fp8_sums.csv"
 COLUMNS = {"sums", "data", "k", "rms", "bias", "largest", "device"}
-SUMS = {"straight": ("one accumulator", "#D55E00"), "promoted": ("promoted each 128 of K", "#0072B2")}
-DATA = {"normal": ("standard normal", "o", "-"), "positive": ("magnitudes, all positive", "s", (0, (4, 2)))}
+SUMS = {"straight": ("straight", "#D55E00"), "promoted": ("promoted", "#0072B2")}
+DATA = {"normal": ("normal data", "o", "-"), "positive": ("positive data", "s", (0, (4, 2)))}
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ COLUMNS = {
 
 
 def table(root: Path, facts: Facts, kinds: list[str], words: list[str], compiler: str | None) -> str:
-    """A row per rung and type: instructions per warp and k tile, registers. Types that are alike in a rung share a row.
+    """A row per rung and type of its own: instructions per warp and k tile, registers. Types that are alike share a row.
 
     Raises Unavailable where these objects cannot be read here, or another compiler than `compiler` (such as 13.0) made them.
     """
@@ -51,7 +51,7 @@ def table(root: Path, facts: Facts, kinds: list[str], words: list[str], compiler
         made_by = _compiler(path)
         if compiler not in (None, made_by):
             raise Unavailable(f"kernel_{rung.stem} is of CUDA {made_by}, the recorded results are of {compiler}")
-        for kind in kinds:
+        for kind in [kind for kind in kinds if kind in rung.types] or kinds:
             for name, numbers in _numbers(rung.stem, _kernel(path, kind)):
                 if found and found[-1][0] == name and found[-1][2] == numbers:
                     found[-1][1].append(kind)

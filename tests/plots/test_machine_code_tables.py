@@ -71,6 +71,18 @@ def test_types_that_are_alike_share_a_row_and_empty_columns_are_left_out(root):
     assert run(root, "--check") == 0
 
 
+def test_a_rung_has_rows_of_its_own_types_alone(root):
+    stated = synthetic.stated()
+    known = stated["rungs"][0]
+    stated["rungs"] = [
+        known | {"number": stem[:2], "name": stem[3:], "stem": stem, "types": types}
+        for stem, types in zip(STEMS, [["f16"], ["bf16"]], strict=True)
+    ]
+    synthetic.write_program(root, stated)
+    assert run(root) == 0
+    assert [line.split("|")[1:3] for line in lines(root)[2:]] == [[" 11_a ", " f16 "], [" 12_b ", " bf16 "]]
+
+
 def test_a_table_of_other_machine_code_is_stale(root, capsys):
     assert run(root, "--check") == 1
     assert "stale: docs/11_a.md: machine-code bf16,f16 11 12" in capsys.readouterr().out

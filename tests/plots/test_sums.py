@@ -30,9 +30,9 @@ def test_each_panel_has_a_line_per_way_and_data_over_k(table, monkeypatch):
     fig = sums.draw(sums.read(table))
     error, bias = ({line.get_label(): line for line in ax.get_lines()} for ax in fig.axes)
     assert len(error) == len(bias) == 4
-    line = error["one accumulator; magnitudes, all positive"]
+    line = error["straight; positive data"]
     assert list(line.get_xdata()) == DEPTHS and list(line.get_ydata()) == [rms("straight", "positive", k) for k in DEPTHS]
-    assert bias["one accumulator; magnitudes, all positive"].get_ydata()[-1] == pytest.approx(-100 * 16384 / 7e4)
+    assert bias["straight; positive data"].get_ydata()[-1] == pytest.approx(-100 * 16384 / 7e4)
     assert_legible(fig, monkeypatch)
 
 

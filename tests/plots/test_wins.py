@@ -47,6 +47,13 @@ def test_medians_over_sittings_and_means_over_shapes(tmp_path):
     assert "| bf16 | bf16 | 3 | 1.00 | 2.00 | 0.50, 512³ | 1 | 2 |" in text
 
 
+def test_results_of_fp8_with_the_same_type_are_bf16(tmp_path):
+    row = {"type": "e4m3", "out": "same", "sitting": 1, "ratio_best": 1.0, "ratio_cublas": 1.0}
+    rows = [tensor_row("33_cost_model", 0.8, Shape(512, 512, 512)) | row]
+    found = wins.read(write_rows(tmp_path / "map.csv", rows), FACTS)
+    assert list(found["results"]) == ["bf16"]
+
+
 def test_the_first_page_says_how_often_it_loses_and_where(tmp_path):
     write(tmp_path / "bench/recorded" / GPU / "map.csv")
     said, head, _, tf32, bf16, source = front.where_it_loses(tmp_path, FACTS).replace("\n\n", "\n").splitlines()
