@@ -62,8 +62,10 @@ struct Tile {
   static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;        // warps
   static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
-  static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, 72);
-  static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, 216);
+  // tn of 128 x 64 would spill with 216. Its producers transpose nothing.
+  static constexpr bool MORE_REGISTERS = !TRANSPOSE_A && !B_ALONG_K && SLICES == 4 && TM == 16;
+  static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, (MORE_REGISTERS ? 56 : 72));
+  static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, (MORE_REGISTERS ? 224 : 216));
   static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;        // lanes across it
   static constexpr int RUN = B_ALONG_K ? 2 : 4;    // neighbouring columns of a thread: by the banks of its loads
@@ -329,7 +331,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
               if (j % 2 == 0 && j * 2 < TM) load_a((k + 1) % 2, (k + 1) % UNROLL, j * 2);
 #pragma unroll
               for (int i = 0; i < TM; ++i) {
-                const int i_serpentine = j % 2 ? i : TM - 1 - i;
+                // Neighbouring columns share the row of the turn: even in an even k step, where rB[j] is in the even bank and that
+                // row's acc in the other, odd in an odd one.
+                const int x = j % 2 ? i : TM - 1 - i;
+                const int i_serpentine = k % 2 == 0 ? (x < TM - 2 ? x : 2 * TM - 3 - x) : (x < 2 ? 1 - x : x);
                 acc[i_serpentine][j] += rA[k % 2][i_serpentine] * rB[j][k % 4];
               }
               if (k % 4 == 3) load_column((k + 1) % UNROLL, j);
@@ -341,10 +346,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
             load_fragments((k + 1) % 2, (k + 1) % UNROLL);
 #pragma unroll
             for (int i = TM - 1; i >= 0; --i) {
+              if (i % 2 && i < TM - 1) exit_if_negative(M);  // nor those of other rows than these two
 #pragma unroll
               for (int j = 0; j < TN; ++j) {
-                const int j_serpentine =
-                    i % 2 ? j : TN - 1 - j;  // consecutive FFMAs share an operand: fewer register reads
+                // Consecutive FFMAs share an operand: fewer register reads. With slices, acc of the turn is not in the bank of rA[i].
+                const int j_serpentine = i % 2 == (SLICES > 1) ? TN - 1 - j : j;
                 acc[i][j_serpentine] += rA[k % 2][i] * rB[k % 2][j_serpentine];
               }
             }
