@@ -68,7 +68,10 @@ struct Tile {
   static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, (MORE_REGISTERS ? 224 : 216));
   static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp tile
   static constexpr int LANE_COLS = WN / TN;        // lanes across it
-  static constexpr int RUN = B_ALONG_K ? 2 : 4;    // neighbouring columns of a thread: by the banks of its loads
+  // Whether TMA copies B along k as sB[4][BN / 4][32]: every fourth row in a copy of its own. Then four neighbouring columns are as
+  // many rows of sB apart as eight lanes are not: no bank conflicts, and stores of 16 bytes to C.
+  static constexpr bool EVERY_FOURTH = B_ALONG_K && !SWAPPED && SLICES == 1;
+  static constexpr int RUN = B_ALONG_K && !EVERY_FOURTH ? 2 : 4;  // neighbouring columns of a thread: by the banks of its loads
   static constexpr int STORE = SWAPPED ? 4 : RUN;  // neighbours in memory: elements of a store to C
   // Rows and columns of a 16-byte store of sums. With two slices, QM = 4 makes ptxas put acc into the wrong banks.
   static constexpr int QM = SWAPPED && SLICES != 2 ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
@@ -117,8 +120,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNROLL = Tile::UNROLL;
   constexpr int SLICES = Tile::SLICES, K_STEPS = Tile::K_STEPS, RM = Tile::RM, RN = Tile::RN;
   constexpr int RUN = Tile::RUN, STORE = Tile::STORE, QM = Tile::QM, QN = Tile::QN;
-  constexpr int WIDTH = SLICES == 1 && Tile::SWAPPED ? 4 : 1;  // partial sums of a store
-  constexpr bool SWAPPED = Tile::SWAPPED, TRANSPOSE_A = Tile::TRANSPOSE_A, B_ALONG_K = Tile::B_ALONG_K;
+  // Partial sums of a store. Stores of 16 bytes to C alone would put acc[i][j] into the bank of rA[i].
+  constexpr int WIDTH = SLICES == 1 && STORE == 4 && Tile::B_ALONG_K ? 4 : 1;
+  constexpr bool EVERY_FOURTH = Tile::EVERY_FOURTH, SWAPPED = Tile::SWAPPED, TRANSPOSE_A = Tile::TRANSPOSE_A, B_ALONG_K = Tile::B_ALONG_K;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
@@ -239,8 +243,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           if constexpr (B_ALONG_K) {
 #pragma unroll 1
             for (int k = 0; k < BK; k += 32)
-              cp_async_bulk_tensor_2d(sB + (stage * BK + k) * BN * 4, map_b, k_tile * BK + k, tile_col * BN,
-                                      full + stage * 8);
+              for (int first = 0; first < (EVERY_FOURTH ? 4 : 1); ++first)
+                cp_async_bulk_tensor_2d(sB + ((stage * BK + k) * 4 + first * 32) * BN, map_b, k_tile * BK + k,
+                                        tile_col * BN + first, full + stage * 8);
           } else {
             cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
           }
@@ -260,9 +265,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
   const auto [row, col] = first_of(warp, lane);
   uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first of UNROLL k steps
-  // Likewise. With B along k, these are two of the eight chunks of 16 bytes in a row of sB. TMA has swizzled them: col is even, so the
+  // Likewise. With B along k, these are two of the eight chunks of 16 bytes in a row of sB. TMA has swizzled them. Of pairs col is even, so the
   // second chunk of my even columns lies after the first, and that of the odd ones before it.
-  uint32_t b_addr = sB + (B_ALONG_K ? slice * K_STEPS / 32 * BN * 128 + swizzle_128b(col, slice * K_STEPS % 32 / 4)
+  uint32_t b_addr = sB + (B_ALONG_K ? slice * K_STEPS / 32 * BN * 128 + swizzle_128b(EVERY_FOURTH ? col / 4 : col, slice * K_STEPS % 32 / 4)
                                     : (slice * K_STEPS * BN + col) * 4);
   const auto column = [](int j) { return j / RUN * RUN * LANE_COLS + j % RUN; };  // my j-th, from my first one on
 
@@ -272,7 +277,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto load_a = [&](int buffer, int k, int i) {
     load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
   };
-  const auto load_column = [&](int k, int j) { load4_shared(rB[j], b_addr + column(j) * 128 + (k / 4 ^ j % 2) * 16); };
+  const auto load_column = [&](int k, int j) {
+    if constexpr (EVERY_FOURTH)  // all my columns' chunks are at the same place of their rows
+      load4_shared(rB[j], (k / 4 ? b_addr ^ 16 : b_addr) + (j % 4 * (BN / 4) + j / 4 * LANE_COLS) * 128);
+    else
+      load4_shared(rB[j], b_addr + column(j) * 128 + (k / 4 ^ j % 2) * 16);
+  };
   const auto load_fragments = [&](int buffer, int k) {
 #pragma unroll
     for (int i = TM - 4; i >= 0; i -= 4) load_a(buffer, k, i);
@@ -671,7 +681,7 @@ Maps maps(const Problem& p) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK;
   return {Tile::TRANSPOSE_A ? tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::SLOT_ROWS})
                             : tensor_map<float>(p.a, p.k, p.m, p.lda, {BK, BM * 4, false}),
-          Tile::B_ALONG_K ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {BN})
+          Tile::B_ALONG_K ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {BN, 128, true, Tile::EVERY_FOURTH ? 4 : 1})
                           : tensor_map<float>(p.b, p.k, p.n, p.ldb, {BK, BN * 4, false})};
 }
 
