@@ -66,12 +66,13 @@ struct Tile {
   static constexpr bool MORE_REGISTERS = !TRANSPOSE_A && !B_ALONG_K && SLICES == 4 && TM == 16;
   static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, (MORE_REGISTERS ? 56 : 72));
   static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, (MORE_REGISTERS ? 224 : 216));
-  static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp tile
-  static constexpr int LANE_COLS = WN / TN;        // lanes across it
+  static constexpr int LANE_ROWS = WM / TM;  // lanes down a warp tile
+  static constexpr int LANE_COLS = WN / TN;  // lanes across it
   // Whether TMA copies B along k as sB[4][BN / 4][32]: every fourth row in a copy of its own. Then four neighbouring columns are as
   // many rows of sB apart as eight lanes are not: no bank conflicts, and stores of 16 bytes to C.
   static constexpr bool EVERY_FOURTH = B_ALONG_K && !SWAPPED && SLICES == 1;
-  static constexpr int RUN = B_ALONG_K && !EVERY_FOURTH ? 2 : 4;  // neighbouring columns of a thread: by the banks of its loads
+  static constexpr int RUN =
+      B_ALONG_K && !EVERY_FOURTH ? 2 : 4;          // neighbouring columns of a thread: by the banks of its loads
   static constexpr int STORE = SWAPPED ? 4 : RUN;  // neighbours in memory: elements of a store to C
   // Rows and columns of a 16-byte store of sums. With two slices, QM = 4 makes ptxas put acc into the wrong banks.
   static constexpr int QM = SWAPPED && SLICES != 2 ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
@@ -122,7 +123,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   constexpr int RUN = Tile::RUN, STORE = Tile::STORE, QM = Tile::QM, QN = Tile::QN;
   // Partial sums of a store. Stores of 16 bytes to C alone would put acc[i][j] into the bank of rA[i].
   constexpr int WIDTH = SLICES == 1 && STORE == 4 && Tile::B_ALONG_K ? 4 : 1;
-  constexpr bool EVERY_FOURTH = Tile::EVERY_FOURTH, SWAPPED = Tile::SWAPPED, TRANSPOSE_A = Tile::TRANSPOSE_A, B_ALONG_K = Tile::B_ALONG_K;
+  constexpr bool EVERY_FOURTH = Tile::EVERY_FOURTH, SWAPPED = Tile::SWAPPED, TRANSPOSE_A = Tile::TRANSPOSE_A,
+                 B_ALONG_K = Tile::B_ALONG_K;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
@@ -265,9 +267,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
   const auto [row, col] = first_of(warp, lane);
   uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first of UNROLL k steps
-  // Likewise. With B along k, these are two of the eight chunks of 16 bytes in a row of sB. TMA has swizzled them. Of pairs col is even, so the
-  // second chunk of my even columns lies after the first, and that of the odd ones before it.
-  uint32_t b_addr = sB + (B_ALONG_K ? slice * K_STEPS / 32 * BN * 128 + swizzle_128b(EVERY_FOURTH ? col / 4 : col, slice * K_STEPS % 32 / 4)
+  // Likewise. With B along k, these are two of the eight chunks of 16 bytes in a row of sB. TMA has swizzled them. With pairs of
+  // columns, col is even: the second chunk of my even columns lies after the first, and that of the odd ones before it.
+  uint32_t b_addr = sB + (B_ALONG_K ? slice * K_STEPS / 32 * BN * 128 +
+                                          swizzle_128b(EVERY_FOURTH ? col / 4 : col, slice * K_STEPS % 32 / 4)
                                     : (slice * K_STEPS * BN + col) * 4);
   const auto column = [](int j) { return j / RUN * RUN * LANE_COLS + j % RUN; };  // my j-th, from my first one on
 
@@ -594,7 +597,8 @@ Configuration configuration(const Clocks& clocks) {
     using Nt = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, false>;
     using NtSwapped = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, true>;
     c.threads = Nt::THREADS;
-    if constexpr (BM != 64 || BN != 128)  // elsewhere 128 x 64 does as well; here it would have twice the rows to transpose
+    if constexpr (BM != 64 ||
+                  BN != 128)  // elsewhere 128 x 64 does as well; here it would have twice the rows to transpose
       c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
     c.kernels[0][1][1] = kernel<Nt>();
     if constexpr (BM < BN) c.kernels[1][1][1] = kernel<NtSwapped>();  // else as many rows or more are transposed
