@@ -71,8 +71,8 @@ struct Tile {
   // Whether TMA copies B along k as sB[4][BN / 4][32]: every fourth row in a copy of its own. Then four neighbouring columns are as
   // many rows of sB apart as eight lanes are not: no bank conflicts, and stores of 16 bytes to C.
   static constexpr bool EVERY_FOURTH = B_ALONG_K && !SWAPPED && SLICES == 1;
-  static constexpr int RUN =
-      B_ALONG_K && !EVERY_FOURTH ? 2 : 4;          // neighbouring columns of a thread: by the banks of its loads
+  // Neighbouring columns of a thread: by the banks of its loads.
+  static constexpr int RUN = B_ALONG_K && !EVERY_FOURTH ? 2 : 4;
   static constexpr int STORE = SWAPPED ? 4 : RUN;  // neighbours in memory: elements of a store to C
   // Rows and columns of a 16-byte store of sums. With two slices, QM = 4 makes ptxas put acc into the wrong banks.
   static constexpr int QM = SWAPPED && SLICES != 2 ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
@@ -597,8 +597,8 @@ Configuration configuration(const Clocks& clocks) {
     using Nt = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, false>;
     using NtSwapped = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, true>;
     c.threads = Nt::THREADS;
-    if constexpr (BM != 64 ||
-                  BN != 128)  // elsewhere 128 x 64 does as well; here it would have twice the rows to transpose
+    // In the other layouts 128 x 64 does as well. In nt it has twice the rows to transpose.
+    if constexpr (BM != 64 || BN != 128)
       c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
     c.kernels[0][1][1] = kernel<Nt>();
     if constexpr (BM < BN) c.kernels[1][1][1] = kernel<NtSwapped>();  // else as many rows or more are transposed
