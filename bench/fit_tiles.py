@@ -92,6 +92,9 @@ def main() -> int:
     rows = rows[rows.clocks < MOST * rows.groupby(SHAPE).clocks.transform("min")]
     for tile, constants in SWEEPS[options.rung].configurations.items():
         mine = rows[rows.tile == tile]
+        if mine.empty:
+            print(f"{tile:8} was not timed")
+            continue
         terms = mine[[term for term in TERMS if term in constants]].to_numpy() / mine.clocks.to_numpy()[:, None]
         fitted = least_squares(terms, np.ones(len(mine))).round(-1)
         error = np.sqrt(np.mean((terms @ fitted - 1) ** 2))

@@ -5,8 +5,9 @@
 //                   and goes column by column through its FMAs. If A's alone do (nn), A and B change places: C^T = B^T A^T, stored by
 //                   columns. If both do (nt), producer warps transpose A, as in 37, or B, whichever has fewer rows in a tile.
 // Changed from 37   whether A is transposed, how B lies in shared memory, and how C is stored, are parameters of the kernel;
-//                   few rows in all layouts (common/few_rows.h)
-// Expect            1.00 times 37 in nn; tn and tt alike; nt less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
+//                   few rows in all layouts (common/few_rows.h); for nt, tiles of 64 x 128
+// Expect            1.01 times 37 in nn and tt: of 1024 FFMAs at most 27 conflict in a register bank, not 59; tn, with 20, 1 % more; nt 1 %
+//                   less: 64 wavefronts of shared memory per 1024 elements of A that are transposed
 // Limiter now       issue slots, and the register file's two banks
 // New instructions  none
 // Limits            sm_90a; f32; lda, ldb, ldc multiples of 4
@@ -40,8 +41,10 @@ namespace {
 
 /// A configuration: the tile of a block of eight warps that multiply. If it is too small for all of them, they also divide the k tile
 /// (sliced-K, CUTLASS's word for a split among the warps of one block). TRANSPOSE_A, B_ALONG_K: the operand's rows lie along k.
+/// EVERY_FOURTH: TMA copies B along k as sB[4][BN / 4][32], every fourth row in a copy of its own. Then four neighbouring columns are as
+/// many rows of sB apart as eight lanes are not: no bank conflicts, and stores of 16 bytes to C.
 template <int BM_, int BN_, int BK_, int WM_, int SLICES_, int MOST_STAGES, bool TRANSPOSE_A_, bool B_ALONG_K_,
-          bool SWAPPED_>
+          bool SWAPPED_, bool EVERY_FOURTH_ = false>
 struct Tile {
   static constexpr int BM = BM_;          // rows of C per block
   static constexpr int BN = BN_;          // columns of C per block
@@ -50,7 +53,8 @@ struct Tile {
   static constexpr int WN = 64;           // columns of C per consumer warp
   static constexpr int SLICES = SLICES_;  // of a k tile: each has its own warps
   // If swapped, A and B have changed places, and what is said of A, B, C, M and N is said of the product of the transposed matrices.
-  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, B_ALONG_K = B_ALONG_K_, SWAPPED = SWAPPED_;
+  static constexpr bool TRANSPOSE_A = TRANSPOSE_A_, B_ALONG_K = B_ALONG_K_, SWAPPED = SWAPPED_,
+                        EVERY_FOURTH = EVERY_FOURTH_;
 
   static constexpr int TM = WM / 4;            // rows of C per thread
   static constexpr int TN = WN / 8;            // columns of C per thread
@@ -62,11 +66,14 @@ struct Tile {
   static constexpr int TRANSPOSERS = PRODUCERS / 32 - 1;        // warps
   static constexpr int CONSUMERS = BM / TM * BN / TN * SLICES;  // threads that multiply
   static constexpr int THREADS = PRODUCERS + CONSUMERS;
-  static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, 72);
-  static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, 216);
-  static constexpr int LANE_ROWS = WM / TM;        // lanes down a warp tile
-  static constexpr int LANE_COLS = WN / TN;        // lanes across it
-  static constexpr int RUN = B_ALONG_K ? 2 : 4;    // neighbouring columns of a thread: by the banks of its loads
+  // tn of 128 x 64 would spill with 216. Its producers transpose nothing.
+  static constexpr bool MORE_REGISTERS = !TRANSPOSE_A && !B_ALONG_K && SLICES == 4 && TM == 16;
+  static constexpr int PRODUCER_REGISTERS = TUNABLE(PRODUCER_REGISTERS, (MORE_REGISTERS ? 56 : 72));
+  static constexpr int CONSUMER_REGISTERS = TUNABLE(CONSUMER_REGISTERS, (MORE_REGISTERS ? 224 : 216));
+  static constexpr int LANE_ROWS = WM / TM;  // lanes down a warp tile
+  static constexpr int LANE_COLS = WN / TN;  // lanes across it
+  // Neighbouring columns of a thread: by the banks of its loads.
+  static constexpr int RUN = B_ALONG_K && !EVERY_FOURTH ? 2 : 4;
   static constexpr int STORE = SWAPPED ? 4 : RUN;  // neighbours in memory: elements of a store to C
   // Rows and columns of a 16-byte store of sums. With two slices, QM = 4 makes ptxas put acc into the wrong banks.
   static constexpr int QM = SWAPPED && SLICES != 2 ? 4 : B_ALONG_K ? 2 : 1, QN = 4 / QM;
@@ -115,8 +122,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   constexpr int LANE_ROWS = Tile::LANE_ROWS, LANE_COLS = Tile::LANE_COLS, STAGES = Tile::STAGES, UNROLL = Tile::UNROLL;
   constexpr int SLICES = Tile::SLICES, K_STEPS = Tile::K_STEPS, RM = Tile::RM, RN = Tile::RN;
   constexpr int RUN = Tile::RUN, STORE = Tile::STORE, QM = Tile::QM, QN = Tile::QN;
-  constexpr int WIDTH = SLICES == 1 && Tile::SWAPPED ? 4 : 1;  // partial sums of a store
-  constexpr bool SWAPPED = Tile::SWAPPED, TRANSPOSE_A = Tile::TRANSPOSE_A, B_ALONG_K = Tile::B_ALONG_K;
+  // Partial sums of a store. Stores of 16 bytes to C alone would put acc[i][j] into the bank of rA[i].
+  constexpr int WIDTH = SLICES == 1 && STORE == 4 && Tile::B_ALONG_K ? 4 : 1;
+  constexpr bool EVERY_FOURTH = Tile::EVERY_FOURTH, SWAPPED = Tile::SWAPPED, TRANSPOSE_A = Tile::TRANSPOSE_A,
+                 B_ALONG_K = Tile::B_ALONG_K;
   extern __shared__ __align__(1024) unsigned char smem[];
 
   // 1. who am I
@@ -237,8 +246,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           if constexpr (B_ALONG_K) {
 #pragma unroll 1
             for (int k = 0; k < BK; k += 32)
-              cp_async_bulk_tensor_2d(sB + (stage * BK + k) * BN * 4, map_b, k_tile * BK + k, tile_col * BN,
-                                      full + stage * 8);
+              for (int first = 0; first < (EVERY_FOURTH ? 4 : 1); ++first)
+                cp_async_bulk_tensor_2d(sB + ((stage * BK + k) * 4 + first * 32) * BN, map_b, k_tile * BK + k,
+                                        tile_col * BN + first, full + stage * 8);
           } else {
             cp_async_bulk_tensor_2d(sB + stage * BK * BN * 4, map_b, tile_col * BN, k_tile * BK, full + stage * 8);
           }
@@ -258,9 +268,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const int slice = SLICES == 1 ? 0 : (warp - Tile::PRODUCERS / 32) / WARPS;
   const auto [row, col] = first_of(warp, lane);
   uint32_t a_addr = sA + (slice * K_STEPS * BM + row) * 4;  // in the first of UNROLL k steps
-  // Likewise. With B along k, these are two of the eight chunks of 16 bytes in a row of sB. TMA has swizzled them: col is even, so the
-  // second chunk of my even columns lies after the first, and that of the odd ones before it.
-  uint32_t b_addr = sB + (B_ALONG_K ? slice * K_STEPS / 32 * BN * 128 + swizzle_128b(col, slice * K_STEPS % 32 / 4)
+  // Likewise. With B along k, these are two of the eight chunks of 16 bytes in a row of sB. TMA has swizzled them. With pairs of
+  // columns, col is even: the second chunk of my even columns lies after the first, and that of the odd ones before it.
+  uint32_t b_addr = sB + (B_ALONG_K ? slice * K_STEPS / 32 * BN * 128 +
+                                          swizzle_128b(EVERY_FOURTH ? col / 4 : col, slice * K_STEPS % 32 / 4)
                                     : (slice * K_STEPS * BN + col) * 4);
   const auto column = [](int j) { return j / RUN * RUN * LANE_COLS + j % RUN; };  // my j-th, from my first one on
 
@@ -270,7 +281,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto load_a = [&](int buffer, int k, int i) {
     load4_shared(&rA[buffer][i], a_addr + (k * BM + spread(0, i, LANE_ROWS)) * 4);
   };
-  const auto load_column = [&](int k, int j) { load4_shared(rB[j], b_addr + column(j) * 128 + (k / 4 ^ j % 2) * 16); };
+  const auto load_column = [&](int k, int j) {
+    if constexpr (EVERY_FOURTH)  // all my columns' chunks are at the same place of their rows
+      load4_shared(rB[j], (k / 4 ? b_addr ^ 16 : b_addr) + (j % 4 * (BN / 4) + j / 4 * LANE_COLS) * 128);
+    else
+      load4_shared(rB[j], b_addr + column(j) * 128 + (k / 4 ^ j % 2) * 16);
+  };
   const auto load_fragments = [&](int buffer, int k) {
 #pragma unroll
     for (int i = TM - 4; i >= 0; i -= 4) load_a(buffer, k, i);
@@ -321,15 +337,17 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
               b_addr += step * (BN / LESS);
           }
           if constexpr (B_ALONG_K) {
-            // [columns]
             // Along k, all of a k step's rB lie in one bank of the register file. Column by column, rB is reused, and what changes from
             // FFMA to FFMA are rA and acc.
+            // [columns]
 #pragma unroll
             for (int j = 0; j < TN; ++j) {
               if (j % 2 == 0 && j * 2 < TM) load_a((k + 1) % 2, (k + 1) % UNROLL, j * 2);
 #pragma unroll
               for (int i = 0; i < TM; ++i) {
-                const int i_serpentine = j % 2 ? i : TM - 1 - i;
+                // A turn is in an even row in an even k step, where rB[j] is in the even bank and acc is not; else in an odd one.
+                const int x = j % 2 ? i : TM - 1 - i;
+                const int i_serpentine = k % 2 == 0 ? (x < TM - 2 ? x : 2 * TM - 3 - x) : (x < 2 ? 1 - x : x);
                 acc[i_serpentine][j] += rA[k % 2][i_serpentine] * rB[j][k % 4];
               }
               if (k % 4 == 3) load_column((k + 1) % UNROLL, j);
@@ -341,10 +359,11 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
             load_fragments((k + 1) % 2, (k + 1) % UNROLL);
 #pragma unroll
             for (int i = TM - 1; i >= 0; --i) {
+              if (i % 2 && i < TM - 1) exit_if_negative(M);  // nor those of other rows than these two
 #pragma unroll
               for (int j = 0; j < TN; ++j) {
-                const int j_serpentine =
-                    i % 2 ? j : TN - 1 - j;  // consecutive FFMAs share an operand: fewer register reads
+                // Consecutive FFMAs share an operand: fewer register reads. With slices, acc of the turn is not in the bank of rA[i].
+                const int j_serpentine = i % 2 == (SLICES > 1) ? TN - 1 - j : j;
                 acc[i][j_serpentine] += rA[k % 2][i] * rB[k % 2][j_serpentine];
               }
             }
@@ -551,10 +570,15 @@ struct Configuration {
   int threads;
   Clocks clocks;
   Kernel kernels[2][2][2];  // by whether A and B have changed places, and then lie along k
+  Kernel every_fourth[2];   // with B along k, not swapped: by whether A lies along k
 
   /// Of the problem as it has it.
   const Kernel& kernel(const Problem& p, bool swapped) const {
-    return kernels[swapped][p.layout_a == MatrixLayout::row_major][p.layout_b == MatrixLayout::col_major];
+    const bool a_along_k = p.layout_a == MatrixLayout::row_major, b_along_k = p.layout_b == MatrixLayout::col_major;
+    // EVERY_FOURTH saves about 1500 clocks per tile of C, and costs about 90 per k tile: 16 k tiles break even.
+    if (const Kernel& found = every_fourth[a_along_k]; found.kernel && b_along_k && !swapped && p.k < 16 * shape.k)
+      return found;
+    return kernels[swapped][a_along_k][b_along_k];
   }
 };
 
@@ -570,17 +594,23 @@ Kernel kernel() {
 
 template <int BM, int BN, int BK, int WM, int SLICES, int STAGES>
 Configuration configuration(const Clocks& clocks) {
-  Configuration c = {{BM, BN, BK}, 0, clocks, {}};
+  Configuration c = {{BM, BN, BK}, 0, clocks, {}, {}};
   if constexpr (TUNABLE(COMPILED, true)) {  // bench/sweep.py compiles one at a time
     using Tn = Tile<BM, BN, BK, WM, SLICES, STAGES, false, false, false>;
     using Tt = Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, false>;
     using Nn = Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, true>;
     using Nt = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, false>;
     using NtSwapped = Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, true>;
-    c.threads = Tn::THREADS;
-    c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
+    c.threads = Nt::THREADS;
+    // In the other layouts 128 x 64 does as well. In nt it has twice the rows to transpose.
+    if constexpr (BM != 64 || BN != 128)
+      c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
     c.kernels[0][1][1] = kernel<Nt>();
     if constexpr (BM < BN) c.kernels[1][1][1] = kernel<NtSwapped>();  // else as many rows or more are transposed
+    if constexpr (SLICES == 1) {
+      c.every_fourth[0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, false, true>>();
+      c.every_fourth[1] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, true, false, true>>();
+    }
   }
   return c;
 }
@@ -589,6 +619,7 @@ Configuration configuration(const Clocks& clocks) {
 const Configuration configurations[] = {
     configuration<128, 256, 32, 64, 1, 4>({9360, 9180, 4080, 17120, 3250, 230}),
     configuration<256, 64, 32, 64, 2, 3>({12580, 4720, 5770, 12330, 920, 510}),
+    configuration<64, 128, 32, 64, 4, 6>({9840, 2430, 4290, 14350, 0, 40}),  // nt alone; fitted: `transpose` alone
     configuration<64, 256, 32, 64, 2, 4>({9670, 4730, 5660, 15430, 1020, 20}),
     configuration<128, 64, 32, 64, 4, 6>({9840, 2430, 4290, 14350, 0, 230}),
     configuration<32, 128, 64, 32, 4, 4>({10980, 2570, 2810, 9640, 390, 100}),
@@ -665,7 +696,7 @@ Maps maps(const Problem& p) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK = Tile::BK;
   return {Tile::TRANSPOSE_A ? tensor_map<float>(p.a, p.m, p.k, p.lda, {Tile::SLOT_ROWS})
                             : tensor_map<float>(p.a, p.k, p.m, p.lda, {BK, BM * 4, false}),
-          Tile::B_ALONG_K ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {BN})
+          Tile::B_ALONG_K ? tensor_map<float>(p.b, p.n, p.k, p.ldb, {BN, 128, true, Tile::EVERY_FOURTH ? 4 : 1})
                           : tensor_map<float>(p.b, p.k, p.n, p.ldb, {BK, BN * 4, false})};
 }
 
@@ -699,7 +730,7 @@ std::function<void(const Problem&)> prepare(const Problem& p) {
 /// What the fit takes from here.
 std::vector<Constants> constants() {
   std::vector<Constants> groups;
-  for (const auto& [shape, threads, clocks, kernels] : configurations)
+  for (const auto& [shape, threads, clocks, kernels, every_fourth] : configurations)
     groups.push_back({std::to_string(shape.m) + "x" + std::to_string(shape.n),
                       {{"bk", shape.k},
                        {"start", clocks.start},

@@ -13,6 +13,7 @@ struct TensorBox {
   int rows;             ///< at most 256
   int row_bytes = 128;  ///< a multiple of 16; at most 256 elements
   bool swizzled = true;
+  int every = 1;  ///< rows: 4 copies the first, fifth, ninth … of `rows`
 };
 
 /// Describes `rows` rows of `columns` elements T, `ld` elements apart, to TMA. The matrix begins at a multiple of 16 bytes, and so
@@ -31,7 +32,7 @@ CUtensorMap tensor_map(const void* matrix, int rows, int columns, int ld, const 
   const cuuint64_t size[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t row_bytes[] = {ld * BYTES};
   const cuuint32_t box_size[] = {static_cast<cuuint32_t>(box.row_bytes / BYTES), static_cast<cuuint32_t>(box.rows)};
-  const cuuint32_t every[] = {1, 1};  // element of a row, and row
+  const cuuint32_t every[] = {1, static_cast<cuuint32_t>(box.every)};  // element of a row, and row
   const CUtensorMapSwizzle swizzle = box.row_bytes > 128 || !box.swizzled ? CU_TENSOR_MAP_SWIZZLE_NONE
                                      : box.row_bytes == 128               ? CU_TENSOR_MAP_SWIZZLE_128B
                                      : box.row_bytes == 64                ? CU_TENSOR_MAP_SWIZZLE_64B

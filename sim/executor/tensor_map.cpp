@@ -8,7 +8,7 @@ namespace sim {
 
 uint32_t TensorMap::rows() const {
   uint32_t rows = 1;
-  for (int d = 1; d < rank; ++d) rows *= box[d];
+  for (int d = 1; d < rank; ++d) rows *= rows_in(d);
   return rows;
 }
 
@@ -34,8 +34,8 @@ TensorRow row_of(const TensorMap& map, const std::array<int32_t, 5>& corner, uin
   TensorRow found;
   uint64_t address = map.base;
   for (int d = 1; d < map.rank; ++d) {
-    const int64_t at = int64_t{corner[d]} + row % map.box[d];
-    row /= map.box[d];
+    const int64_t at = int64_t{corner[d]} + row % map.rows_in(d) * map.step[d];
+    row /= map.rows_in(d);
     if (at < 0 || at >= int64_t(map.size[d])) return found;
     address += uint64_t(at) * map.stride[d - 1];
   }

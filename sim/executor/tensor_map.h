@@ -40,6 +40,8 @@ struct TensorMap {
   std::array<uint8_t, 5> step{};     ///< element strides
 
   uint32_t row_bytes() const { return box[0] * element_bytes; }
+  /// Of the box. Dimension 0 has no element stride.
+  uint32_t rows_in(int d) const { return (box[d] + step[d] - 1U) / step[d]; }
   uint32_t rows() const;
   uint32_t box_bytes() const { return rows() * row_bytes(); }
 

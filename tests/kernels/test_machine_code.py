@@ -289,12 +289,12 @@ def conflicts(kernel: Kernel) -> int:
 
 def test_38_multiplies_as_37_does_in_every_layout(machine_code):
     """Chapter 38: the loop of FFMAs of the largest tile. The exit and, where B is read along k, the swizzle take a few
-    instructions more than 37. Along k there are tt, nn, and nt with either operand transposed."""
+    instructions more than 37. Along k there are tt, nn, nt with either operand transposed; and tt and nt for short K."""
     ((_, (kernel,)),) = ((key, found) for key, found in tiles_in_fp32("37", machine_code).items() if key[0] == "128x256")
     loop = once(kernel)
     for along_k in (False, True):
         found = [once(one) for one in tiles_in_fp32("38", machine_code)["128x256", along_k]]
-        assert len(found) == (4 if along_k else 1)
+        assert len(found) == (6 if along_k else 1)
         for other in found:
             assert all(other.count(one) == loop.count(one) for one in ("FFMA", r"LDS\.128"))
             assert 1 <= other.count("EXIT") <= 2
@@ -302,15 +302,19 @@ def test_38_multiplies_as_37_does_in_every_layout(machine_code):
 
 
 def test_banks_conflict_less_in_38(machine_code):
-    """Chapter 38: in each tile and layout less than in 37, and where B is read along k alike in all."""
+    """Chapter 38: in each tile and layout less than in 37. Of 100 FFMAs at most 6 conflict, and where B is read along k layouts
+    differ by 2 at most: so much may a layout's loop be slower, if a conflict costs the clock of an FFMA."""
     before, now = tiles_in_fp32("37", machine_code), tiles_in_fp32("38", machine_code)
     tiles = {tile for tile, _ in now}
-    assert len(tiles) == 7
+    assert len(tiles) == 8
     for tile in tiles:
-        (of_37,) = map(conflicts, before[tile, False])
-        across, along = ([conflicts(kernel) for kernel in now[tile, along_k]] for along_k in (False, True))
-        assert max(across + along) < of_37, (tile, across, along)
-        assert max(along) < 1.2 * min(along), (tile, along)
+        found = [kernel for along_k in (False, True) for kernel in now[tile, along_k]]
+        if tile != "64x128":  # 37 does not have it
+            (of_37,) = map(conflicts, before[tile, False])
+            assert max(map(conflicts, found)) < of_37, tile
+        assert all(conflicts(kernel) <= 0.06 * once(kernel).count("FFMA") for kernel in found), tile
+        along = [conflicts(kernel) for kernel in now[tile, True]]
+        assert max(along) - min(along) <= 0.02 * once(now[tile, True][0]).count("FFMA"), (tile, along)
 
 
 def test_39_multiplies_alike_in_every_layout(machine_code):

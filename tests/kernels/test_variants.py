@@ -50,8 +50,13 @@ def test_changed_code_compiles(rung, name, tmp_path):
         ("08", ["epilogue_of_07", "bk_16"], ["--shapes", "3x5x7,129x260x36"]),
         ("25", ["wait_0", "conflict_free_late_1"], ["--type", "bf16", "--shapes", "72x136x200,300x520x264", "--beta", "0.5"]),
         ("38", ["tile_128x256", "tile_16x64"], ["--shapes", "3x5x7,129x257x33,70x202x264", "--layout", "nn", "--beta", "0.5"]),
-        # 16900 rows in one wave, if swapped, else in more: the operand of 12 rows is transposed
-        ("38", ["tile_128x256", "tile_32x128"], ["--shapes", "129x257x33,16900x12x40", "--layout", "nt", "--beta", "0.5"]),
+        # 16900 rows in one wave, if swapped, else in more: the operand of 12 rows is transposed.
+        # Up to K of 511 128x256 copies B as every fourth row.
+        (
+            "38",
+            ["tile_128x256", "tile_64x128"],
+            ["--shapes", "129x257x33,16900x12x40,129x257x520", "--layout", "nt", "--beta", "0.5"],
+        ),
         ("37", ["one_lane_arrives", "tile_128x64", "tile_16x64"], ["--shapes", "3x5x7,129x257x33,128x512x1048"]),
     ],
 )

@@ -1,4 +1,4 @@
-// Tensor copies: every swizzle, boxes that hang over each edge of the tensor, one to five dimensions; stores that are
+// Tensor copies: every swizzle, boxes that hang over each edge of the tensor, one to five dimensions, every fourth row; stores that are
 // clipped, and that add; a multicast to a cluster of two; plain bulk copies; a map that CUTLASS has changed.
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -170,10 +170,11 @@ Encode encode() {
 }
 
 CUresult make(CUtensorMap* map, void* address, std::vector<cuuint64_t> size, std::vector<cuuint64_t> strides,
-              std::vector<cuuint32_t> box, CUtensorMapSwizzle swizzle) {
-  const std::vector<cuuint32_t> ones(size.size(), 1);
+              std::vector<cuuint32_t> box, CUtensorMapSwizzle swizzle, cuuint32_t row_step = 1) {
+  std::vector<cuuint32_t> steps(size.size(), 1);
+  if (size.size() > 1) steps[1] = row_step;
   return encode()(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, static_cast<cuuint32_t>(size.size()), address, size.data(),
-                  strides.data(), box.data(), ones.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                  strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                   CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
@@ -252,6 +253,17 @@ int main(int argc, char** argv) {
       }
       for (size_t i = 0; i < words.size(); ++i) expect_equal(i, after[i], words[i]);
     }
+  }
+
+  // Every fourth row, from row -3 on: a box of 32 rows has 8 of them.
+  must(make(&map, tensor, {width, height}, {pitch * 4}, {32, 32}, CU_TENSOR_MAP_SWIZZLE_128B, 4));
+  load<<<1, 64, 1024>>>(map, 4, -3, 1024, 1024, out);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(got.data(), out, 1024, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 256; ++i) {
+    const int column = 4 + i % 32, row = -3 + i / 32 * 4;
+    expect_equal(i, got[swizzled(i, 32, CU_TENSOR_MAP_SWIZZLE_128B)],
+                 row >= 0 && row < height ? words[row * pitch + column] : 0U);
   }
 
   // A tensor of 5 words less than the box needs there: 13 x 7, rows of 16 words.
