@@ -198,10 +198,10 @@ class DescribedGpu : public testing::TestWithParam<sim::Gpu> {
   static Result run_here(const std::string& program) { return run_on(std::string(GetParam().key), program); }
 };
 
-/// The program holds PTX for sm_75, sm_80 and sm_90a.
+/// The program holds PTX for sm_75, sm_80, sm_90a and sm_100a.
 TEST_P(DescribedGpu, IsWhatAProgramIsTold) {
   const sim::Gpu& gpu = GetParam();
-  const int ptx = gpu.sm == 90 ? 900 : gpu.sm >= 80 ? 800 : 750;
+  const int ptx = gpu.sm == 90 ? 900 : gpu.sm == 100 ? 1000 : gpu.sm >= 80 ? 800 : 750;
   const std::string expected = sim::formatted(
       "name {}\nsm {}\nsms {} at {} kHz\nl2 {}\nmemory {} at {} kHz on {} bits\nclusters {:d}\nPTX {}\n"
       "nsmid {}\nshared memory {} of {}\nblocks of 32 threads {}, of 512 threads {}, of all shared memory 1\npassed\n",
