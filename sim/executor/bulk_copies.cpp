@@ -313,6 +313,9 @@ void BulkCopies::write_destination(BulkCopy& copy) {
     owner.shared.end_async_writes(uint32_t(copy.to.address / 4), int(copy.bytes / 4), actor, copy.pc, time, reduces);
   } else {
     for (size_t i = 0; i < copy.units.size(); ++i) std::memcpy(to + copy.units[i], &copy.data[16 * i], 16);
+    if (!owner.copied_swizzle.empty())
+      for (const uint32_t unit : copy.units)
+        owner.copied_swizzle[unit / 16] = copy.map.rank ? uint8_t(copy.map.swizzle + 1) : 0;
     owner.shared.end_async_writes(copy.units, actor, copy.pc, time);
   }
   m.tx_count -= copy.bytes;

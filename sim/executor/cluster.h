@@ -13,6 +13,7 @@
 #include "executor/progress_watchdog.h"
 #include "executor/reports.h"
 #include "executor/synchronisation.h"
+#include "executor/tcgen05_engine.h"
 #include "executor/unit.h"
 #include "executor/wgmma_engine.h"
 
@@ -52,6 +53,7 @@ class Cluster {
   AsyncCopies async_copies_;
   BulkCopies bulk_copies_;
   WgmmaEngine wgmma_;
+  Tcgen05Engine tcgen05_;
   Interpreter interpreter_;
   ProgressWatchdog& watchdog_;
   const size_t worker_;

@@ -419,7 +419,7 @@ Op Decoder::decode_one() {
     op.guard_negated = in.guard.negated;
   }
   const std::string_view m = in.mnemonic;
-  if (hopper(op)) return op;
+  if (hopper(op) || blackwell(op)) return op;
   if (m == "bra") return branch(op);
   if (m == "call") return call(op);
   if (stack(op)) return op;

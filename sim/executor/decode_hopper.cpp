@@ -155,41 +155,25 @@ void Decoder::bulk_copy(Op& op) {
           "L2::cache_hint"});
     return;
   }
-  only({"async",
-        "bulk",
-        "reduce",
-        "tensor",
-        "1d",
-        "2d",
-        "3d",
-        "4d",
-        "5d",
-        "shared::cluster",
-        "shared::cta",
-        "global",
-        "tile",
-        "mbarrier::complete_tx::bytes",
-        "bulk_group",
-        "multicast::cluster",
-        "L2::cache_hint",
-        "add",
-        "min",
-        "max",
-        "inc",
-        "dec",
-        "and",
-        "or",
-        "xor",
-        "b32",
-        "b64",
-        "noftz",
-        "f16",
-        "bf16",
-        "f32",
-        "f64",
-        "u32",
-        "s32",
-        "u64",
+  if (has("cta_group::2")) fail("a tensor copy with .cta_group::2 is not supported");
+  only({"async",        "bulk",
+        "reduce",       "tensor",
+        "1d",           "2d",
+        "3d",           "4d",
+        "5d",           "shared::cluster",
+        "shared::cta",  "global",
+        "tile",         "mbarrier::complete_tx::bytes",
+        "bulk_group",   "multicast::cluster",
+        "cta_group::1", "L2::cache_hint",
+        "add",          "min",
+        "max",          "inc",
+        "dec",          "and",
+        "or",           "xor",
+        "b32",          "b64",
+        "noftz",        "f16",
+        "bf16",         "f32",
+        "f64",          "u32",
+        "s32",          "u64",
         "s64"});
   // The destination's space comes before the source's.
   std::vector<Space> spaces;
@@ -325,14 +309,22 @@ void Decoder::set_registers(Op& op) {
     program_.registers = std::min(256U, uint32_t{Gpu::registers_per_sm} / threads / 8 * 8);
 }
 
-/// Which operations use registers that are accumulators of a wgmma: while that is under way, they are reported.
+/// Which operations use registers that are accumulators of a wgmma, or that a tcgen05.ld fills: while that is under way, they are
+/// reported. What is moved out of the latter is like them: the compiler may move it before the wait.
 void Decoder::mark_accumulators() {
   const auto accumulators = [](const Op& op) { return WgmmaShape::unpack(op.o.immediate).n * op.o.d_bytes / 8; };
+  const auto written = [&](const Op& op) -> size_t {
+    return op.kind == Kind::wgmma_multiply ? accumulators(op) : op.kind == Kind::tensor_load ? op.elements.size() : 0;
+  };
   std::set<uint32_t> all;
   for (const Op& op : program_.ops)
-    for (uint32_t i = 0; op.kind == Kind::wgmma_multiply && i < accumulators(op); ++i)
-      all.insert(op.elements[i].offset);
+    for (size_t i = 0; i < written(op); ++i) all.insert(op.elements[i].offset);
   if (all.empty()) return;
+  for (size_t before = 0; program_.tensor_memory && before != all.size();) {
+    before = all.size();
+    for (const Op& op : program_.ops)
+      if (is_register_move(op) && all.count(op.o.a)) all.insert(op.o.d);
+  }
   program_.accumulators.resize(program_.ops.size());
   for (size_t pc = 0; pc < program_.ops.size(); ++pc) {
     Op& op = program_.ops[pc];
@@ -351,8 +343,7 @@ void Decoder::mark_accumulators() {
       if (all.count(offset)) program_.accumulators[pc].push_back(offset);
     };
     for (const uint32_t offset : {op.o.d, op.o.a, op.o.b, op.o.c, op.o.extra, op.from.base}) use(offset);
-    for (size_t i = op.kind == Kind::wgmma_multiply ? accumulators(op) : 0; i < op.elements.size(); ++i)
-      use(op.elements[i].offset);
+    for (size_t i = written(op); i < op.elements.size(); ++i) use(op.elements[i].offset);
     for (const Address& address : op.addresses) use(address.base);
     op.uses_accumulator = !program_.accumulators[pc].empty();
   }

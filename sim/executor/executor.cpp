@@ -22,7 +22,7 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     Counts c;
     c.instructions[size_t(op.counted)] = n.warps;
     c.lanes[size_t(op.counted)] = n.lanes;
-    const uint64_t flops = n.lanes * op.flops;
+    const uint64_t flops = n.lanes * op.flops + n.flops;
     if (op.counted == Class::fp32) c.flops[0] = flops;
     if (op.counted == Class::fp64) c.flops[1] = flops;
     if (op.counted == Class::fp16) c.flops[2] = flops;
@@ -47,8 +47,10 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
 
 }  // namespace
 
-void run(const Program& program, const ptx::Module& module, const LaunchParams& launch, DeviceMemory& memory,
+void run(const Program& program, const ptx::Module& module, const LaunchParams& asked, DeviceMemory& memory,
          Counters& counters) {
+  LaunchParams launch = asked;
+  launch.tensor_memory = program.tensor_memory;
   const uint64_t blocks = launch.grid.count(), threads = launch.block.count();
   if (blocks == 0 || threads == 0 || threads > 1024)
     throw Error(formatted("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),

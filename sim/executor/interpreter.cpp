@@ -23,7 +23,7 @@ void set_pc(Warp& warp, Mask mask, uint32_t to) {
 }  // namespace
 
 Interpreter::Interpreter(Unit& unit, Reports& reports, MemoryChecker& checker, Synchronisation& sync,
-                         AsyncCopies& async_copies, BulkCopies& bulk_copies, WgmmaEngine& wgmma)
+                         AsyncCopies& async_copies, BulkCopies& bulk_copies, WgmmaEngine& wgmma, Tcgen05Engine& tcgen05)
     : unit_(unit),
       reports_(reports),
       checker_(checker),
@@ -31,6 +31,7 @@ Interpreter::Interpreter(Unit& unit, Reports& reports, MemoryChecker& checker, S
       async_copies_(async_copies),
       bulk_copies_(bulk_copies),
       wgmma_(wgmma),
+      tcgen05_(tcgen05),
       program_(unit.program),
       launch_(unit.launch),
       memory_(unit.memory),
@@ -86,6 +87,8 @@ Interpreter::Then Interpreter::run_straight(Warp& warp, Turn& turn) {
     if (mask) {
       if (op->uses_accumulator && warp.wgmma_under_way) [[unlikely]]
         wgmma_.check_accumulators(warp, *op, pc, mask);
+      if (op->uses_accumulator && !warp.tensor_loads.empty()) [[unlikely]]
+        tcgen05_.check_loads(warp, *op, pc, mask);
       if (op->kind == Kind::lanes) {
         op->function(warp.registers, op->o, mask);
       } else if (op->kind == Kind::load && mask == all_lanes && load_as_before(warp, *op, pc)) {
@@ -181,6 +184,15 @@ inline Interpreter::Then Interpreter::execute(Warp& warp, const Op& op, Turn& tu
     case Kind::fence_proxy:
       clocks_.fence_proxy(warp.actor);
       return Then::next;
+    case Kind::tensor_multiply:
+    case Kind::tensor_copy:
+    case Kind::tensor_shift:
+    case Kind::tensor_commit:
+      tcgen05_.issue(warp, op, pc, mask);
+      return Then::next;
+    case Kind::tensor_fence:
+      tcgen05_.fence(warp, op);
+      return Then::next;
     case Kind::fence_mbarrier_init:
       sync_.fence_mbarriers(warp);
       return Then::next;
@@ -220,6 +232,12 @@ inline Interpreter::Then Interpreter::execute(Warp& warp, const Op& op, Turn& tu
     case Kind::wgmma_multiply:
     case Kind::wgmma_commit:
     case Kind::wgmma_wait:
+    case Kind::tensor_allocate:
+    case Kind::tensor_free:
+    case Kind::tensor_relinquish:
+    case Kind::tensor_load:
+    case Kind::tensor_store:
+    case Kind::tensor_wait:
     case Kind::give_registers:
     case Kind::take_registers:
       return meet(warp, op, turn, mask);
@@ -683,6 +701,11 @@ bool Interpreter::collective(Warp& warp, const Op& op, uint32_t pc) {
     case Kind::wgmma_commit:
     case Kind::wgmma_wait:
       if (wgmma_.execute(warp, op, pc)) return true;
+      break;
+    case Kind::tensor_allocate:
+    case Kind::tensor_free:
+    case Kind::tensor_relinquish:
+      if (tcgen05_.allocation(warp, op, pc)) return true;
       break;
     case Kind::give_registers:
     case Kind::take_registers:

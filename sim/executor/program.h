@@ -81,22 +81,33 @@ enum class Kind : uint8_t {
   elect,
   match_any,
   match_all,
-  warp_barrier,      ///< bar.warp.sync
-  matrix_load,       ///< ldmatrix
-  matrix_store,      ///< stmatrix
-  matrix_transpose,  ///< movmatrix
-  matrix_multiply,   ///< mma, wmma.mma: op.multiply
-  fragment_load,     ///< wmma.load
-  fragment_store,    ///< wmma.store
-  barrier,           ///< bar.sync, bar.arrive, bar.red, barrier.*: op.barrier
-  cluster_arrive,    ///< barrier.cluster.arrive
-  cluster_wait,      ///< barrier.cluster.wait
-  wgmma_fence,       ///< wgmma.fence
-  wgmma_multiply,    ///< wgmma.mma_async
-  wgmma_commit,      ///< wgmma.commit_group
-  wgmma_wait,        ///< wgmma.wait_group: immediate
-  give_registers,    ///< setmaxnreg.dec: immediate
-  take_registers,    ///< setmaxnreg.inc: immediate
+  warp_barrier,       ///< bar.warp.sync
+  matrix_load,        ///< ldmatrix
+  matrix_store,       ///< stmatrix
+  matrix_transpose,   ///< movmatrix
+  matrix_multiply,    ///< mma, wmma.mma: op.multiply
+  fragment_load,      ///< wmma.load
+  fragment_store,     ///< wmma.store
+  barrier,            ///< bar.sync, bar.arrive, bar.red, barrier.*: op.barrier
+  cluster_arrive,     ///< barrier.cluster.arrive
+  cluster_wait,       ///< barrier.cluster.wait
+  wgmma_fence,        ///< wgmma.fence
+  wgmma_multiply,     ///< wgmma.mma_async
+  wgmma_commit,       ///< wgmma.commit_group
+  wgmma_wait,         ///< wgmma.wait_group: immediate
+  tensor_allocate,    ///< tcgen05.alloc
+  tensor_free,        ///< tcgen05.dealloc
+  tensor_relinquish,  ///< tcgen05.relinquish_alloc_permit
+  tensor_load,        ///< tcgen05.ld
+  tensor_store,       ///< tcgen05.st
+  tensor_wait,        ///< tcgen05.wait: immediate, whether for stores
+  tensor_multiply,    ///< tcgen05.mma
+  tensor_copy,        ///< tcgen05.cp
+  tensor_shift,       ///< tcgen05.shift
+  tensor_commit,      ///< tcgen05.commit
+  tensor_fence,       ///< tcgen05.fence: immediate, whether after_thread_sync
+  give_registers,     ///< setmaxnreg.dec: immediate
+  take_registers,     ///< setmaxnreg.inc: immediate
 };
 
 /// Which lanes of a warp must have come to an instruction before it is executed.
@@ -122,6 +133,9 @@ constexpr Meeting meeting(Kind kind) {
     case Kind::matrix_multiply:
     case Kind::fragment_load:
     case Kind::fragment_store:
+    case Kind::tensor_load:
+    case Kind::tensor_store:
+    case Kind::tensor_wait:
       return Meeting::warp;
     case Kind::barrier:
     case Kind::cluster_arrive:
@@ -130,6 +144,9 @@ constexpr Meeting meeting(Kind kind) {
     case Kind::wgmma_multiply:
     case Kind::wgmma_commit:
     case Kind::wgmma_wait:
+    case Kind::tensor_allocate:
+    case Kind::tensor_free:
+    case Kind::tensor_relinquish:
     case Kind::give_registers:
     case Kind::take_registers:
       return Meeting::block;
@@ -253,6 +270,12 @@ struct alignas(64) Op {
   std::string text;     ///< mnemonic with modifiers, for reports
 };
 
+/// A mov from one register of 32 bits to another.
+inline bool is_register_move(const Op& op) {
+  return op.kind == Kind::lanes && op.counted == Class::move &&
+         (op.text == "mov.b32" || op.text == "mov.u32" || op.text == "mov.f32" || op.text == "mov.s32");
+}
+
 /// A line of the program's source, from .loc.
 struct SourceLine {
   std::string file;
@@ -345,10 +368,11 @@ struct Program {
   std::map<uint64_t, uint32_t> callee_at;  ///< by the address that a pointer holds
   uint32_t shared_bytes = 0;               ///< static
   uint32_t param_bytes = 0;
-  /// By operation: those of its registers that are accumulators of a wgmma, too (not those that a wgmma itself accumulates in).
-  /// Empty where there is no wgmma.
+  /// By operation: those of its registers that are accumulators of a wgmma, too (not those that a wgmma itself accumulates in), or that
+  /// a tcgen05.ld fills. Empty where there is neither.
   std::vector<std::vector<uint32_t>> accumulators;
   uint32_t dynamic_shared_align = 16;
+  bool tensor_memory = false;             ///< it has instructions of tcgen05
   bool reserved_smem = false;             ///< it uses the shared memory that is the system's
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
   uint32_t registers = 0;                 ///< per thread when it starts; 0: setmaxnreg cannot be used

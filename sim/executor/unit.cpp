@@ -14,8 +14,10 @@ constexpr uint32_t param_alignment = 128;  ///< of a tensor map among the parame
 Clocks clocks_of(const LaunchParams& launch, bool races) {
   const uint32_t actors = launch.actors_per_block();
   if (launch.cooperative && !races)
-    return Clocks(launch.blocks_per_cluster() * actors, uint32_t(launch.grid.count()) / launch.blocks_per_cluster());
-  return Clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * actors);
+    return Clocks(launch.blocks_per_cluster() * actors, uint32_t(launch.grid.count()) / launch.blocks_per_cluster(),
+                  launch.tensor_memory);
+  return Clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * actors, 1,
+                launch.tensor_memory);
 }
 
 /// Whether a preset differs from block to block. It is the same in all lanes.

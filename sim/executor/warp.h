@@ -11,6 +11,7 @@
 #include "executor/async_copy.h"
 #include "executor/mbarrier.h"
 #include "executor/program.h"
+#include "executor/tensor_memory.h"
 
 namespace sim {
 
@@ -51,8 +52,11 @@ struct Warp {
   uint64_t cluster_waited = 0;   ///< phases of the cluster's barrier that were complete when it last waited there
   Poll poll;
   Spin spin;
-  uint32_t wgmma_under_way = 0;              ///< sets of accumulators that nothing has waited for
-  std::vector<bool> accumulates;             ///< by a register's offset / 32: it belongs to one of these sets
+  uint32_t wgmma_under_way = 0;   ///< sets of accumulators that nothing has waited for
+  std::vector<bool> accumulates;  ///< by a register's offset / 32: it belongs to one of these sets
+  std::vector<TensorMoveUnderWay> tensor_loads, tensor_stores;  ///< tcgen05.ld and st that nothing has waited for
+  std::vector<bool> is_loading;              ///< by a register's offset / 32: such a load will fill it
+  std::vector<TensorMovedRegister> moved;    ///< what was moved out of such registers
   uint32_t registers_held = 0;               ///< per thread, by setmaxnreg
   std::vector<AsyncCopy> copies;             ///< cp.async under way, in the order of their issue
   uint64_t copies_issued = 0;                ///< all of them
