@@ -45,6 +45,7 @@ void Block::start(const Program& program, Extent new_index) {
   warpgroups.assign((warps.size() + warpgroup_warps - 1) / warpgroup_warps, {});
   tensor.reset();
   may_allocate = true;
+  pair_allocations = 0;
   if (program.tensor_memory) copied_swizzle.assign((shared.size() + 15) / 16, 0);
   free_registers = 0;
   live_warps = uint32_t(warps.size());
@@ -68,6 +69,7 @@ void Block::start(const Program& program, Extent new_index) {
     warp.tensor_loads.clear();
     warp.tensor_stores.clear();
     warp.moved.clear();
+    warp.allocates_in_pair = false;
     warp.is_loading.assign(program.tensor_memory ? program.register_bytes / 32 : 0, false);
     warp.registers_held = program.registers;
     warp.bulk_groups.fill(0);

@@ -26,7 +26,7 @@ uint64_t address_of(const Warp& warp, const Address& a, int lane) {
 BulkCopy::End BulkCopies::shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster) {
   if (in_shared_window(address)) address -= shared_window;
   Block& owner = cluster ? checker_.owner_of(warp, lane, op, address) : *warp.block;
-  return {&owner, cluster ? shared_offset(address) : address};
+  return {&owner, cluster || unit_.program.block_pairs ? shared_offset(address) : address};
 }
 
 /// st.async and red.async (PTX ISA 9.7.9.12 and 9.7.9.13).
@@ -92,7 +92,7 @@ void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     copy.warp = &warp;
     copy.lane = l;
     const uint64_t to = address_of(warp, op.addresses[0], l), from = address_of(warp, op.addresses[1], l);
-    copy.to = to_shared ? shared_end(warp, l, op, to, true) : BulkCopy::End{nullptr, to};
+    copy.to = to_shared ? shared_end(warp, l, op, to, op.cluster) : BulkCopy::End{nullptr, to};
     copy.from = op.from_space == Space::shared ? shared_end(warp, l, op, from, false) : BulkCopy::End{nullptr, from};
     if (tensor) {
       copy.map = tensor_map(warp, l, op, to_shared ? from : to);
@@ -128,6 +128,8 @@ void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
                         Fault::illegal_address);
       BulkCopy one = copy;
       one.to.block = one.mbarrier.block = &unit_.in_cluster_of(*warp.block, rank);
+      if (op.o.flags & flag_block_pair)  // of each pair, the block that is even or odd like the mbarrier's own
+        one.mbarrier.block = &unit_.in_cluster_of(*warp.block, (rank & ~1U) | (copy.mbarrier.block->rank & 1));
       begin(std::move(one));
     }
   }
@@ -198,6 +200,12 @@ void BulkCopies::begin(BulkCopy copy) {
                                                checker_.report_shared(warp, copy.lane, op, word, "write", verdict);
                                              });
   }
+  if (copy.mbarrier.block && copy.mbarrier.block != copy.to.block &&
+      !((op.o.flags & flag_block_pair) && copy.mbarrier.block->rank / 2 == copy.to.block->rank / 2))
+    fail(op.o.flags & flag_block_pair
+             ? "the mbarrier is in another pair of blocks than the destination"
+             : "the mbarrier is in another block than the destination, which needs .cta_group::2",
+         Fault::launch_failure);
   if (copy.mbarrier.block) {
     const Mbarrier& m = sync_.find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
     if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at) && reports_.finds(Check::proxy, op))

@@ -26,6 +26,11 @@ Program Decoder::run() {
   // The kernel, then every function that it calls, one after the other.
   place(kernel_);
   for (size_t i = 0; i < functions_.size(); ++i) collect_calls(*functions_[i]);
+  for (const ptx::Function* function : functions_)
+    for (const ptx::Instruction& instruction : function->instructions) {
+      const auto& m = instruction.modifiers;
+      if (std::find(m.begin(), m.end(), "cta_group::2") != m.end()) program_.block_pairs = true;
+    }
   align_frame();
   const std::set<const ptx::Function*> keep = that_keep();
   for (const ptx::Function* function : functions_) layout(*function, keep.count(function) != 0);
@@ -46,6 +51,7 @@ Program Decoder::run() {
     program_.ops.push_back(end);
   }
   mark_accumulators();
+  for (Op& op : program_.ops) op.drops_rank = program_.block_pairs && op.space == Space::shared && !op.cluster;
   return std::move(program_);
 }
 
@@ -240,7 +246,8 @@ uint32_t Decoder::address_of(const ptx::Symbol& s, uint64_t addend, uint8_t byte
         const uint64_t align = program_.dynamic_shared_align;
         offset = (kernel_.shared_bytes + align - 1) / align * align;
       }
-      return constant(offset + addend, bytes);
+      return program_.block_pairs ? preset(Preset::shared_address, bytes, offset + addend)
+                                  : constant(offset + addend, bytes);
     }
     case S::local:
       if (const Callee& own = program_.callees.at(p.number); own.keeps) {  // on the stack

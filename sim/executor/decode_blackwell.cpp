@@ -50,8 +50,9 @@ void Decoder::require_tensor_memory() const {
 
 /// All tcgen05 instructions of a kernel have the same one (PTX ISA 9.7.16.5, "cta_group").
 void Decoder::cta_group() {
-  if (has("cta_group::2")) fail("tcgen05 with .cta_group::2 is not supported");
-  if (!has("cta_group::1")) fail("no .cta_group");
+  if (!has("cta_group::1") && !has("cta_group::2")) fail("no .cta_group");
+  if (has("cta_group::2") != program_.block_pairs)
+    fail("tcgen05 with .cta_group::1 and with .cta_group::2 in one kernel: all must have the same");
 }
 
 /// A register with an address in tensor memory, and what is added; with brackets or without.
@@ -144,7 +145,7 @@ void Decoder::tensor_multiply(Op& op) {
   op.o.b = read_bytes(operand(2), 8);
   op.o.d = read_bytes(operand(3), 4);
   size_t next = 4;
-  if (operand(next).kind == Operand::Kind::vector) list(op, operand(next++), 4, 4, false);
+  if (operand(next).kind == Operand::Kind::vector) list(op, operand(next++), program_.block_pairs ? 8 : 4, 4, false);
   op.o.c = read_predicate(op, operand(next++));
   options.has_scale = next < operands();
   if (options.has_scale) {

@@ -155,25 +155,43 @@ void Decoder::bulk_copy(Op& op) {
           "L2::cache_hint"});
     return;
   }
-  if (has("cta_group::2")) fail("a tensor copy with .cta_group::2 is not supported");
-  only({"async",        "bulk",
-        "reduce",       "tensor",
-        "1d",           "2d",
-        "3d",           "4d",
-        "5d",           "shared::cluster",
-        "shared::cta",  "global",
-        "tile",         "mbarrier::complete_tx::bytes",
-        "bulk_group",   "multicast::cluster",
-        "cta_group::1", "L2::cache_hint",
-        "add",          "min",
-        "max",          "inc",
-        "dec",          "and",
-        "or",           "xor",
-        "b32",          "b64",
-        "noftz",        "f16",
-        "bf16",         "f32",
-        "f64",          "u32",
-        "s32",          "u64",
+  only({"async",
+        "bulk",
+        "reduce",
+        "tensor",
+        "1d",
+        "2d",
+        "3d",
+        "4d",
+        "5d",
+        "shared::cluster",
+        "shared::cta",
+        "global",
+        "tile",
+        "mbarrier::complete_tx::bytes",
+        "bulk_group",
+        "multicast::cluster",
+        "cta_group::1",
+        "cta_group::2",
+        "L2::cache_hint",
+        "add",
+        "min",
+        "max",
+        "inc",
+        "dec",
+        "and",
+        "or",
+        "xor",
+        "b32",
+        "b64",
+        "noftz",
+        "f16",
+        "bf16",
+        "f32",
+        "f64",
+        "u32",
+        "s32",
+        "u64",
         "s64"});
   // The destination's space comes before the source's.
   std::vector<Space> spaces;
@@ -185,8 +203,9 @@ void Decoder::bulk_copy(Op& op) {
   op.kind = Kind::bulk_copy;
   op.space = spaces[0];
   op.from_space = spaces[1];
-  op.o.flags =
-      (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) | (has("reduce") ? flag_reduce : 0);
+  op.o.flags = (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) |
+               (has("reduce") ? flag_reduce : 0) | (has("cta_group::2") ? flag_block_pair : 0);
+  op.cluster = op.space == Space::shared && !(program_.block_pairs && has("shared::cta"));
   op.bytes = 1;
   if (has("reduce")) {
     if (op.space != Space::global) fail("only a reduction to global memory is supported");

@@ -738,7 +738,7 @@ void Interpreter::map_address(Warp& warp, const Op& op, Mask mask) {
       reports_.report(warp, l, op, formatted("there is no block {} in a cluster of {}", rank, launch_.cluster.count()),
                       Fault::illegal_address);
     const uint64_t base = op.space == Space::generic ? shared_window : 0;
-    const uint64_t mapped = base + (uint64_t{rank + 1} << cluster_rank_shift | shared_offset(a));
+    const uint64_t mapped = base + (uint64_t{program_.block_pairs ? rank : rank + 1} << cluster_rank_shift | shared_offset(a));
     std::memcpy(warp.registers + op.o.d + size_t(l) * op.bytes, &mapped, op.bytes);
   }
 }

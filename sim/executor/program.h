@@ -205,8 +205,8 @@ enum class MbarrierOp : uint8_t {
 };
 /// Of Operands::flags: a wait by parity; an arrival that first expects bytes, or must not complete the phase.
 constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
-/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there.
-constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4;
+/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there, with its mbarrier in either block of a pair.
+constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4, flag_block_pair = 8;
 /// Of cp.async.mbarrier.arrive: the arrival counts (.noinc).
 constexpr uint8_t flag_noinc = 1;
 
@@ -238,6 +238,7 @@ struct alignas(64) Op {
   bool strong = false;            ///< volatile, relaxed, acquire, release: a synchronising access
   bool read_only = false;         ///< ld.global.nc: of memory that nobody writes during the launch
   bool cluster = false;           ///< shared: of any block of the cluster (.shared::cluster)
+  bool drops_rank = false;        ///< shared, of its own block alone: what an address says of the block does not matter
   bool uses_accumulator = false;  ///< Program::accumulators has it
   bool guard_negated = false;
   uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
@@ -315,7 +316,8 @@ struct Preset {
     lanemask_gt,
     dynamic_smem,
     total_smem,
-    reserved_smem,  ///< where the system's shared memory begins; and what is added
+    shared_address,  ///< of its own block's shared memory, with the block's rank
+    reserved_smem,   ///< where the system's shared memory begins; and what is added
     cluster_ctaid_x,
     cluster_ctaid_y,
     cluster_ctaid_z,
@@ -373,6 +375,7 @@ struct Program {
   std::vector<std::vector<uint32_t>> accumulators;
   uint32_t dynamic_shared_align = 16;
   bool tensor_memory = false;             ///< it has instructions of tcgen05
+  bool block_pairs = false;               ///< of cta_group::2: an address in shared memory holds its block's rank
   bool reserved_smem = false;             ///< it uses the shared memory that is the system's
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
   uint32_t registers = 0;                 ///< per thread when it starts; 0: setmaxnreg cannot be used

@@ -69,9 +69,24 @@ struct MmaOptions {
 /// The shapes of tcgen05.cp (PTX ISA 9.7.16.9.2), in Op::o.immediate.
 enum class TensorCopyShape : uint8_t { s128x256b, s4x256b, s128x128b, s64x128b_02_13, s64x128b_01_23, s32x128b };
 
-/// The lane of tensor memory that holds row `row` of D, or of A, of `m` rows (PTX ISA 9.7.16.10.5, "Data Path Layout Organization": D for 128
-/// rows, F for 64, where every second 16 lanes hold rows).
-constexpr uint32_t data_path_lane(uint32_t m, uint32_t row) { return m == 64 ? row / 16 * 32 + row % 16 : row; }
+/// Which lane and column of tensor memory hold an element of D, and which lane a row of A, in one block's part of `m` rows
+/// (PTX ISA 9.7.16.10.5, "Data Path Layout Organization"). Of one block's product of 128 rows, D; of 64, F, where every second 16 lanes hold rows. Of
+/// a pair's 256 rows, A; of its 128, B: each block's 64 rows fill 128 lanes, for the first and the second half of the columns.
+struct DataPath {
+  uint32_t m, n;  ///< of one block's rows of D, and all columns
+  bool pair;
+
+  struct Place {
+    uint32_t lane = 0, column = 0;
+  };
+  bool halves() const { return pair && m == 64; }
+  uint32_t columns() const { return halves() ? n / 2 : n; }
+  Place place(uint32_t row, uint32_t column) const {
+    if (halves()) return {row + column / (n / 2) * 64, column % (n / 2)};
+    return {lane(row), column};
+  }
+  uint32_t lane(uint32_t row) const { return m == 64 && !pair ? row / 16 * 32 + row % 16 : row; }
+};
 
 /// One operation that nobody has waited for, or a commit.
 struct TensorWork {
@@ -79,14 +94,16 @@ struct TensorWork {
   uint32_t pc = 0;
   Warp* warp = nullptr;
   int lane = 0;
-  Block* block = nullptr;
-  TensorRegion d, a;  ///< of tensor memory: what it writes, and reads; no columns: nothing
+  std::vector<Block*> blocks;       ///< in whose memory it works: one, or a pair, the even one first
+  std::array<TensorRegion, 2> d{};  ///< of each one's tensor memory: what it writes; no columns: nothing
+  TensorRegion a;                   ///< and reads
   uint32_t d_lane = 0, a_lane = 0;
-  std::vector<uint32_t> units;  ///< of 16 bytes in shared memory that it reads: their addresses; of A, then of B
+  std::vector<uint32_t>
+      units;  ///< of 16 bytes in each one's shared memory that it reads: their addresses; of A, then of B
   uint32_t units_of_a = 0;
   uint32_t descriptor = 0;             ///< an InstructionDescriptor
   bool add = false;                    ///< D = A * B + D, not A * B
-  std::array<uint32_t, 4> disabled{};  ///< lanes of D that are not written, one bit each
+  std::array<uint32_t, 8> disabled{};  ///< lanes of D that are not written, one bit each
   // Of a commit.
   struct Target {
     Block* block = nullptr;

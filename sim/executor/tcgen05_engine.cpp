@@ -64,7 +64,8 @@ bool Tcgen05Engine::check_order(const Warp& warp, int lane, const Op& op, const 
                   column, access, other.text, reports_.name_of(before.issuer, *warp.block), reports_.where(other),
                   before.actor == warp.block->tensor_actor ? "" : "tcgen05.fence::before_thread_sync there, or no "),
         Check::tensor_fence);
-  return false;
+  clocks_.forgive_fences(warp.actor);
+  return true;
 }
 
 /// The first thing that speaks against an access is reported.
@@ -109,6 +110,13 @@ void Tcgen05Engine::check(const Warp& warp, int lane, const Op& op, Block& block
   });
 }
 
+/// Pairs are blocks 2 i and 2 i + 1 of a cluster (PTX ISA 9.7.16.3, "CTA Pair").
+void Tcgen05Engine::check_pair(const Warp& warp, int lane, const Op& op) {
+  if (program_.block_pairs && unit_.launch.blocks_per_cluster() % 2)
+    fail(warp, lane, op,
+         formatted("{}: a cluster of {} blocks has none in pairs", op.text, unit_.launch.blocks_per_cluster()));
+}
+
 void Tcgen05Engine::fence(const Warp& warp, const Op& op) {
   if (op.o.immediate)
     clocks_.fence_after_sync(warp.actor);
@@ -120,6 +128,7 @@ void Tcgen05Engine::fence(const Warp& warp, const Op& op) {
 
 bool Tcgen05Engine::allocation(Warp& warp, const Op& op, uint32_t pc) {
   const int lane = first(warp.live);
+  check_pair(warp, lane, op);
   if (warp.live != all_lanes) fail(warp, lane, op, formatted("{} needs all lanes of the warp", op.text));
   if (op.kind == Kind::tensor_relinquish) {
     warp.block->may_allocate = false;
@@ -148,8 +157,10 @@ bool Tcgen05Engine::allocate(Warp& warp, const Op& op, uint32_t pc, uint32_t col
   if (!block.shared.contains(address, 4))
     reports_.report(warp, lane, op, formatted("{:#x} is no address of the block's shared memory", address),
                     Fault::illegal_address);
+  if (program_.block_pairs && !meet_peer(warp)) return false;
   const auto column = block.tensor.allocate({columns, pc, warp.index});
   if (!column) return false;
+  warp.allocates_in_pair = false;
   const auto word = uint32_t(address / 4);
   if (const auto verdict = block.shared.write(word, 0xf, warp.actor, pc, false);
       verdict.found != SharedMemory::Found::nothing) {
@@ -158,6 +169,20 @@ bool Tcgen05Engine::allocate(Warp& warp, const Op& op, uint32_t pc, uint32_t col
   }
   std::memcpy(block.shared.data() + address, &*column, 4);
   return true;
+}
+
+/// An allocation with cta_group::2 is made in both blocks of a pair, by a warp of each: whether the other one has come as far.
+bool Tcgen05Engine::meet_peer(Warp& warp) {
+  Block& block = *warp.block;
+  Block& peer = unit_.in_cluster_of(block, block.rank ^ 1);
+  if (!warp.allocates_in_pair) {
+    warp.allocates_in_pair = true;
+    warp.allocation = ++block.pair_allocations;
+    for (Warp& other : peer.warps)
+      if (other.state == Warp::waiting && program_.ops[other.waits_at].kind == Kind::tensor_allocate)
+        other.state = Warp::ready;
+  }
+  return peer.pair_allocations >= warp.allocation;
 }
 
 void Tcgen05Engine::free(Warp& warp, const Op& op, uint32_t columns) {
@@ -192,11 +217,19 @@ void Tcgen05Engine::move(Warp& warp, const Op& op, uint32_t pc) {
 /// What a load or store of a warp touches. Each warp of a warpgroup has a quarter of the lanes (9.7.16.8.1, "Access restrictions").
 TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t address) {
   const TensorMove move = TensorMove::unpack(op.o.immediate);
-  const uint32_t lane = address >> 16, quarter = warp.index % warpgroup_warps;
-  const uint32_t lanes = move.lanes();
+  uint32_t lane = address >> 16;
+  const uint32_t quarter = warp.index % warpgroup_warps, lanes = move.lanes();
   for (int l = 1; l < warp_size; ++l)
     if (tensor_address(warp, l, op.addresses[0]) != address)
       fail(warp, l, op, "an address in tensor memory that is not the same in all lanes");
+  // Kernels that run on a B200 give the odd block of a pair lanes from 128 on.
+  if (lane >= TensorMemory::lanes && program_.block_pairs) {
+    if (!std::exchange(high_lanes_reported_, true) && reports_.finds(Check::tensor_fence, op))
+      reports_.report(warp, 0, op,
+                      formatted("lane {} of tensor memory: there are {} (PTX ISA 9.7.16.1)", lane, TensorMemory::lanes),
+                      Check::tensor_fence);
+    lane %= TensorMemory::lanes;
+  }
   if (lane % lanes || lane / 32 != quarter)
     reports_.report(warp, 0, op,
                     formatted("lane {} of tensor memory: warp {} reaches lanes {} to {}, from {} on", lane, warp.index,
@@ -212,7 +245,7 @@ TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t a
 /// The registers hold a NaN until the wait.
 void Tcgen05Engine::load(Warp& warp, const Op& op, uint32_t pc) {
   const uint32_t address = tensor_address(warp, 0, op.addresses[0]);
-  TensorMoveUnderWay load{&op, pc, address >> 16, region_of(warp, op, address), {}};
+  TensorMoveUnderWay load{&op, pc, (address >> 16) % TensorMemory::lanes, region_of(warp, op, address), {}};
   check(warp, 0, op, *warp.block, load.region, {.reads = true});
   warp.block->tensor.begin_read(load.region, pc, thread_of(warp, 0));
   for (const Element& e : op.elements) {
@@ -253,7 +286,7 @@ void Tcgen05Engine::wait_for_loads(Warp& warp) {
 
 void Tcgen05Engine::store(Warp& warp, const Op& op, uint32_t pc) {
   const uint32_t address = tensor_address(warp, 0, op.addresses[0]);
-  TensorMoveUnderWay store{&op, pc, address >> 16, region_of(warp, op, address), {}};
+  TensorMoveUnderWay store{&op, pc, (address >> 16) % TensorMemory::lanes, region_of(warp, op, address), {}};
   check(warp, 0, op, *warp.block, store.region, {.writes = true});
   warp.block->tensor.begin_write(store.region, pc, thread_of(warp, 0));
   for (const Element& e : op.elements) {
@@ -308,7 +341,12 @@ void Tcgen05Engine::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     work.pc = pc;
     work.warp = &warp;
     work.lane = l;
-    work.block = warp.block;
+    work.blocks = {warp.block};
+    check_pair(warp, l, op);
+    if (program_.block_pairs && op.kind != Kind::tensor_commit) {
+      const uint32_t even = warp.block->rank & ~1U;
+      work.blocks = {&unit_.in_cluster_of(*warp.block, even), &unit_.in_cluster_of(*warp.block, even + 1)};
+    }
     switch (op.kind) {
       case Kind::tensor_multiply:
         issue_multiply(std::move(work));
@@ -327,24 +365,30 @@ void Tcgen05Engine::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
 
 void Tcgen05Engine::enqueue(TensorWork work) {
   const uint32_t thread = thread_of(*work.warp, work.lane);
-  TensorMemory& tensor = work.block->tensor;
-  if (work.d.columns) tensor.begin_write(work.d, work.pc, thread);
-  if (work.a.columns) tensor.begin_read(work.a, work.pc, thread);
+  for (size_t i = 0; i < work.blocks.size(); ++i) {
+    TensorMemory& tensor = work.blocks[i]->tensor;
+    if (work.d[i].columns) tensor.begin_write(work.d[i], work.pc, thread);
+    if (work.a.columns) tensor.begin_read(work.a, work.pc, thread);
+  }
   queues_[thread].push_back(std::move(work));
 }
 
-/// The lanes that hold `m` rows, from the lane of `address` on (PTX ISA 9.7.16.10.5).
-TensorRegion Tcgen05Engine::rows(const TensorWork& work, uint32_t address, uint32_t m, uint32_t columns,
+/// What holds a matrix from `address` on.
+TensorRegion Tcgen05Engine::rows(const TensorWork& work, uint32_t address, const DataPath& path, uint32_t columns,
                                  const char* matrix) {
   const uint32_t lane = address >> 16;
-  if (lane != 0 && !(m == 64 && lane == 16))
+  const bool may_begin_at_16 = path.m == 64 && !path.pair;
+  if (lane != 0 && !(may_begin_at_16 && lane == 16))
     reports_.report(*work.warp, work.lane, *work.op,
-                    formatted("{} of {} rows at lane {} of tensor memory: they begin at lane 0{}", matrix, m, lane,
-                              m == 64 ? " or 16" : ""),
+                    formatted("{} of {} rows at lane {} of tensor memory: they begin at lane 0{}", matrix, path.m, lane,
+                              may_begin_at_16 ? " or 16" : ""),
                     Fault::illegal_address);
   TensorRegion region{address & 0xffff, columns, {}};
-  for (uint32_t row = 0; row < m; row += group_lanes)
-    region.lanes[(lane + data_path_lane(m, row)) / group_lanes] = 0xffff;
+  if (path.halves())
+    region.lanes.fill(0xffff);
+  else
+    for (uint32_t row = 0; row < path.m; row += group_lanes)
+      region.lanes[(lane + path.lane(row)) / group_lanes] = 0xffff;
   return region;
 }
 
@@ -353,51 +397,53 @@ void Tcgen05Engine::begin_shared_reads(TensorWork& work, uint64_t bits, bool k_c
                                        uint32_t element_bytes, const char* matrix) {
   const SharedDescriptor descriptor(bits);
   const Warp& warp = *work.warp;
-  const Block& block = *work.block;
   const auto describe = [&] { return formatted("the shared-memory descriptor {:#018x} of {}", bits, matrix); };
   if (const std::string wrong = descriptor.check(); !wrong.empty())
     reports_.report(warp, work.lane, *work.op, formatted("{}: {}", describe(), wrong), Fault::launch_failure);
   bool found = false;
   for_each_unit(descriptor.layout, k_contiguous, extent, element_bytes, [&](uint32_t, uint32_t, uint32_t address) {
-    if (address + 16 > block.shared.size())
-      reports_.report(warp, work.lane, *work.op,
-                      formatted("{} reaches {:#x}, outside of the block's {} bytes of shared memory", describe(),
-                                address, block.shared.size()),
-                      Fault::illegal_address);
     work.units.push_back(address);
-    const uint8_t copied = block.copied_swizzle[address / 16];
-    if (!copied || copied == descriptor.layout.swizzle + 1 || found) return;
-    const auto [writer, pc] = block.shared.last_writer(address / 4);
-    if (writer != block.copy_actor || program_.ops[pc].kind != Kind::bulk_copy) return;
-    found = true;
-    if (!reports_.finds(Check::swizzle, *work.op)) return;
-    const auto mode = [](uint32_t span) {
-      return span ? formatted("{}-byte swizzling", span) : std::string("no swizzling");
-    };
-    reports_.report(
-        warp, work.lane, *work.op,
-        formatted("{} says {}, but {} at {} wrote {:#x} with {}", describe(), mode(descriptor.layout.swizzle),
-                  program_.ops[pc].text, reports_.where(program_.ops[pc]), address, mode(copied - 1U)),
-        Check::swizzle);
+    for (const Block* const block : work.blocks) {
+      if (address + 16 > block->shared.size())
+        reports_.report(warp, work.lane, *work.op,
+                        formatted("{} reaches {:#x}, outside of the block's {} bytes of shared memory", describe(),
+                                  address, block->shared.size()),
+                        Fault::illegal_address);
+      const uint8_t copied = block->copied_swizzle[address / 16];
+      if (!copied || copied == descriptor.layout.swizzle + 1 || found) continue;
+      const auto [writer, pc] = block->shared.last_writer(address / 4);
+      if (writer != block->copy_actor || program_.ops[pc].kind != Kind::bulk_copy) continue;
+      found = true;
+      if (!reports_.finds(Check::swizzle, *work.op)) continue;
+      const auto mode = [](uint32_t span) {
+        return span ? formatted("{}-byte swizzling", span) : std::string("no swizzling");
+      };
+      reports_.report(
+          warp, work.lane, *work.op,
+          formatted("{} says {}, but {} at {} wrote {:#x} with {}", describe(), mode(descriptor.layout.swizzle),
+                    program_.ops[pc].text, reports_.where(program_.ops[pc]), address, mode(copied - 1U)),
+          Check::swizzle);
+    }
   });
 }
 
 void Tcgen05Engine::check_shared_reads(TensorWork& work, bool a_k_contiguous, bool b_k_contiguous,
                                        uint32_t element_bytes) {
-  SharedMemory& shared = work.block->shared;
-  std::vector<uint32_t> unwritten;
-  shared.begin_async_reads(work.units, work.warp->actor, work.pc,
-                           [&](uint32_t word, const SharedMemory::Verdict& verdict) {
-                             if (verdict.found == SharedMemory::Found::unfenced)
-                               checker_.report_unfenced(*work.warp, work.lane, *work.op, word);
-                             else if (verdict.found == SharedMemory::Found::uninitialised)
-                               unwritten.push_back(word);
-                             else
-                               checker_.report_shared(*work.warp, work.lane, *work.op, word, "read", verdict);
-                           });
-  if (const auto word = poison_rows(work.units, work.units_of_a, a_k_contiguous, b_k_contiguous, element_bytes,
-                                    unwritten, shared.data()))
-    checker_.report_shared(*work.warp, work.lane, *work.op, *word, "read", {SharedMemory::Found::uninitialised});
+  for (Block* const block : work.blocks) {
+    std::vector<uint32_t> unwritten;
+    block->shared.begin_async_reads(work.units, work.warp->actor, work.pc,
+                                    [&](uint32_t word, const SharedMemory::Verdict& verdict) {
+                                      if (verdict.found == SharedMemory::Found::unfenced)
+                                        checker_.report_unfenced(*work.warp, work.lane, *work.op, word);
+                                      else if (verdict.found == SharedMemory::Found::uninitialised)
+                                        unwritten.push_back(word);
+                                      else
+                                        checker_.report_shared(*work.warp, work.lane, *work.op, word, "read", verdict);
+                                    });
+    if (const auto word = poison_rows(work.units, work.units_of_a, a_k_contiguous, b_k_contiguous, element_bytes,
+                                      unwritten, block->shared.data()))
+      checker_.report_shared(*work.warp, work.lane, *work.op, *word, "read", {SharedMemory::Found::uninitialised});
+  }
 }
 
 void Tcgen05Engine::issue_multiply(TensorWork work) {
@@ -407,35 +453,43 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   const MmaOptions options = MmaOptions::unpack(op.o.immediate);
   work.descriptor = value<uint32_t>(warp, op.o.d, lane);
   const InstructionDescriptor shape(work.descriptor, options.kind);
-  if (const std::string wrong = shape.check(options.kind, 1); !wrong.empty())
+  const auto blocks = uint32_t(work.blocks.size());
+  if (const std::string wrong = shape.check(options.kind, blocks); !wrong.empty())
     fail(warp, lane, op, formatted("the instruction descriptor {:#010x}: {}", work.descriptor, wrong));
   const Mask add = *at<Mask>(warp.registers, op.o.c) ^ (op.o.flags & flag_not_c ? all_lanes : 0);
   work.add = add >> lane & 1;
   for (size_t i = 0; i < op.elements.size(); ++i) work.disabled[i] = value<uint32_t>(warp, op.elements[i].offset, lane);
 
+  const DataPath path{shape.m / blocks, shape.n, blocks == 2};
   const uint32_t element_bytes = 16 / elements_per_unit(shape.a);
   if (options.a_in_tensor_memory) {
-    if (shape.a >= OperandFormat::e2m3)
-      reports_.report(warp, lane, op, formatted("A of {} in tensor memory is not supported", name(shape.a)),
+    if (shape.a >= OperandFormat::e2m3 || path.halves())
+      reports_.report(warp, lane, op,
+                      path.halves() ? std::string("A in tensor memory with M 128 of a pair of blocks is not supported")
+                                    : formatted("A of {} in tensor memory is not supported", name(shape.a)),
                       Fault::unsupported);
     if (shape.transpose_a) fail(warp, lane, op, "A in tensor memory cannot be transposed");
     const uint32_t address = tensor_address(warp, lane, op.addresses[1]);
     work.a_lane = address >> 16;
-    work.a = rows(work, address, shape.m, operand_k_bytes / 4, "A");
-    check(warp, lane, op, *work.block, work.a, {.reads = true, .in_pipeline = true});
+    work.a = rows(work, address, path, operand_k_bytes / 4, "A");
+    for (Block* const block : work.blocks) check(warp, lane, op, *block, work.a, {.reads = true, .in_pipeline = true});
   } else {
-    begin_shared_reads(work, value<uint64_t>(warp, op.o.a, lane), !shape.transpose_a, shape.m, element_bytes, "A");
+    begin_shared_reads(work, value<uint64_t>(warp, op.o.a, lane), !shape.transpose_a, path.m, element_bytes, "A");
   }
   work.units_of_a = uint32_t(work.units.size());
-  begin_shared_reads(work, value<uint64_t>(warp, op.o.b, lane), !shape.transpose_b, shape.n, element_bytes, "B");
+  begin_shared_reads(work, value<uint64_t>(warp, op.o.b, lane), !shape.transpose_b, shape.n / blocks, element_bytes,
+                     "B");
   check_shared_reads(work, !shape.transpose_a, !shape.transpose_b, element_bytes);
 
   const uint32_t address = tensor_address(warp, lane, op.addresses[0]);
   work.d_lane = address >> 16;
-  work.d = rows(work, address, shape.m, shape.n, "D");
-  for (uint32_t l = 0; l < TensorMemory::lanes; ++l)
-    if (work.disabled[l / 32] >> l % 32 & 1) work.d.lanes[l / group_lanes] &= uint16_t(~(1U << l % group_lanes));
-  check(warp, lane, op, *work.block, work.d, {.reads = work.add, .writes = true, .in_pipeline = true});
+  for (uint32_t i = 0; i < blocks; ++i) {
+    TensorRegion& d = work.d[i];
+    d = rows(work, address, path, path.columns(), "D");
+    for (uint32_t l = 0; l < TensorMemory::lanes; ++l)
+      if (work.disabled[4 * i + l / 32] >> l % 32 & 1) d.lanes[l / group_lanes] &= uint16_t(~(1U << l % group_lanes));
+    check(warp, lane, op, *work.blocks[i], d, {.reads = work.add, .writes = true, .in_pipeline = true});
+  }
   unit_.counts[work.pc].flops += uint64_t{2} * shape.m * shape.n * shape.k;
   enqueue(std::move(work));
 }
@@ -448,12 +502,12 @@ void Tcgen05Engine::issue_copy(TensorWork work) {
   const uint32_t address = tensor_address(warp, work.lane, op.addresses[0]);
   work.d_lane = address >> 16;
   const bool wide = shape == TensorCopyShape::s128x256b || shape == TensorCopyShape::s4x256b;
-  work.d = {address & 0xffff, wide ? 8U : 4U, {}};
+  TensorRegion d{address & 0xffff, wide ? 8U : 4U, {}};
   if (shape == TensorCopyShape::s4x256b)  // the same lane of each quarter
     for (uint32_t q = 0; q < 4; ++q)
-      work.d.lanes[2 * q + work.d_lane % 32 / group_lanes] = uint16_t(1U << work.d_lane % group_lanes);
+      d.lanes[2 * q + work.d_lane % 32 / group_lanes] = uint16_t(1U << work.d_lane % group_lanes);
   else
-    work.d.lanes.fill(0xffff);
+    d.lanes.fill(0xffff);
   if (shape == TensorCopyShape::s4x256b ? work.d_lane >= 32 : work.d_lane != 0)
     reports_.report(warp, work.lane, op,
                     formatted("{} to lane {} of tensor memory: it begins at lane 0", op.text, work.d_lane),
@@ -467,15 +521,17 @@ void Tcgen05Engine::issue_copy(TensorWork work) {
     for (size_t i = 0; i < work.units.size() / 2; ++i) work.units[i] = work.units[2 * i];
     work.units.resize(work.units.size() / 2);
   }
-  std::vector<uint32_t> unwritten;
-  work.block->shared.begin_async_reads(work.units, warp.actor, work.pc,
-                                       [&](uint32_t word, const SharedMemory::Verdict& verdict) {
-                                         if (verdict.found == SharedMemory::Found::unfenced)
-                                           checker_.report_unfenced(warp, work.lane, op, word);
-                                         else
-                                           checker_.report_shared(warp, work.lane, op, word, "read", verdict);
-                                       });
-  check(warp, work.lane, op, *work.block, work.d, {.writes = true, .in_pipeline = true});
+  for (size_t i = 0; i < work.blocks.size(); ++i) {
+    work.blocks[i]->shared.begin_async_reads(work.units, warp.actor, work.pc,
+                                             [&](uint32_t word, const SharedMemory::Verdict& verdict) {
+                                               if (verdict.found == SharedMemory::Found::unfenced)
+                                                 checker_.report_unfenced(warp, work.lane, op, word);
+                                               else
+                                                 checker_.report_shared(warp, work.lane, op, word, "read", verdict);
+                                             });
+    work.d[i] = d;
+    check(warp, work.lane, op, *work.blocks[i], d, {.writes = true, .in_pipeline = true});
+  }
   enqueue(std::move(work));
 }
 
@@ -486,10 +542,13 @@ void Tcgen05Engine::issue_shift(TensorWork work) {
     reports_.report(*work.warp, work.lane, *work.op,
                     formatted("lane {} of tensor memory: tcgen05.shift begins at lane 0", address >> 16),
                     Fault::illegal_address);
-  work.d = {address & 0xffff, 8, {}};
-  work.d.lanes.fill(0xffff);
-  work.a = work.d;
-  check(*work.warp, work.lane, *work.op, *work.block, work.d, {.reads = true, .writes = true, .in_pipeline = true});
+  work.a = {address & 0xffff, 8, {}};
+  work.a.lanes.fill(0xffff);
+  for (size_t i = 0; i < work.blocks.size(); ++i) {
+    work.d[i] = work.a;
+    check(*work.warp, work.lane, *work.op, *work.blocks[i], work.a,
+          {.reads = true, .writes = true, .in_pipeline = true});
+  }
   enqueue(std::move(work));
 }
 
@@ -556,22 +615,23 @@ void Tcgen05Engine::land(Queue& queue, size_t last) {
 
 void Tcgen05Engine::carry_out(TensorWork& work) {
   if (work.op->kind == Kind::tensor_commit) return arrive(work);
-  Block& block = *work.block;
-  const uint32_t actor = block.tensor_actor, time = clocks_.now(actor);
+  const uint32_t actor = work.warp->block->tensor_actor, time = clocks_.now(actor);
   if (work.op->kind == Kind::tensor_multiply)
     multiply(work);
-  else if (work.op->kind == Kind::tensor_copy)
-    copy(work);
   else
-    shift(work);
-  block.shared.end_async_reads(work.units, actor, work.pc, time);
+    for (size_t i = 0; i < work.blocks.size(); ++i)
+      work.op->kind == Kind::tensor_copy ? copy(work, *work.blocks[i]) : shift(work, *work.blocks[i]);
   const TensorAccess access{time, work.pc, uint16_t(actor), uint16_t(work.warp->actor)};
-  if (work.a.columns) block.tensor.end_read(work.a, access);
-  if (work.d.columns) block.tensor.end_write(work.d, access);
+  for (size_t i = 0; i < work.blocks.size(); ++i) {
+    Block& block = *work.blocks[i];
+    block.shared.end_async_reads(work.units, actor, work.pc, time);
+    if (work.a.columns) block.tensor.end_read(work.a, access);
+    if (work.d[i].columns) block.tensor.end_write(work.d[i], access);
+  }
 }
 
 void Tcgen05Engine::arrive(TensorWork& work) {
-  clocks_.tensor_event(work.block->tensor_actor, work.clock);
+  clocks_.tensor_event(work.warp->block->tensor_actor, work.clock);
   for (const TensorWork::Target& target : work.mbarriers) {
     const auto found = target.block->mbarriers.find(target.address);
     if (found == target.block->mbarriers.end())
@@ -587,12 +647,11 @@ void Tcgen05Engine::arrive(TensorWork& work) {
   }
 }
 
-void Tcgen05Engine::copy(TensorWork& work) {
-  Block& block = *work.block;
+void Tcgen05Engine::copy(const TensorWork& work, Block& block) {
   const auto shape = TensorCopyShape(work.op->o.immediate);
-  const uint32_t per_row = work.d.columns / 4;
+  const uint32_t per_row = work.d[0].columns / 4;
   for (size_t i = 0; i < work.units.size(); ++i) {
-    const uint32_t row = uint32_t(i) / per_row, column = work.d.column + uint32_t(i) % per_row * 4;
+    const uint32_t row = uint32_t(i) / per_row, column = work.d[0].column + uint32_t(i) % per_row * 4;
     uint32_t words[4];
     std::memcpy(words, block.shared.data() + work.units[i], sizeof words);
     const auto put = [&](uint32_t lane) {
@@ -621,9 +680,9 @@ void Tcgen05Engine::copy(TensorWork& work) {
   }
 }
 
-void Tcgen05Engine::shift(TensorWork& work) {
-  for (uint32_t c = work.d.column; c < work.d.column + work.d.columns; ++c) {
-    uint32_t* const column = work.block->tensor.column(c);
+void Tcgen05Engine::shift(const TensorWork& work, Block& block) {
+  for (uint32_t c = work.a.column; c < work.a.column + work.a.columns; ++c) {
+    uint32_t* const column = block.tensor.column(c);
     for (uint32_t lane = 0; lane < TensorMemory::lanes; ++lane)
       if (lane % 32 != 31) column[lane] = column[lane + 1];
   }
@@ -633,7 +692,8 @@ void Tcgen05Engine::shift(TensorWork& work) {
 void Tcgen05Engine::block_ends(const Block& block) {
   for (auto& [thread, queue] : queues_)
     for (const TensorWork& work : queue)
-      if (work.block == &block && work.op->kind != Kind::tensor_commit)
+      if (std::find(work.blocks.begin(), work.blocks.end(), &block) != work.blocks.end() &&
+          work.op->kind != Kind::tensor_commit)
         fail(*work.warp, work.lane, *work.op,
              "the block ends while this is under way: nobody has waited for a tcgen05.commit after it");
   for (const auto& [column, allocation] : block.tensor.allocations())

@@ -55,6 +55,7 @@ class Tcgen05Engine {
   void fail(const Warp& warp, int lane, const Op& op, const std::string& what) {
     reports_.report(warp, lane, op, what, Fault::launch_failure);
   }
+  void check_pair(const Warp& warp, int lane, const Op& op);
   void check_allocated(const Warp& warp, int lane, const Op& op, Block& block, const TensorRegion& region);
   void check(const Warp& warp, int lane, const Op& op, Block& block, const TensorRegion& region, const Use& use);
   /// Whether an earlier access is over for what the warp does now: synchronisation lies between, and fences.
@@ -73,7 +74,9 @@ class Tcgen05Engine {
   void issue_copy(TensorWork work);
   void issue_shift(TensorWork work);
   void issue_commit(TensorWork work);
-  TensorRegion rows(const TensorWork& work, uint32_t address, uint32_t m, uint32_t columns, const char* matrix);
+  TensorRegion rows(const TensorWork& work, uint32_t address, const DataPath& path, uint32_t columns,
+                    const char* matrix);
+  bool meet_peer(Warp& warp);
   void begin_shared_reads(TensorWork& work, uint64_t bits, bool k_contiguous, uint32_t extent, uint32_t element_bytes,
                           const char* matrix);
   void check_shared_reads(TensorWork& work, bool a_k_contiguous, bool b_k_contiguous, uint32_t element_bytes);
@@ -82,8 +85,8 @@ class Tcgen05Engine {
   void land(Queue& queue, size_t last);
   void carry_out(TensorWork& work);
   void multiply(TensorWork& work);  // tcgen05_multiply.cpp
-  void copy(TensorWork& work);
-  void shift(TensorWork& work);
+  void copy(const TensorWork& work, Block& block);
+  void shift(const TensorWork& work, Block& block);
   void arrive(TensorWork& work);
 
   Unit& unit_;
@@ -93,6 +96,7 @@ class Tcgen05Engine {
   const Program& program_;
   Clocks& clocks_;
   std::map<uint32_t, Queue> queues_;  ///< by the thread that issued
+  bool high_lanes_reported_ = false;  ///< once is enough
   std::vector<double> a_, b_;         ///< of one product: a[k][m], b[n][k]
 };
 

@@ -83,77 +83,83 @@ void unpack(OperandFormat format, const std::byte* unit, double* values) {
 void Tcgen05Engine::multiply(TensorWork& work) {
   const MmaOptions options = MmaOptions::unpack(work.op->o.immediate);
   const InstructionDescriptor shape(work.descriptor, options.kind);
-  const uint32_t m_size = shape.m, n_size = shape.n, k_size = shape.k, each = elements_per_unit(shape.a);
-  Block& block = *work.block;
+  const auto blocks = uint32_t(work.blocks.size());
+  const DataPath path{shape.m / blocks, shape.n, blocks == 2};
+  const uint32_t m_size = path.m, n_size = shape.n, k_size = shape.k, each = elements_per_unit(shape.a);
   a_.resize(size_t{k_size} * m_size);
   b_.resize(size_t{k_size} * n_size);
-  const std::byte* const shared = block.shared.data();
-  const uint32_t* unit = work.units.data();
   double values[16];
   // Calls put(row, k, value) for each element of an operand in shared memory.
-  const auto read = [&](OperandFormat format, bool transposed, bool negated, uint32_t extent, const auto& put) {
+  const auto read = [&](Block& block, const uint32_t* unit, OperandFormat format, bool transposed, bool negated,
+                        uint32_t extent, const auto& put) {
     const double sign = negated ? -1 : 1;
     const uint32_t first_end = transposed ? k_size : extent, second_end = transposed ? extent : k_size;
     for (uint32_t i = 0; i < first_end; ++i)
       for (uint32_t j = 0; j < second_end; j += each) {
-        unpack(format, shared + *unit++, values);
+        unpack(format, block.shared.data() + *unit++, values);
         for (uint32_t e = 0; e < each; ++e)
           transposed ? put(j + e, i, sign * values[e]) : put(i, j + e, sign * values[e]);
       }
   };
   const auto put_a = [&](uint32_t m, uint32_t k, double value) { a_[size_t{k} * m_size + m] = value; };
-  const auto put_b = [&](uint32_t n, uint32_t k, double value) { b_[size_t{n} * k_size + k] = value; };
-  if (options.a_in_tensor_memory) {
-    const double sign = shape.negate_a ? -1 : 1;
-    for (uint32_t row = 0; row < m_size; ++row) {
-      const uint32_t lane = work.a_lane + data_path_lane(m_size, row);
-      uint32_t words[operand_k_bytes / 4];
-      for (uint32_t c = 0; c < work.a.columns; ++c) words[c] = block.tensor.column(work.a.column + c)[lane];
-      for (uint32_t k = 0; k < k_size; k += each) {
-        unpack(shape.a, reinterpret_cast<const std::byte*>(words) + k / each * 16, values);
-        for (uint32_t e = 0; e < each; ++e) put_a(row, k + e, sign * values[e]);
-      }
-    }
-  } else {
-    read(shape.a, shape.transpose_a, shape.negate_a, m_size, put_a);
-  }
-  read(shape.b, shape.transpose_b, shape.negate_b, n_size, put_b);
+  for (uint32_t i = 0; i < blocks; ++i)  // each has a part of B's columns
+    read(*work.blocks[i], work.units.data() + work.units_of_a, shape.b, shape.transpose_b, shape.negate_b,
+         n_size / blocks,
+         [&](uint32_t n, uint32_t k, double value) { b_[size_t{i * (n_size / blocks) + n} * k_size + k] = value; });
 
   const double scale = std::ldexp(1.0, -int(options.scale));
-  // Of two columns 16 rows at once: no sum waits for its last product.
-  for (uint32_t n = 0; n < n_size; n += 2)
-    for (uint32_t row = 0; row < m_size; row += block_rows) {
-      __m256d products[2][4] = {};
-      const double* const factors = &b_[size_t{n} * k_size];
-      for (uint32_t k = 0; k < k_size; ++k) {
-        const double* const rows = &a_[size_t{k} * m_size + row];
-        const __m256d even = _mm256_broadcast_sd(factors + k), odd = _mm256_broadcast_sd(factors + k_size + k);
-#pragma GCC unroll 4
-        for (uint32_t i = 0; i < 4; ++i) {
-          const __m256d four = _mm256_loadu_pd(rows + 4 * i);
-          products[0][i] = _mm256_fmadd_pd(four, even, products[0][i]);
-          products[1][i] = _mm256_fmadd_pd(four, odd, products[1][i]);
+  for (uint32_t index = 0; index < blocks; ++index) {
+    Block& block = *work.blocks[index];
+    if (options.a_in_tensor_memory) {
+      const double sign = shape.negate_a ? -1 : 1;
+      for (uint32_t row = 0; row < m_size; ++row) {
+        const uint32_t lane = work.a_lane + path.lane(row);
+        uint32_t words[operand_k_bytes / 4];
+        for (uint32_t c = 0; c < work.a.columns; ++c) words[c] = block.tensor.column(work.a.column + c)[lane];
+        for (uint32_t k = 0; k < k_size; k += each) {
+          unpack(shape.a, reinterpret_cast<const std::byte*>(words) + k / each * 16, values);
+          for (uint32_t e = 0; e < each; ++e) put_a(row, k + e, sign * values[e]);
         }
       }
-      alignas(32) double sums[2][block_rows];
-      std::memcpy(sums, products, sizeof sums);
-      const uint32_t first = work.d_lane + data_path_lane(m_size, row);
-      const uint32_t disabled = work.disabled[first / 32] >> first % 32 & 0xffff;
-      for (uint32_t odd = 0; odd < 2; ++odd) {
-        uint32_t* const d = block.tensor.column(work.d.column + n + odd) + first;
-        for (uint32_t i = 0; i < block_rows; ++i) {
-          if (disabled >> i & 1) continue;
-          double sum = sums[odd][i];
-          if (shape.f16_result) {
-            if (work.add) sum += f16{uint16_t(d[i])}.value() * scale;
-            d[i] = f16::from(sum).bits | 0x7fff0000;
-          } else {
-            if (work.add) sum += double(std::bit_cast<float>(d[i])) * scale;
-            d[i] = std::bit_cast<uint32_t>(float(sum));
+    } else {
+      read(block, work.units.data(), shape.a, shape.transpose_a, shape.negate_a, m_size, put_a);
+    }
+    // Of two columns 16 rows at once: no sum waits for its last product.
+    for (uint32_t n = 0; n < n_size; n += 2)
+      for (uint32_t row = 0; row < m_size; row += block_rows) {
+        __m256d products[2][4] = {};
+        const double* const factors = &b_[size_t{n} * k_size];
+        for (uint32_t k = 0; k < k_size; ++k) {
+          const double* const rows = &a_[size_t{k} * m_size + row];
+          const __m256d even = _mm256_broadcast_sd(factors + k), odd = _mm256_broadcast_sd(factors + k_size + k);
+#pragma GCC unroll 4
+          for (uint32_t i = 0; i < 4; ++i) {
+            const __m256d four = _mm256_loadu_pd(rows + 4 * i);
+            products[0][i] = _mm256_fmadd_pd(four, even, products[0][i]);
+            products[1][i] = _mm256_fmadd_pd(four, odd, products[1][i]);
+          }
+        }
+        alignas(32) double sums[2][block_rows];
+        std::memcpy(sums, products, sizeof sums);
+        const auto [lane, column] = path.place(row, n);
+        const uint32_t first = work.d_lane + lane;
+        const uint32_t disabled = work.disabled[4 * index + first / 32] >> first % 32 & 0xffff;
+        for (uint32_t odd = 0; odd < 2; ++odd) {
+          uint32_t* const d = block.tensor.column(work.d[index].column + column + odd) + first;
+          for (uint32_t i = 0; i < block_rows; ++i) {
+            if (disabled >> i & 1) continue;
+            double sum = sums[odd][i];
+            if (shape.f16_result) {
+              if (work.add) sum += f16{uint16_t(d[i])}.value() * scale;
+              d[i] = f16::from(sum).bits | 0x7fff0000;
+            } else {
+              if (work.add) sum += double(std::bit_cast<float>(d[i])) * scale;
+              d[i] = std::bit_cast<uint32_t>(float(sum));
+            }
           }
         }
       }
-    }
+  }
 }
 
 }  // namespace sim

@@ -110,6 +110,8 @@ void preset(const Unit& unit, Warp& warp, const Preset& p) {
           return launch.dynamic_smem;
         case Preset::total_smem:
           return block.shared.size();
+        case Preset::shared_address:
+          return uint64_t{block.rank} << cluster_rank_shift | p.value;
         case Preset::reserved_smem:
           return block.shared.reserved() + p.value;
         case Preset::cluster_ctaid_x:

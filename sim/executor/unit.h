@@ -15,11 +15,6 @@
 
 namespace sim {
 
-/// An address of shared::cluster holds the block's rank + 1 above the offset in its shared memory; mapa makes such addresses.
-/// Rank + 1 = 0 is the executing block's own window, shared::cta (PTX ISA 5.1.6; 9.7.9.25, mapa).
-constexpr int cluster_rank_shift = 24;
-constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cluster_rank_shift) - 1); }
-
 /// How often an operation has been executed, by warps and by lanes.
 struct Executions {
   uint64_t warps = 0, lanes = 0;

@@ -732,6 +732,176 @@ TEST(Tcgen05, CommitsToSeveralBlocks) {
   }
 }
 
+// --- pairs of blocks ---------------------------------------------------------------------------------------------------------
+
+const std::string cluster_barrier = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
+std::string of_pair(std::string line) {
+  for (size_t at; (at = line.find("cta_group::1")) != std::string::npos;) line.replace(at, 12, "cta_group::2");
+  return line;
+}
+KernelLaunch pair() {
+  KernelLaunch how = blackwell();
+  how.blocks = how.cluster = 2;
+  return how;
+}
+/// The prologue in both blocks. Thread 0 of the even one (%p4) multiplies, and its commit arrives in both.
+std::vector<std::string> pair_prologue() {
+  std::vector<std::string> lines = prologue();
+  for (std::string& line : lines) line = of_pair(line);
+  lines.push_back("setp.eq.and.s32 %p4, %rank, 0, %p7; mov.u16 %h1, 3; " + cluster_barrier);
+  return lines;
+}
+const std::string pair_commit =
+    "@%p4 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r10], %h1;";
+const std::string pair_dealloc = cluster_barrier + of_pair(dealloc());
+
+/// Each block has half of A's rows and half of B's columns.
+void expect_pair_product(const Multiply& what) {
+  std::mt19937_64 random(what.seed);
+  const uint32_t k_size = what.a.k, rows = what.m / 2, columns = what.n / 2;
+  std::vector<int> a(what.m * k_size), b(what.n * k_size);
+  for (auto* matrix : {&a, &b})
+    for (int& x : *matrix) x = int(random() % 7) - 3;
+  constexpr uint32_t block_words = 15360;
+  KernelLaunch how = pair();
+  how.seed = what.seed;
+  how.in.resize(2 * block_words);
+  const Layout a_layout{what.swizzle, rows, 2, what.transpose_a}, b_layout{what.swizzle, columns, 2, what.transpose_b};
+  const auto put = [&](uint32_t block, uint32_t base, const Layout& layout, uint32_t i, uint32_t k, int value) {
+    const uint32_t unit = layout.transposed ? layout.unit(i / 8 * 8, k) : layout.unit(i, k / 8 * 8);
+    auto* const bytes = reinterpret_cast<uint8_t*>(&how.in[block * block_words]) + base + unit;
+    const uint16_t bits = bf16::from(value).bits;
+    std::memcpy(bytes + 2 * ((layout.transposed ? i : k) % 8), &bits, 2);
+  };
+  for (uint32_t k = 0; k < k_size; ++k) {
+    for (uint32_t m = 0; m < what.m; ++m) put(m / rows, a_base, a_layout, m % rows, k, a[m * k_size + k]);
+    for (uint32_t n = 0; n < what.n; ++n) put(n / columns, b_base, b_layout, n % columns, k, b[n * k_size + k]);
+  }
+  std::vector<std::string> lines =
+      body(pair_prologue(),
+           {"mov.u32 %r9, %rank; mul.lo.s32 %r9, %r9, 61440; cvt.u64.u32 %d6, %r9; add.u64 %out, %out, %d6;"});
+  lines = body(lines, copy_in());
+  lines.push_back(cluster_barrier + "mov.b64 %d1, " + immediate(a_layout.descriptor(a_base)) + "; mov.b64 %d2, " +
+                  immediate(b_layout.descriptor(b_base)) + "; mov.u32 %r8, " + immediate(instruction_descriptor(what)) +
+                  ";");
+  std::string mask;
+  if (what.disabled[0]) {
+    mask = "{%r20, %r20, %r21, %r21, %r21, %r21, %r21, %r20}, ";
+    lines.push_back("mov.u32 %r20, " + std::to_string(what.disabled[0]) + "; mov.u32 %r21, 0;");
+  }
+  const std::string multiply = "@%p4 tcgen05.mma.cta_group::2.kind::f16 [%r5], %d1, %d2, %r8, ";
+  lines.push_back(multiply + "0; " + multiply + mask + "1; " + pair_commit);
+  lines.push_back(wait_for(0) + after);
+  const uint32_t d_columns = what.m == 128 ? columns : what.n;
+  for (uint32_t c = 0; c < d_columns; c += 8) {
+    std::string line =
+        "tcgen05.ld.sync.aligned.32x32b.x8.b32 " + registers(8) + ", [%r7+" + std::to_string(c) + "]; " + wait_load;
+    for (uint32_t i = 0; i < 8; ++i)
+      line += " st.global.u32 [%mine+" + std::to_string(4 * ((1 << 15) + (c + i) * 256)) + "], %r" +
+              std::to_string(20 + i) + ";";
+    lines.push_back(line);
+  }
+  lines.push_back(pair_dealloc);
+  const KernelRun run(lines, how);
+  for (uint32_t block = 0; block < 2; ++block)
+    for (uint32_t lane = 0; lane < 128; ++lane)
+      for (uint32_t c = 0; c < d_columns; ++c) {
+        const uint32_t m = block * rows + lane % rows, n = c + lane / rows * columns;
+        int sum = 0;
+        for (uint32_t k = 0; k < k_size; ++k) sum += a[m * k_size + k] * b[n * k_size + k];
+        const uint32_t word = 4 * block + lane / 32;  // of the mask
+        const bool disabled = (word < 2 || word == 7) && (what.disabled[0] >> lane % 32 & 1);
+        ASSERT_EQ(std::bit_cast<float>(run.out[(1 << 15) + c * 256 + block * 128 + lane]),
+                  float(disabled ? sum : 2 * sum))
+            << "D[" << m << "][" << n << "] of " << what.m << "x" << what.n;
+      }
+  EXPECT_EQ(run.counters.total.flops[3], uint64_t{4} * what.m * what.n * k_size);
+}
+
+TEST(Tcgen05, MultipliesInPairsOfBlocks) {
+  for (const uint32_t m : {128U, 256U}) {
+    for (const uint32_t n : {16U, 96U, 256U}) expect_pair_product({.m = m, .n = n, .swizzle = n == 256 ? 64U : 128U});
+    expect_pair_product({.m = m, .n = 128, .swizzle = 0});
+    expect_pair_product({.m = m, .n = 128, .transpose_a = true, .transpose_b = true});
+    expect_pair_product({.m = m, .n = 64, .disabled = {0xf00f0001}});
+  }
+}
+
+TEST(Tcgen05, MisuseInPairsIsReported) {
+  const std::string operands = "mov.b64 %d1, " + immediate(plain_a.descriptor(a_base)) + "; mov.b64 %d2, " +
+                               immediate(plain_b.descriptor(b_base)) + "; mov.u32 %r8, " +
+                               immediate(instruction_descriptor({.m = 256})) + ";";
+  const std::string data = fill_ones + " fence.proxy.async.shared::cta; bar.sync 0;" + operands;
+  const std::string product = "@%p4 tcgen05.mma.cta_group::2.kind::f16 [%r5], %d1, %d2, %r8, 0;";
+  const auto lines = [&](const std::vector<std::string>& more) {
+    return body(pair_prologue(), body(more, {pair_dealloc}));
+  };
+  const KernelRun run(
+      lines({data + cluster_barrier, product, pair_commit, wait_for(0) + after, load, "st.global.u32 [%mine], %r20;"}),
+      pair());
+  for (uint32_t t = 0; t < 256; ++t) EXPECT_EQ(std::bit_cast<float>(run.out[t]), 16.f);
+  // The other block's operands are read, too, and its tensor memory is written.
+  expect_report(lines({data, product, pair_commit, wait_for(0)}), pair(), {"test.cu:107"});
+  expect_report(lines({data + cluster_barrier, product, pair_commit,
+                       "setp.eq.and.s32 %p3, %rank, 1, %p7; @%p3 st.shared.u32 [0], %t;", wait_for(0)}),
+                pair(), {"shared memory at 0x0", "test.cu:107", "test.cu:109"});
+  expect_report(lines({data + cluster_barrier, product, pair_commit, wait_for(0), load}), pair(),
+                {"tcgen05.fence::after_thread_sync", "test.cu:107", "test.cu:110"});
+  // Both blocks allocate.
+  KernelLaunch alone = pair();
+  expect_report({"setp.lt.u32 %p1, %t, 32; setp.eq.and.s32 %p1, %rank, 0, %p1; @%p1 "
+                 "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [64008], 32;"},
+                alone, {"deadlock", "waits for tcgen05.alloc in the other block of its pair", "test.cu:101"});
+  alone.blocks = alone.cluster = 1;
+  expect_report({"tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [64008], 32;"}, alone,
+                {"a cluster of 1 blocks has none in pairs", "test.cu:101"});
+  expect_report(body(pair_prologue(), {dealloc()}), pair(),
+                {".cta_group::1 and with .cta_group::2 in one kernel", "test.cu:106"}, Fault::unsupported, 1);
+}
+
+/// Both blocks' tensor copies complete on the even one's mbarrier, whose address is their own without bit 24.
+TEST(Tcgen05, CopiesCompleteInTheOtherBlockOfAPair) {
+  TensorMap map;
+  map.magic = TensorMap::valid;
+  map.rank = 2;
+  map.element_bytes = 4;
+  map.size = {32, 16};
+  map.stride = {128};
+  map.box = {32, 8};
+  map.step = {1, 1};
+  KernelLaunch how = pair();
+  how.map.resize(128);
+  how.into_map_base = offsetof(TensorMap, base);
+  std::memcpy(how.map.data(), &map, sizeof map);
+  how.in.resize(1 << 15);
+  for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
+  const auto lines = [](const std::string& group) {
+    return std::vector<std::string>{
+        "setp.eq.s32 %p7, %t, 0; mov.u32 %r11, tile; add.u32 %r10, %r11, 64000; @%p7 mbarrier.init.shared.b64 [%r10], "
+        "2; "
+        "@%p7 fence.mbarrier_init.release.cluster; tcgen05.fence::before_thread_sync;",
+        cluster_barrier + "and.b32 %r12, %r10, 0xfeffffff; mov.b64 %d3, map; shl.b32 %r13, %rank, 3;",
+        "@%p7 mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r12], 1024;",
+        "@%p7 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" + group +
+            " [%r11], [%d3, {0, %r13}], [%r12];",
+        "setp.eq.s32 %p3, %rank, 1; @%p3 bra DONE; " + wait_for(0) + " DONE: " + cluster_barrier,
+        "mad.lo.s32 %r14, %t, 8, %r11; ld.shared.v2.u32 {%r15, %r16}, [%r14]; st.global.u32 [%mine+65536], %r15; "
+        "st.global.u32 [%mine+131072], %r16;",
+        "setp.lt.u32 %p1, %t, 32; @%p1 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [64008], 32; bar.sync "
+        "0; ld.shared.u32 %r5, [64008]; " +
+            of_pair(dealloc(32))};
+  };
+  for (how.seed = 0; how.seed < 10; ++how.seed) {
+    const KernelRun run(lines(".cta_group::2"), how);
+    for (uint32_t t = 0; t < 256; ++t) {
+      ASSERT_EQ(run.out[16384 + t], 2 * t) << how.seed;
+      ASSERT_EQ(run.out[32768 + t], 2 * t + 1);
+    }
+  }
+  expect_report(lines(""), how,
+                {"the mbarrier is in another block than the destination, which needs .cta_group::2", "test.cu:104"});
+}
+
 TEST(Tcgen05, WhatIsMissingIsRefusedByName) {
   const auto expect = [](const std::string& line, const std::string& part, const std::string& target = "sm_100a") {
     KernelLaunch how = blackwell();

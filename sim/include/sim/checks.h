@@ -31,7 +31,7 @@ enum class Check : uint8_t {
   global_uninitialised,  ///< a read of global memory that nobody has written
   read_only,             ///< ld.global.nc (__ldg) of memory that the same launch has written
   global_race,           ///< of two warps, in global memory
-  tensor_fence,          ///< what the ISA asks of tcgen05 and a B200 forgives: its fences on both sides of a barrier
+  tensor_fence,          ///< what the ISA asks of tcgen05 and a B200 forgives: its fences, lanes below 128
   swizzle,               ///< a descriptor's swizzling mode is not that of the tensor copy which wrote the operand
 };
 constexpr int check_count = 18;
