@@ -1,5 +1,6 @@
 #include "executor/cluster.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -156,13 +157,17 @@ Warp* Cluster::next() {
   if (ready_.empty()) {
     bool hope = false;
     for (const Warp* const warp : polling_) hope = hope || has_patience(*warp);
-    if (!hope && !bulk_copies_.land_any() && !tcgen05_.land_any()) deadlock();
+    if (!hope && !bulk_copies_.land_any() && !tcgen05_.land_any() && !missed_phase()) deadlock();
   }
   Warp* const warp = polling_[unit_.random() % polling_.size()];
   if (ready_.empty() || unit_.random() % 2) {
     if (!bulk_copies_.land_for(*warp->block, warp->poll.address)) tcgen05_.land_for(*warp->block, warp->poll.address);
   }
   return warp;
+}
+
+bool Cluster::missed_phase() {
+  return std::any_of(polling_.begin(), polling_.end(), [&](Warp* warp) { return sync_.missed_phase(*warp); });
 }
 
 // --- reports -----------------------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class Cluster {
   bool has_patience(const Warp& warp) const;
   uint64_t instructions();
   void check_limit(const Warp& warp);
+  bool missed_phase();
   [[noreturn]] void deadlock();
   [[noreturn]] void livelock(const Warp& warp);
 

@@ -62,7 +62,7 @@ bool Tcgen05Engine::check_order(const Warp& warp, int lane, const Op& op, const 
         formatted("column {} of tensor memory: synchronisation orders this after the {} by {} of {} at {}, but there "
                   "is no {}tcgen05.fence::after_thread_sync before this (PTX ISA 9.7.16.6.3)",
                   column, access, other.text, reports_.name_of(before.issuer, *warp.block), reports_.where(other),
-                  before.actor == warp.block->tensor_actor ? "" : "tcgen05.fence::before_thread_sync there, or no "),
+                  before.actor != before.issuer ? "" : "tcgen05.fence::before_thread_sync there, or no "),
         Check::tensor_fence);
   clocks_.forgive_fences(warp.actor);
   return true;
@@ -150,7 +150,8 @@ bool Tcgen05Engine::allocate(Warp& warp, const Op& op, uint32_t pc, uint32_t col
   Block& block = *warp.block;
   if (!block.may_allocate) fail(warp, lane, op, "tcgen05.alloc after tcgen05.relinquish_alloc_permit");
   uint64_t address = addresses(warp, op)[size_t(lane)];
-  if (op.space == Space::generic && in_shared_window(address)) address = shared_offset(address - shared_window);
+  // ThunderKittens gives .shared::cta a generic address, as the hardware allows.
+  if (in_shared_window(address)) address = shared_offset(address - shared_window);
   if (address % 4)
     reports_.report(warp, lane, op, formatted("misaligned address {:#x}: it needs a multiple of 4", address),
                     Fault::misaligned);
@@ -312,7 +313,8 @@ void Tcgen05Engine::wait_for_stores(Warp& warp) {
   warp.tensor_stores.clear();
 }
 
-/// PTX ISA 9.7.16.8.2: what a tcgen05.ld fills holds nothing before tcgen05.wait::ld. A mov is carried out again after it.
+/// PTX ISA 9.7.16.8.2: what a tcgen05.ld fills holds nothing before tcgen05.wait::ld. A mov is carried out again after it. CUTLASS's first
+/// examples do not wait, and are right on a B200: there the instruction that reads the register does. So the kernel can go on.
 void Tcgen05Engine::check_loads(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (const uint32_t offset : program_.accumulators[pc]) {
     if (!warp.is_loading[offset / 32]) continue;
@@ -325,9 +327,12 @@ void Tcgen05Engine::check_loads(Warp& warp, const Op& op, uint32_t pc, Mask mask
     for (const TensorMoveUnderWay& one : warp.tensor_loads)
       for (const Element& e : one.op->elements)
         if (e.offset == offset) load = one.op;
-    fail(warp, std::countr_zero(mask), op,
-         formatted("{} uses a register that {} at {} fills, without tcgen05.wait::ld before it", op.text, load->text,
-                   reports_.where(*load)));
+    if (reports_.finds(Check::tensor_fence, op))
+      reports_.report(warp, std::countr_zero(mask), op,
+                      formatted("{} uses a register that {} at {} fills, without tcgen05.wait::ld before it", op.text,
+                                load->text, reports_.where(*load)),
+                      Check::tensor_fence);
+    return wait_for_loads(warp);
   }
 }
 
@@ -461,26 +466,6 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   for (size_t i = 0; i < op.elements.size(); ++i) work.disabled[i] = value<uint32_t>(warp, op.elements[i].offset, lane);
 
   const DataPath path{shape.m / blocks, shape.n, blocks == 2};
-  const uint32_t element_bytes = 16 / elements_per_unit(shape.a);
-  if (options.a_in_tensor_memory) {
-    if (shape.a >= OperandFormat::e2m3 || path.halves())
-      reports_.report(warp, lane, op,
-                      path.halves() ? std::string("A in tensor memory with M 128 of a pair of blocks is not supported")
-                                    : formatted("A of {} in tensor memory is not supported", name(shape.a)),
-                      Fault::unsupported);
-    if (shape.transpose_a) fail(warp, lane, op, "A in tensor memory cannot be transposed");
-    const uint32_t address = tensor_address(warp, lane, op.addresses[1]);
-    work.a_lane = address >> 16;
-    work.a = rows(work, address, path, operand_k_bytes / 4, "A");
-    for (Block* const block : work.blocks) check(warp, lane, op, *block, work.a, {.reads = true, .in_pipeline = true});
-  } else {
-    begin_shared_reads(work, value<uint64_t>(warp, op.o.a, lane), !shape.transpose_a, path.m, element_bytes, "A");
-  }
-  work.units_of_a = uint32_t(work.units.size());
-  begin_shared_reads(work, value<uint64_t>(warp, op.o.b, lane), !shape.transpose_b, shape.n / blocks, element_bytes,
-                     "B");
-  check_shared_reads(work, !shape.transpose_a, !shape.transpose_b, element_bytes);
-
   const uint32_t address = tensor_address(warp, lane, op.addresses[0]);
   work.d_lane = address >> 16;
   for (uint32_t i = 0; i < blocks; ++i) {
@@ -490,6 +475,26 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
       if (work.disabled[4 * i + l / 32] >> l % 32 & 1) d.lanes[l / group_lanes] &= uint16_t(~(1U << l % group_lanes));
     check(warp, lane, op, *work.blocks[i], d, {.reads = work.add, .writes = true, .in_pipeline = true});
   }
+  const uint32_t element_bytes = 16 / elements_per_unit(shape.a);
+  if (options.a_in_tensor_memory) {
+    if (shape.a >= OperandFormat::e2m3 || path.halves())
+      reports_.report(warp, lane, op,
+                      path.halves() ? std::string("A in tensor memory with M 128 of a pair of blocks is not supported")
+                                    : formatted("A of {} in tensor memory is not supported", name(shape.a)),
+                      Fault::unsupported);
+    if (shape.transpose_a) fail(warp, lane, op, "A in tensor memory cannot be transposed");
+    const uint32_t a_address = tensor_address(warp, lane, op.addresses[1]);
+    work.a_lane = a_address >> 16;
+    work.a = rows(work, a_address, path, operand_k_bytes / 4, "A");
+    for (Block* const block : work.blocks) check(warp, lane, op, *block, work.a, {.reads = true, .in_pipeline = true});
+  } else {
+    begin_shared_reads(work, value<uint64_t>(warp, op.o.a, lane), !shape.transpose_a, path.m, element_bytes, "A");
+  }
+  work.units_of_a = uint32_t(work.units.size());
+  begin_shared_reads(work, value<uint64_t>(warp, op.o.b, lane), !shape.transpose_b, shape.n / blocks, element_bytes,
+                     "B");
+  check_shared_reads(work, !shape.transpose_a, !shape.transpose_b, element_bytes);
+
   unit_.counts[work.pc].flops += uint64_t{2} * shape.m * shape.n * shape.k;
   enqueue(std::move(work));
 }
@@ -558,6 +563,14 @@ void Tcgen05Engine::issue_commit(TensorWork work) {
   Warp& warp = *work.warp;
   const Op& op = *work.op;
   uint64_t address = addresses(warp, op)[size_t(work.lane)];
+  // ThunderKittens gives the address of shared::cluster where a generic one belongs, and a B200 takes it.
+  if (op.space == Space::generic && address >> 32 == 0) {
+    if (reports_.finds(Check::tensor_fence, op))
+      reports_.report(warp, work.lane, op,
+                      formatted("{:#x} is no generic address: one of shared memory needs .shared::cluster", address),
+                      Check::tensor_fence);
+    address += shared_window;
+  }
   Block& owner = sync_.mbarrier_owner(warp, work.lane, op, address);
   const auto add = [&](Block& block) {
     sync_.find_mbarrier(warp, work.lane, op, block, address);

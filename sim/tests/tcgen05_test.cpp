@@ -613,6 +613,45 @@ TEST(Tcgen05, OperandsInSharedMemoryAreChecked) {
                          {"a read of column 0, lane 0, of tensor memory, which nobody", "test.cu:106"});
 }
 
+/// Warp 1 waits for each of four phases, and nothing keeps warp 0 from completing two before it looks.
+TEST(Mbarrier, AWarpThatComesTwoPhasesLate) {
+  const std::vector<std::string> lines = {
+      "setp.eq.s32 %p7, %t, 0; setp.ge.u32 %p1, %t, 32; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; "
+      "bar.sync 0;",
+      "@%p7 mbarrier.arrive.shared.b64 _, [%r10];",
+      "@%p7 mbarrier.arrive.shared.b64 _, [%r10];",
+      "@%p7 mbarrier.arrive.shared.b64 _, [%r10];",
+      "@%p7 mbarrier.arrive.shared.b64 _, [%r10];",
+      "@!%p1 bra DONE;",
+      wait_for(0, "W0"),
+      wait_for(1, "W1"),
+      wait_for(0, "W2"),
+      wait_for(1, "W3"),
+      "DONE: bar.sync 0; st.global.u32 [%mine], 7;"};
+  KernelLaunch how = blackwell(64);
+  int late = 0;
+  for (how.seed = 0; how.seed < 20; ++how.seed) {
+    how.checks = "phase=warn";
+    const KernelRun run(lines, how);
+    ASSERT_EQ(run.out[40], 7U);
+    how.checks = "phase=error";
+    try {
+      KernelRun{lines, how};
+    } catch (const Error& error) {
+      ++late;
+      EXPECT_NE(std::string(error.what()).find("a deadlock, unless the warp goes on: by its waits it is at phase "),
+                std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find("test.cu:10"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_GT(late, 0);
+  // A phase that never ends is a deadlock as ever.
+  how.checks = "phase=warn";
+  expect_report({lines[0], "@%p1 bra WAIT; bra DONE;", wait_for(0), "DONE: bar.sync 0;"}, how,
+                {"deadlock: every warp waits", "phase 0 of the mbarrier"});
+}
+
 /// A box of 64 rows of 128 bytes, copied with one swizzling mode and read with another.
 TEST(Tcgen05, ADescriptorThatDisagreesWithTheCopyIsReported) {
   TensorMap map;
