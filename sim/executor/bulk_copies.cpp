@@ -81,6 +81,39 @@ void BulkCopies::begin_store(BulkCopy copy) {
   pending_.push_back(std::move(copy));
 }
 
+/// PTX ISA 9.7.13.17: the launch of a cluster that has not started is cancelled, if there is one. Once it has failed it fails. It may
+/// fail early: the cluster may be about to start.
+void BulkCopies::cancel_launches(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    LaunchCancel result;
+    const uint64_t units = launch_.cooperative ? 0 : launch_.grid.count() / launch_.cluster.count();
+    if (!unit_.stride || unit_.to_cancel >= units || unit_.random() % 8 == 0) unit_.cancel_has_failed = true;
+    if (!unit_.cancel_has_failed) {
+      const Extent at = unit_.place(unit_.to_cancel, 0);
+      result = {1, {at.x, at.y, at.z}};
+      unit_.to_cancel += unit_.stride;
+    }
+    BulkCopy copy;
+    copy.op = &op;
+    copy.pc = pc;
+    copy.warp = &warp;
+    copy.lane = l;
+    copy.bytes = sizeof result;
+    copy.was_read = true;
+    copy.to = shared_end(warp, l, op, address_of(warp, op.addresses[0], l), false);
+    copy.mbarrier = shared_end(warp, l, op, address_of(warp, op.addresses[1], l), false);
+    copy.from = copy.to;
+    copy.data.resize(sizeof result);
+    std::memcpy(copy.data.data(), &result, sizeof result);
+    const bool all = op.o.flags & flag_multicast;
+    for (uint32_t rank = 0; rank < (all ? launch_.blocks_per_cluster() : 1); ++rank) {
+      if (all) copy.to.block = copy.from.block = copy.mbarrier.block = &unit_.in_cluster_of(*warp.block, rank);
+      begin(copy);
+    }
+  }
+}
+
 /// Issues the copies of the lanes of `mask`.
 void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   const bool tensor = op.o.flags & flag_tensor, to_shared = op.space == Space::shared;
@@ -182,7 +215,7 @@ void BulkCopies::begin(BulkCopy copy) {
                      end.address, shared.size()),
            Fault::illegal_address);
   }
-  if (copy.from.block)
+  if (copy.from.block && !copy.was_read)
     copy.for_each_word_read([&](uint32_t at, unsigned byte_mask) {
       SharedMemory& shared = copy.from.block->shared;
       if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc, byte_mask);

@@ -62,7 +62,8 @@ void Cluster::start(uint64_t index) {
   tcgen05_.start();
 }
 
-void Cluster::run(uint64_t index) {
+uint64_t Cluster::run(uint64_t index, uint64_t stride) {
+  unit_.stride = stride;
   start(index);
   while (Warp* const warp = next()) {
     interpreter_.run(*warp);
@@ -76,6 +77,7 @@ void Cluster::run(uint64_t index) {
     sync_.check_cluster_barrier(*warp->block);
   }
   bulk_copies_.finish();
+  return unit_.to_cancel;
 }
 
 bool Cluster::has_patience(const Warp& warp) const {

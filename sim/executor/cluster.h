@@ -28,8 +28,9 @@ class Cluster {
   /// Thrown where a fault elsewhere has ended the launch.
   struct Stopped {};
 
-  /// Runs unit `index` of the grid to its end.
-  void run(uint64_t index);
+  /// Runs unit `index` of the grid to its end. It may cancel the launch of every `stride`-th one after it, in their order; gives back the
+  /// first that it has not cancelled.
+  uint64_t run(uint64_t index, uint64_t stride = 0);
 
   const std::vector<OpCount>& counts() {
     unit_.add_runs();

@@ -665,8 +665,9 @@ void Decoder::resolve_param(Op& op, const Operand& a) {
 
 void Decoder::element_type(Op& op, std::string_view type) {
   static const std::map<std::string_view, uint8_t> sizes = {
-      {"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2},   {"u16", 2},    {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4},
-      {"u32", 4}, {"s32", 4}, {"f32", 4}, {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8},  {"f64", 8}};
+      {"b8", 1},   {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2},  {"s16", 2},   {"f16", 2},
+      {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4},  {"f16x2", 4}, {"bf16x2", 4},
+      {"b64", 8},  {"u64", 8}, {"s64", 8}, {"f64", 8}, {"b128", 16}};
   const auto found = sizes.find(type);
   if (found == sizes.end()) fail(formatted("unknown type .{}", type));
   op.bytes = found->second;
@@ -744,7 +745,8 @@ Op Decoder::load_store(Op& op, bool is_load) {
         "b64",
         "u64",
         "s64",
-        "f64"});
+        "f64",
+        "b128"});
   op.kind = is_load ? Kind::load : Kind::store;
   op.strong = has("volatile") || has("relaxed") || has("acquire") || has("release") || has("mmio");
   op.read_only = has("nc");
@@ -888,7 +890,7 @@ bool Decoder::move_special(Op& op) {
   const Operand& a = operand(1);
   op.counted = Class::move;
   if (a.kind == vector || d.kind == vector) {
-    only({"b16", "b32", "b64", "u32", "u64", "f64"});
+    only({"b16", "b32", "b64", "b128", "u32", "u64", "f64"});
     element_type(op, instruction_->modifiers.back());
     op.kind = d.kind == vector ? Kind::unpack : Kind::pack;
     const Operand& list = d.kind == vector ? d : a;

@@ -6,7 +6,10 @@ namespace sim {
 
 bool Decoder::blackwell(Op& op) {
   const std::string_view m = instruction_->mnemonic;
-  if (m == "clusterlaunchcontrol") fail("clusterlaunchcontrol is not supported");
+  if (m == "clusterlaunchcontrol") {
+    has("try_cancel") ? launch_cancel(op) : launch_query(op);
+    return true;
+  }
   if (m != "tcgen05") return false;
   require_tensor_memory();
   program_.tensor_memory = true;
@@ -36,6 +39,40 @@ bool Decoder::blackwell(Op& op) {
     fail(formatted("tcgen05.{} is not supported", what));
   }
   return true;
+}
+
+/// PTX ISA 9.7.13.17, clusterlaunchcontrol.try_cancel [result], [mbar]: 16 bytes and their mbarrier, of this block or of all of the cluster.
+void Decoder::launch_cancel(Op& op) {
+  only({"try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes", "multicast::cluster::all", "b128"});
+  program_.cancels_launches = true;
+  op.kind = Kind::launch_cancel;
+  op.counted = Class::other;
+  op.space = space_of({"shared::cta"});
+  op.o.flags = has("multicast::cluster::all") ? flag_multicast : 0;
+  op.addresses.push_back(address(operand(0)));
+  op.addresses.push_back(address(operand(1)));
+}
+
+/// PTX ISA 9.7.13.18, clusterlaunchcontrol.query_cancel.
+void Decoder::launch_query(Op& op) {
+  only({"query_cancel", "is_canceled", "pred", "get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y",
+        "get_first_ctaid::z", "v4", "b32", "b128"});
+  op.kind = Kind::launch_query;
+  op.counted = Class::integer;
+  op.o.a = read_bytes(operand(1), 16);
+  op.o.immediate = has("is_canceled")          ? query_is_canceled
+                   : has("get_first_ctaid::x") ? 0
+                   : has("get_first_ctaid::y") ? 1
+                   : has("get_first_ctaid::z") ? 2
+                                               : query_all;
+  if (op.o.immediate == query_is_canceled) {
+    op.o.d = write(operand(0), predicate);
+  } else if (op.o.immediate == query_all) {
+    if (operand(0).kind != Operand::Kind::vector || operand(0).elements.size() != 4) fail("no vector of 4");
+    list(op, operand(0), 4, 4, true);
+  } else {
+    op.elements.push_back({write(operand(0), 4), 4});
+  }
 }
 
 /// Fails, in the words of ptxas, where the module's target has no tensor memory: it needs an architecture-specific target, or

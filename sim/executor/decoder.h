@@ -155,6 +155,8 @@ class Decoder {
   // decode_blackwell.cpp
   /// Instructions that are new in sm_100; false for any other.
   bool blackwell(Op& op);
+  void launch_cancel(Op& op);
+  void launch_query(Op& op);
   void require_tensor_memory() const;
   void cta_group();
   Address tensor_address(const Operand& a);

@@ -184,6 +184,12 @@ inline Interpreter::Then Interpreter::execute(Warp& warp, const Op& op, Turn& tu
     case Kind::fence_proxy:
       clocks_.fence_proxy(warp.actor);
       return Then::next;
+    case Kind::launch_cancel:
+      bulk_copies_.cancel_launches(warp, op, pc, mask);
+      return Then::next;
+    case Kind::launch_query:
+      query_launch(warp, op, mask);
+      return Then::next;
     case Kind::tensor_multiply:
     case Kind::tensor_copy:
     case Kind::tensor_shift:
@@ -453,7 +459,7 @@ Interpreter::Then Interpreter::mbarrier(Warp& warp, const Op& op, const Turn& tu
 void Interpreter::pack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    std::byte packed[8];
+    std::byte packed[16];
     size_t offset = 0;
     for (const Element& e : op.elements) {
       std::memcpy(packed + offset, warp.registers + e.offset + size_t(l) * e.bytes, e.bytes);
@@ -466,7 +472,7 @@ void Interpreter::pack(Warp& warp, const Op& op, Mask mask) {
 void Interpreter::unpack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    std::byte packed[8];
+    std::byte packed[16];
     std::memcpy(packed, warp.registers + op.o.a + size_t(l) * op.bytes, op.bytes);
     size_t offset = 0;
     for (const Element& e : op.elements) {
@@ -495,6 +501,28 @@ void Interpreter::is_space(Warp& warp, const Op& op, Mask mask) {
   }
   Mask& d = *at<Mask>(warp.registers, op.o.d);
   d = (d & ~mask) | (in & mask);
+}
+
+/// clusterlaunchcontrol.query_cancel, of a LaunchCancel.
+void Interpreter::query_launch(Warp& warp, const Op& op, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    LaunchCancel result;
+    std::memcpy(&result, warp.registers + op.o.a + size_t(l) * sizeof result, sizeof result);
+    if (result.canceled > 1)
+      reports_.report(warp, l, op, "no result of clusterlaunchcontrol.try_cancel", Fault::launch_failure);
+    if (op.o.immediate == query_is_canceled) {
+      Mask& d = *at<Mask>(warp.registers, op.o.d);
+      d = (d & ~(Mask{1} << l)) | Mask{result.canceled} << l;
+      continue;
+    }
+    if (!result.canceled)
+      reports_.report(warp, l, op, "no cluster was cancelled: it has no first block (PTX ISA 9.7.13.18)",
+                      Fault::launch_failure);
+    for (size_t i = 0; i < std::min<size_t>(op.elements.size(), 3); ++i)
+      if (const Element& e = op.elements[i]; e.offset != discarded)
+        at<uint32_t>(warp.registers, e.offset)[l] = result.first[op.o.immediate == query_all ? i : op.o.immediate];
+  }
 }
 
 // --- divergence ------------------------------------------------------------------------------------------------------------------
@@ -738,7 +766,8 @@ void Interpreter::map_address(Warp& warp, const Op& op, Mask mask) {
       reports_.report(warp, l, op, formatted("there is no block {} in a cluster of {}", rank, launch_.cluster.count()),
                       Fault::illegal_address);
     const uint64_t base = op.space == Space::generic ? shared_window : 0;
-    const uint64_t mapped = base + (uint64_t{program_.block_pairs ? rank : rank + 1} << cluster_rank_shift | shared_offset(a));
+    const uint64_t mapped =
+        base + (uint64_t{program_.block_pairs ? rank : rank + 1} << cluster_rank_shift | shared_offset(a));
     std::memcpy(warp.registers + op.o.d + size_t(l) * op.bytes, &mapped, op.bytes);
   }
 }

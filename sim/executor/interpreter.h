@@ -50,6 +50,7 @@ class Interpreter {
   void unpack(Warp& warp, const Op& op, Mask mask);
   void read_clock(Warp& warp, const Op& op, Mask mask);
   void is_space(Warp& warp, const Op& op, Mask mask);
+  void query_launch(Warp& warp, const Op& op, Mask mask);
   void map_address(Warp& warp, const Op& op, Mask mask);
 
   // Lanes that go different ways, and meet again.

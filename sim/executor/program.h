@@ -70,6 +70,8 @@ enum class Kind : uint8_t {
   bulk_commit,          ///< cp.async.bulk.commit_group
   bulk_wait,            ///< cp.async.bulk.wait_group: immediate
   bulk_wait_read,       ///< cp.async.bulk.wait_group.read: immediate
+  launch_cancel,        ///< clusterlaunchcontrol.try_cancel
+  launch_query,         ///< clusterlaunchcontrol.query_cancel: immediate, see launch_query_*
   fence_proxy,          ///< fence.proxy.async
   fence_mbarrier_init,  ///< fence.mbarrier_init
   async_store,          ///< st.async, red.async
@@ -209,6 +211,9 @@ constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
 constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4, flag_block_pair = 8;
 /// Of cp.async.mbarrier.arrive: the arrival counts (.noinc).
 constexpr uint8_t flag_noinc = 1;
+
+/// Of clusterlaunchcontrol.query_cancel: whether a cluster was cancelled, or where its first block lies: x, y, z or all of them.
+constexpr uint32_t query_is_canceled = 3, query_all = 4;
 
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
@@ -375,6 +380,7 @@ struct Program {
   std::vector<std::vector<uint32_t>> accumulators;
   uint32_t dynamic_shared_align = 16;
   bool tensor_memory = false;             ///< it has instructions of tcgen05
+  bool cancels_launches = false;          ///< it has clusterlaunchcontrol.try_cancel
   bool block_pairs = false;               ///< of cta_group::2: an address in shared memory holds its block's rank
   bool reserved_smem = false;             ///< it uses the shared memory that is the system's
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none

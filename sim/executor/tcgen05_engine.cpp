@@ -42,7 +42,7 @@ void Tcgen05Engine::check_allocated(const Warp& warp, int lane, const Op& op, Bl
 
 bool Tcgen05Engine::check_order(const Warp& warp, int lane, const Op& op, const TensorAccess& before,
                                 const char* access, uint32_t column, const Use& use) {
-  if (before.actor == warp.actor || (use.in_pipeline && before.issuer == warp.actor)) return true;
+  if (!use.in_order || before.actor == warp.actor || (use.in_pipeline && before.issuer == warp.actor)) return true;
   const Op& other = program_.ops[before.op];
   if (!clocks_.happens_before(before.actor, before.time, warp.actor)) {
     if (reports_.finds(Check::race, op))
@@ -54,8 +54,7 @@ bool Tcgen05Engine::check_order(const Warp& warp, int lane, const Op& op, const 
     return false;
   }
   // A thread need not fence off its own work from itself; waiting for it is enough.
-  if (!use.needs_fences || before.issuer == warp.actor || clocks_.tensor_fenced(warp.actor, before.actor, before.time))
-    return true;
+  if (before.issuer == warp.actor || clocks_.tensor_fenced(warp.actor, before.actor, before.time)) return true;
   if (reports_.finds(Check::tensor_fence, op))
     reports_.report(
         warp, lane, op,
@@ -195,7 +194,7 @@ void Tcgen05Engine::free(Warp& warp, const Op& op, uint32_t columns) {
     fail(warp, lane, op, formatted("there is no allocation of {} columns at {:#x} of tensor memory", columns, address));
   TensorRegion all{address, columns, {}};
   all.lanes.fill(0xffff);
-  check(warp, lane, op, block, all, {.writes = true, .needs_fences = false});
+  check(warp, lane, op, block, all, {.writes = true, .in_order = false});
   block.tensor.free(address);
   for (Warp& other : block.warps)
     if (other.state == Warp::waiting && program_.ops[other.waits_at].kind == Kind::tensor_allocate)

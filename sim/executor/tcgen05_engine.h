@@ -47,7 +47,8 @@ class Tcgen05Engine {
   struct Use {
     bool reads = false, writes = false;
     bool in_pipeline = false;  ///< after others of its thread that are under way (PTX ISA 9.7.16.6.2)
-    bool needs_fences = true;
+    bool in_order =
+        true;  ///< after accesses that are over; tcgen05.dealloc need only come after them in time: a use after it is reported
   };
 
   static uint32_t thread_of(const Warp& warp, int lane) { return warp.actor * warp_size + uint32_t(lane); }

@@ -204,17 +204,22 @@ void Unit::start(uint64_t new_index) {
   random.seed(launch.seed * 0x9e3779b97f4a7c15 + index);
   clocks.reset();
   progress = 0;
-  const Extent& size = launch.cluster;
-  const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
+  to_cancel = index + stride;
+  cancel_has_failed = false;
   for (const auto& block : blocks) {
-    const uint64_t cluster = index * clusters() + block->number / launch.blocks_per_cluster();
-    block->start(program, {uint32_t(cluster % nx) * size.x + block->rank % size.x,
-                           uint32_t(cluster / nx % ny) * size.y + block->rank / size.x % size.y,
-                           uint32_t(cluster / nx / ny) * size.z + block->rank / size.x / size.y});
+    block->start(program, place(index * clusters() + block->number / launch.blocks_per_cluster(), block->rank));
     for (Warp& warp : block->warps)
       for (const Preset& p : program.presets)
         if (is_of_block(p.what)) preset(*this, warp, p);
   }
+}
+
+Extent Unit::place(uint64_t cluster, uint32_t rank) const {
+  const Extent& size = launch.cluster;
+  const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
+  return {uint32_t(cluster % nx) * size.x + rank % size.x,
+          uint32_t(cluster / nx % ny) * size.y + rank / size.x % size.y,
+          uint32_t(cluster / nx / ny) * size.z + rank / size.x / size.y};
 }
 
 }  // namespace sim

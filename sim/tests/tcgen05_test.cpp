@@ -941,6 +941,75 @@ TEST(Tcgen05, CopiesCompleteInTheOtherBlockOfAPair) {
                 {"the mbarrier is in another block than the destination, which needs .cta_group::2", "test.cu:104"});
 }
 
+// --- clusterlaunchcontrol ----------------------------------------------------------------------------------------------------
+
+/// Each block does its own tile, and those of the clusters whose launch it cancels. The blocks of a cluster take the same result.
+std::vector<std::string> cancelling(const std::string& multicast, const std::string& query) {
+  const std::string one = "setp.eq.and.s32 %p4, %rank, 0, %p7;";
+  return {
+      "setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 "
+      "fence.mbarrier_init.release.cluster;" +
+          one,
+      cluster_barrier + "mov.u32 %r20, %ctaid.x; mov.u32 %r22, 0; @%p7 atom.global.add.u32 %r21, [%out+400], 1;",
+      "LOOP: @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 16; " + cluster_barrier,
+      "@%p4 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes" + multicast +
+          ".b128 [64016], [%r10];",
+      "mul.wide.u32 %d5, %r20, 4; add.u64 %d5, %d5, %out; @%p7 atom.global.add.u32 %r21, [%d5], 1;",
+      "WAIT: mbarrier.try_wait.parity.shared.b64 %p6, [%r10], %r22; @!%p6 bra WAIT; xor.b32 %r22, %r22, 1;",
+      "ld.shared.b128 %q, [64016]; mov.b128 {%d6, %d7}, %q; mov.b128 %q, {%d6, %d7};",
+      "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p5, %q; fence.proxy.async.shared::cta; " +
+          cluster_barrier + " @!%p5 bra DONE;",
+      "clusterlaunchcontrol.query_cancel." + query + ".b128 " +
+          (query == "get_first_ctaid.v4.b32" ? "{%r20, _, _, _}" : "%r20") + ", %q;",
+      "add.u32 %r20, %r20, %rank; bra LOOP;",
+      "DONE:"};
+}
+
+TEST(LaunchControl, EachTileIsDoneOnce) {
+  for (const uint32_t cluster : {1U, 2U}) {
+    uint32_t fewest = 100, most = 0;
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      KernelLaunch how = blackwell(64);
+      how.blocks = 24;
+      how.cluster = cluster;
+      how.seed = seed;
+      how.setup = " .reg .b128 %q;";
+      const auto lines = cancelling(cluster == 2 ? ".multicast::cluster::all" : "",
+                                    seed % 2 ? "get_first_ctaid.v4.b32" : "get_first_ctaid::x.b32");
+      const KernelRun run(lines, how), again(lines, how);
+      for (uint32_t tile = 0; tile < 24; ++tile) ASSERT_EQ(run.out[tile], 1U) << tile << ", seed " << seed;
+      ASSERT_EQ(run.out[100], again.out[100]);
+      fewest = std::min(fewest, run.out[100]);
+      most = std::max(most, run.out[100]);
+    }
+    EXPECT_LT(fewest, 24U);
+    EXPECT_GT(most, fewest);
+  }
+}
+
+TEST(LaunchControl, MisuseIsReported) {
+  KernelLaunch how = blackwell(64);
+  how.blocks = 8;
+  how.setup = " .reg .b128 %q;";
+  std::vector<std::string> lines = cancelling("", "get_first_ctaid::x.b32");
+  std::vector<std::string> faulty = lines;
+  faulty[7] = "fence.proxy.async.shared::cta; " + cluster_barrier;  // it does not ask whether a cluster was cancelled
+  expect_report(faulty, how, {"no cluster was cancelled: it has no first block", "test.cu:109"});
+  faulty = lines;
+  faulty[5] = "";
+  faulty[6] = "";
+  faulty[7] = "bra DONE;";
+  expect_report(faulty, how,
+                {"the block ends while this bulk copy into its shared memory is under way", "test.cu:104"});
+  faulty = lines;
+  faulty[5] = "bar.sync 0;";
+  expect_report(faulty, how,
+                {"of shared memory at 0xfa10 while the asynchronous copy into it", "test.cu:104", "test.cu:107"});
+  faulty = lines;
+  faulty[6] = "mov.b64 %d6, -1; mov.b128 %q, {%d6, %d6};";
+  expect_report(faulty, how, {"no result of clusterlaunchcontrol.try_cancel", "test.cu:108"});
+}
+
 TEST(Tcgen05, WhatIsMissingIsRefusedByName) {
   const auto expect = [](const std::string& line, const std::string& part, const std::string& target = "sm_100a") {
     KernelLaunch how = blackwell();
@@ -956,7 +1025,6 @@ TEST(Tcgen05, WhatIsMissingIsRefusedByName) {
   expect("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%r5], %d1;",
          "tcgen05.cp that expands 4 or 6 bits to 8 is not supported");
   expect("tcgen05.ld.red.sync.aligned.32x32b.x2.min.f32 {%f0, %f1}, %f2, [%r5];", "tcgen05.ld.red is not supported");
-  expect("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %d1;", "clusterlaunchcontrol is not supported");
   expect("tcgen05.fence::after_thread_sync;", "feature 'tcgen05' is not supported on .target sm_90a", "sm_90a");
   expect("tcgen05.fence::after_thread_sync;", "feature 'tcgen05' is not supported on .target sm_120a", "sm_120a");
 }

@@ -1,10 +1,11 @@
 """Kernels of others that run on a B200, run on the simulator: right or not, and what it reports of them.
 
-usage: python3 -m tests.sim.blackwell_kernels [--learn-cuda FOLDER] [--cutlass FOLDER] [--thunderkittens FOLDER] [--seeds N] [--only REGEX]
+usage: python3 -m tests.sim.blackwell_kernels [--learn-cuda FOLDER] [--cutlass FOLDER] [--thunderkittens FOLDER]
+                                              [--seeds N] [--only REGEX] [--simulator FOLDER] [--timeout SECONDS]
 
-Each folder is a checkout of the repository of that name: gau-nernst/learn-cuda, NVIDIA/cutlass, HazyResearch/ThunderKittens. Nothing of
-them is in this repository, and nothing is fetched. The simulator is taken from build/sim, or --simulator FOLDER. Prints a table in
-Markdown; exit status 1 where a kernel is not right.
+Each folder is a checkout of the repository of that name: gau-nernst/learn-cuda, NVIDIA/cutlass, HazyResearch/ThunderKittens.
+Nothing of them is in this repository, and nothing is fetched. The simulator is taken from build/sim where no folder is named.
+Prints a table in Markdown; exit status 1 where a kernel is not right.
 """
 
 import argparse
