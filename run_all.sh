@@ -34,7 +34,7 @@
 #   --type TYPE        of the operands, such as tf32; without it the rung's first
 #   --csv FILE         the counts of every line, into a file
 #   --sim-seed N       of the order in which the simulator's warps run
-#   --sim-gpu NAME     the GPU that it describes: h200, h100, a100, rtx4090, rtx5090 or t4
+#   --sim-gpu NAME     the GPU that it describes: h200, h100, b200, a100, rtx4090, rtx5090 or t4
 #   --sim-counts FILE  what each source line did, as CSV
 #   --sim-checks LIST  what its checks do: race=warn,exited=off or all=warn
 #

@@ -74,7 +74,7 @@ void restart_on_simulator(const std::string& library, char* const* argv) {
 }
 
 const std::vector<std::string>& simulated_gpus() {
-  static const std::vector<std::string> gpus = {"h200", "h100", "a100", "rtx4090", "rtx5090", "t4"};
+  static const std::vector<std::string> gpus = {"h200", "h100", "b200", "a100", "rtx4090", "rtx5090", "t4"};
   return gpus;
 }
 

@@ -16,8 +16,10 @@ Block::Block(const Program& program, const LaunchParams& launch, const Clocks& c
     : number(number),
       rank(number % launch.blocks_per_cluster()),
       copy_actor(number * launch.actors_per_block() + launch.warps_per_block()),
+      tensor_actor(copy_actor + 1),
       warps(launch.warps_per_block()),
-      shared(shared_bytes(program, launch), clocks, number * launch.actors_per_block(), program.reserved_smem) {
+      shared(shared_bytes(program, launch), clocks, number * launch.actors_per_block(), program.reserved_smem),
+      tensor(program.tensor_memory) {
   const size_t file = (program.register_bytes + 63) / 64 * 64;
   registers_ = std::make_unique<std::byte[]>(file * warps.size() + 64);
   frames_.resize(size_t{program.frame_bytes} * warp_size * warps.size());
@@ -41,6 +43,10 @@ void Block::start(const Program& program, Extent new_index) {
   exited.clear();
   mbarriers.clear();
   warpgroups.assign((warps.size() + warpgroup_warps - 1) / warpgroup_warps, {});
+  tensor.reset();
+  may_allocate = true;
+  pair_allocations = 0;
+  if (program.tensor_memory) copied_swizzle.assign((shared.size() + 15) / 16, 0);
   free_registers = 0;
   live_warps = uint32_t(warps.size());
   for (Warp& warp : warps) {
@@ -60,6 +66,11 @@ void Block::start(const Program& program, Extent new_index) {
     warp.poll = {};
     warp.wgmma_under_way = 0;
     warp.accumulates.assign(program.accumulators.empty() ? 0 : program.register_bytes / 32, false);
+    warp.tensor_loads.clear();
+    warp.tensor_stores.clear();
+    warp.moved.clear();
+    warp.allocates_in_pair = false;
+    warp.is_loading.assign(program.tensor_memory ? program.register_bytes / 32 : 0, false);
     warp.registers_held = program.registers;
     warp.bulk_groups.fill(0);
     warp.copies.clear();

@@ -9,6 +9,7 @@
 #include "executor/launch.h"
 #include "executor/mbarrier.h"
 #include "executor/shared_memory.h"
+#include "executor/tensor_memory.h"
 #include "executor/warp.h"
 #include "executor/wgmma.h"
 
@@ -34,8 +35,9 @@ struct Block {
   bool ended() const { return live_warps == 0; }
 
   const uint32_t number;
-  const uint32_t rank;        ///< in its cluster
-  const uint32_t copy_actor;  ///< of the clocks: stands for asynchronous copies into this block
+  const uint32_t rank;          ///< in its cluster
+  const uint32_t copy_actor;    ///< of the clocks: stands for asynchronous copies into this block
+  const uint32_t tensor_actor;  ///< for what tcgen05 does asynchronously; only where the program has it
   Extent index;
   std::vector<Warp> warps;
   uint32_t live_warps = 0;
@@ -44,6 +46,11 @@ struct Block {
   VectorClock exited;  ///< of the warps that have exited
   Mbarriers mbarriers;
   std::vector<Warpgroup> warpgroups;
+  TensorMemory tensor;
+  uint32_t pair_allocations = 0;  ///< tcgen05.alloc with cta_group::2 that its warps have come to
+  bool may_allocate = true;       ///< tensor memory: no warp has given up the right
+  std::vector<uint8_t>
+      copied_swizzle;  ///< of each 16 bytes of shared memory: 1 + the span of the tensor copy that wrote them; 0: none
   uint32_t free_registers = 0;  ///< given up by setmaxnreg.dec: of one thread of a warp
 
  private:

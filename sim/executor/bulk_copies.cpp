@@ -26,7 +26,7 @@ uint64_t address_of(const Warp& warp, const Address& a, int lane) {
 BulkCopy::End BulkCopies::shared_end(const Warp& warp, int lane, const Op& op, uint64_t address, bool cluster) {
   if (in_shared_window(address)) address -= shared_window;
   Block& owner = cluster ? checker_.owner_of(warp, lane, op, address) : *warp.block;
-  return {&owner, cluster ? shared_offset(address) : address};
+  return {&owner, cluster || unit_.program.block_pairs ? shared_offset(address) : address};
 }
 
 /// st.async and red.async (PTX ISA 9.7.9.12 and 9.7.9.13).
@@ -81,6 +81,39 @@ void BulkCopies::begin_store(BulkCopy copy) {
   pending_.push_back(std::move(copy));
 }
 
+/// PTX ISA 9.7.13.17: the launch of a cluster that has not started is cancelled, if there is one. Once it has failed it fails. It may
+/// fail early: the cluster may be about to start.
+void BulkCopies::cancel_launches(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    LaunchCancel result;
+    const uint64_t units = launch_.cooperative ? 0 : launch_.grid.count() / launch_.cluster.count();
+    if (!unit_.stride || unit_.to_cancel >= units || unit_.random() % 8 == 0) unit_.cancel_has_failed = true;
+    if (!unit_.cancel_has_failed) {
+      const Extent at = unit_.place(unit_.to_cancel, 0);
+      result = {1, {at.x, at.y, at.z}};
+      unit_.to_cancel += unit_.stride;
+    }
+    BulkCopy copy;
+    copy.op = &op;
+    copy.pc = pc;
+    copy.warp = &warp;
+    copy.lane = l;
+    copy.bytes = sizeof result;
+    copy.was_read = true;
+    copy.to = shared_end(warp, l, op, address_of(warp, op.addresses[0], l), false);
+    copy.mbarrier = shared_end(warp, l, op, address_of(warp, op.addresses[1], l), false);
+    copy.from = copy.to;
+    copy.data.resize(sizeof result);
+    std::memcpy(copy.data.data(), &result, sizeof result);
+    const bool all = op.o.flags & flag_multicast;
+    for (uint32_t rank = 0; rank < (all ? launch_.blocks_per_cluster() : 1); ++rank) {
+      if (all) copy.to.block = copy.from.block = copy.mbarrier.block = &unit_.in_cluster_of(*warp.block, rank);
+      begin(copy);
+    }
+  }
+}
+
 /// Issues the copies of the lanes of `mask`.
 void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   const bool tensor = op.o.flags & flag_tensor, to_shared = op.space == Space::shared;
@@ -92,7 +125,7 @@ void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
     copy.warp = &warp;
     copy.lane = l;
     const uint64_t to = address_of(warp, op.addresses[0], l), from = address_of(warp, op.addresses[1], l);
-    copy.to = to_shared ? shared_end(warp, l, op, to, true) : BulkCopy::End{nullptr, to};
+    copy.to = to_shared ? shared_end(warp, l, op, to, op.cluster) : BulkCopy::End{nullptr, to};
     copy.from = op.from_space == Space::shared ? shared_end(warp, l, op, from, false) : BulkCopy::End{nullptr, from};
     if (tensor) {
       copy.map = tensor_map(warp, l, op, to_shared ? from : to);
@@ -128,6 +161,8 @@ void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
                         Fault::illegal_address);
       BulkCopy one = copy;
       one.to.block = one.mbarrier.block = &unit_.in_cluster_of(*warp.block, rank);
+      if (op.o.flags & flag_block_pair)  // of each pair, the block that is even or odd like the mbarrier's own
+        one.mbarrier.block = &unit_.in_cluster_of(*warp.block, (rank & ~1U) | (copy.mbarrier.block->rank & 1));
       begin(std::move(one));
     }
   }
@@ -181,7 +216,7 @@ void BulkCopies::begin(BulkCopy copy) {
                      end.address, shared.size()),
            Fault::illegal_address);
   }
-  if (copy.from.block)
+  if (copy.from.block && !copy.was_read)
     copy.for_each_word_read([&](uint32_t at, unsigned byte_mask) {
       SharedMemory& shared = copy.from.block->shared;
       if (const auto verdict = shared.begin_async_read(at, warp.actor, copy.pc, byte_mask);
@@ -199,6 +234,12 @@ void BulkCopies::begin(BulkCopy copy) {
                                                checker_.report_shared(warp, copy.lane, op, word, "write", verdict);
                                              });
   }
+  if (copy.mbarrier.block && copy.mbarrier.block != copy.to.block &&
+      !((op.o.flags & flag_block_pair) && copy.mbarrier.block->rank / 2 == copy.to.block->rank / 2))
+    fail(op.o.flags & flag_block_pair
+             ? "the mbarrier is in another pair of blocks than the destination"
+             : "the mbarrier is in another block than the destination, which needs .cta_group::2",
+         Fault::launch_failure);
   if (copy.mbarrier.block) {
     const Mbarrier& m = sync_.find_mbarrier(warp, copy.lane, op, *copy.mbarrier.block, copy.mbarrier.address);
     if (!m.fenced && !clocks_.fenced(warp.actor, m.made_by, m.made_at) && reports_.finds(Check::proxy, op))
@@ -314,6 +355,9 @@ void BulkCopies::write_destination(BulkCopy& copy) {
     owner.shared.end_async_writes(uint32_t(copy.to.address / 4), int(copy.bytes / 4), actor, copy.pc, time, reduces);
   } else {
     for (size_t i = 0; i < copy.units.size(); ++i) std::memcpy(to + copy.units[i], &copy.data[16 * i], 16);
+    if (!owner.copied_swizzle.empty())
+      for (const uint32_t unit : copy.units)
+        owner.copied_swizzle[unit / 16] = copy.map.rank ? uint8_t(copy.map.swizzle + 1) : 0;
     owner.shared.end_async_writes(copy.units, actor, copy.pc, time);
   }
   m.tx_count -= copy.bytes;

@@ -33,6 +33,8 @@ class BulkCopies {
   void issue(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   void issue_stores(Warp& warp, const Op& op, uint32_t pc, Mask mask);
   void wait(Warp& warp, const Op& op, Mask mask);
+  /// clusterlaunchcontrol.try_cancel.
+  void cancel_launches(Warp& warp, const Op& op, uint32_t pc, Mask mask);
 
   /// One copy, or the arrivals of one cp.async.mbarrier.arrive, that the mbarrier of `block` at `address` waits for. False where
   /// there is none.

@@ -8,6 +8,9 @@
 //
 // Next to it stands how much of that past the asynchronous proxy may see: a write through the generic proxy is visible to
 // bulk copies and wgmma only after a proxy fence (PTX ISA 8.4, "Proxies"; 9.7.13.4, fence.proxy.async).
+//
+// Where there is tensor memory, two more rows: what of that past the actor has handed on by tcgen05.fence::before_thread_sync, or
+// has been handed so; and how much of this it has taken over by tcgen05.fence::after_thread_sync (PTX ISA 9.7.16.6).
 #pragma once
 
 #include <algorithm>
@@ -21,8 +24,12 @@ using VectorClock = std::vector<uint32_t>;
 
 class Clocks {
  public:
-  explicit Clocks(uint32_t group, uint32_t groups = 1)
-      : group_(group), first_(size_t{group} * groups), rows_(size_t{2} * group * group * groups) {
+  explicit Clocks(uint32_t group, uint32_t groups = 1, bool tensor_memory = false)
+      : group_(group),
+        row_(group * (tensor_memory ? 4 : 2)),
+        handed_on_(group * (tensor_memory ? 3 : 2)),
+        first_(size_t{group} * groups),
+        rows_(size_t{row_} * group * groups) {
     for (uint32_t a = 0; a < first_.size(); ++a) first_[a] = a / group * group;
   }
 
@@ -46,9 +53,9 @@ class Clocks {
 
   /// Joins the actor's clock into `clock`; the actor's time goes on.
   void arrive(uint32_t actor, VectorClock& clock) {
-    clock.resize(2 * group_);
+    clock.resize(handed_on_);
     const uint32_t* const from = row(actor);
-    for (uint32_t i = 0; i < 2 * group_; ++i) clock[i] = std::max(clock[i], from[i]);
+    for (uint32_t i = 0; i < handed_on_; ++i) clock[i] = std::max(clock[i], from[i]);
     ++own(actor);
   }
 
@@ -72,10 +79,37 @@ class Clocks {
   /// the asynchronous proxy.
   uint32_t event(uint32_t actor, VectorClock& clock, bool fenced = true) {
     const uint32_t slot = actor - first_[actor];
-    clock.resize(2 * group_);
+    clock.resize(handed_on_);
     clock[slot] = std::max(clock[slot], now(actor));
     if (fenced) clock[group_ + slot] = clock[slot];
     return own(actor)++;
+  }
+
+  /// The same of the tensor core: a commit has the effect of tcgen05.fence::before_thread_sync.
+  uint32_t tensor_event(uint32_t actor, VectorClock& clock) {
+    const uint32_t time = event(actor, clock);
+    clock[2 * group_ + actor - first_[actor]] = time;
+    return time;
+  }
+
+  /// tcgen05.fence::before_thread_sync and ::after_thread_sync.
+  void fence_before_sync(uint32_t actor) {
+    uint32_t* const r = row(actor);
+    std::copy(r, r + group_, r + 2 * group_);
+    ++own(actor);
+  }
+  void fence_after_sync(uint32_t actor) {
+    uint32_t* const r = row(actor);
+    for (uint32_t i = 0; i < group_; ++i) r[3 * group_ + i] = std::max(r[3 * group_ + i], r[2 * group_ + i]);
+  }
+  /// As if both had been everywhere: what was missing has been reported.
+  void forgive_fences(uint32_t actor) {
+    uint32_t* const r = row(actor);
+    for (uint32_t i = 0; i < group_; ++i) r[3 * group_ + i] = std::max(r[3 * group_ + i], r[i]);
+  }
+  /// Whether both fences lie between what `other` did at `time` and what `actor` does now.
+  bool tensor_fenced(uint32_t actor, uint32_t other, uint32_t time) const {
+    return row(actor)[3 * group_ + other - first_[actor]] >= time;
   }
 
   /// All that `other` has done up to `time` happens before what `actor` does next.
@@ -85,13 +119,14 @@ class Clocks {
   }
 
  private:
-  uint32_t* row(uint32_t actor) { return rows_.data() + size_t{2} * group_ * actor; }
-  const uint32_t* row(uint32_t actor) const { return rows_.data() + size_t{2} * group_ * actor; }
+  uint32_t* row(uint32_t actor) { return rows_.data() + size_t{row_} * actor; }
+  const uint32_t* row(uint32_t actor) const { return rows_.data() + size_t{row_} * actor; }
   uint32_t& own(uint32_t actor) { return row(actor)[actor - first_[actor]]; }
 
   uint32_t group_;               ///< actors of each
+  uint32_t row_, handed_on_;     ///< words of a row; of these, those that synchronisation hands on
   std::vector<uint32_t> first_;  ///< of each actor: the first one of its group
-  std::vector<uint32_t> rows_;   ///< of each actor: its clock, then what of it is fenced
+  std::vector<uint32_t> rows_;   ///< of each actor: its clock, then what of it is fenced, and so on
 };
 
 }  // namespace sim

@@ -1,5 +1,6 @@
 #include "executor/cluster.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -44,7 +45,8 @@ Cluster::Cluster(const Program& program, const ptx::Module& module, const Launch
       async_copies_(unit_, reports_, checker_, sync_),
       bulk_copies_(unit_, reports_, checker_, sync_, async_copies_),
       wgmma_(unit_, reports_, checker_),
-      interpreter_(unit_, reports_, checker_, sync_, async_copies_, bulk_copies_, wgmma_),
+      tcgen05_(unit_, reports_, checker_, sync_),
+      interpreter_(unit_, reports_, checker_, sync_, async_copies_, bulk_copies_, wgmma_, tcgen05_),
       watchdog_(watchdog),
       worker_(worker) {
   for (const auto& block : unit_.blocks)
@@ -57,19 +59,25 @@ void Cluster::start(uint64_t index) {
   sync_.start();
   async_copies_.start();
   bulk_copies_.start();
+  tcgen05_.start();
 }
 
-void Cluster::run(uint64_t index) {
+uint64_t Cluster::run(uint64_t index, uint64_t stride) {
+  unit_.stride = stride;
   start(index);
   while (Warp* const warp = next()) {
     interpreter_.run(*warp);
     look_at(*warp);
     if (warp->state != Warp::done) continue;
     sync_.ended(*warp);
-    if (warp->block->ended()) bulk_copies_.block_ends(*warp->block);
+    if (warp->block->ended()) {
+      bulk_copies_.block_ends(*warp->block);
+      tcgen05_.block_ends(*warp->block);
+    }
     sync_.check_cluster_barrier(*warp->block);
   }
   bulk_copies_.finish();
+  return unit_.to_cancel;
 }
 
 bool Cluster::has_patience(const Warp& warp) const {
@@ -151,11 +159,17 @@ Warp* Cluster::next() {
   if (ready_.empty()) {
     bool hope = false;
     for (const Warp* const warp : polling_) hope = hope || has_patience(*warp);
-    if (!hope && !bulk_copies_.land_any()) deadlock();
+    if (!hope && !bulk_copies_.land_any() && !tcgen05_.land_any() && !missed_phase()) deadlock();
   }
   Warp* const warp = polling_[unit_.random() % polling_.size()];
-  if (ready_.empty() || unit_.random() % 2) bulk_copies_.land_for(*warp->block, warp->poll.address);
+  if (ready_.empty() || unit_.random() % 2) {
+    if (!bulk_copies_.land_for(*warp->block, warp->poll.address)) tcgen05_.land_for(*warp->block, warp->poll.address);
+  }
   return warp;
+}
+
+bool Cluster::missed_phase() {
+  return std::any_of(polling_.begin(), polling_.end(), [&](Warp* warp) { return sync_.missed_phase(*warp); });
 }
 
 // --- reports -----------------------------------------------------------------------------------------------------------------

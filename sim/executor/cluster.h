@@ -13,6 +13,7 @@
 #include "executor/progress_watchdog.h"
 #include "executor/reports.h"
 #include "executor/synchronisation.h"
+#include "executor/tcgen05_engine.h"
 #include "executor/unit.h"
 #include "executor/wgmma_engine.h"
 
@@ -27,8 +28,9 @@ class Cluster {
   /// Thrown where a fault elsewhere has ended the launch.
   struct Stopped {};
 
-  /// Runs unit `index` of the grid to its end.
-  void run(uint64_t index);
+  /// Runs unit `index` of the grid to its end. It may cancel the launch of every `stride`-th one after it, in their order; gives back the
+  /// first that it has not cancelled.
+  uint64_t run(uint64_t index, uint64_t stride = 0);
 
   const std::vector<OpCount>& counts() {
     unit_.add_runs();
@@ -42,6 +44,7 @@ class Cluster {
   bool has_patience(const Warp& warp) const;
   uint64_t instructions();
   void check_limit(const Warp& warp);
+  bool missed_phase();
   [[noreturn]] void deadlock();
   [[noreturn]] void livelock(const Warp& warp);
 
@@ -52,6 +55,7 @@ class Cluster {
   AsyncCopies async_copies_;
   BulkCopies bulk_copies_;
   WgmmaEngine wgmma_;
+  Tcgen05Engine tcgen05_;
   Interpreter interpreter_;
   ProgressWatchdog& watchdog_;
   const size_t worker_;

@@ -26,6 +26,11 @@ Program Decoder::run() {
   // The kernel, then every function that it calls, one after the other.
   place(kernel_);
   for (size_t i = 0; i < functions_.size(); ++i) collect_calls(*functions_[i]);
+  for (const ptx::Function* function : functions_)
+    for (const ptx::Instruction& instruction : function->instructions) {
+      const auto& m = instruction.modifiers;
+      if (std::find(m.begin(), m.end(), "cta_group::2") != m.end()) program_.block_pairs = true;
+    }
   align_frame();
   const std::set<const ptx::Function*> keep = that_keep();
   for (const ptx::Function* function : functions_) layout(*function, keep.count(function) != 0);
@@ -46,6 +51,7 @@ Program Decoder::run() {
     program_.ops.push_back(end);
   }
   mark_accumulators();
+  for (Op& op : program_.ops) op.drops_rank = program_.block_pairs && op.space == Space::shared && !op.cluster;
   return std::move(program_);
 }
 
@@ -240,7 +246,8 @@ uint32_t Decoder::address_of(const ptx::Symbol& s, uint64_t addend, uint8_t byte
         const uint64_t align = program_.dynamic_shared_align;
         offset = (kernel_.shared_bytes + align - 1) / align * align;
       }
-      return constant(offset + addend, bytes);
+      return program_.block_pairs ? preset(Preset::shared_address, bytes, offset + addend)
+                                  : constant(offset + addend, bytes);
     }
     case S::local:
       if (const Callee& own = program_.callees.at(p.number); own.keeps) {  // on the stack
@@ -419,7 +426,7 @@ Op Decoder::decode_one() {
     op.guard_negated = in.guard.negated;
   }
   const std::string_view m = in.mnemonic;
-  if (hopper(op)) return op;
+  if (hopper(op) || blackwell(op)) return op;
   if (m == "bra") return branch(op);
   if (m == "call") return call(op);
   if (stack(op)) return op;
@@ -658,8 +665,9 @@ void Decoder::resolve_param(Op& op, const Operand& a) {
 
 void Decoder::element_type(Op& op, std::string_view type) {
   static const std::map<std::string_view, uint8_t> sizes = {
-      {"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2},   {"u16", 2},    {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4},
-      {"u32", 4}, {"s32", 4}, {"f32", 4}, {"f16x2", 4}, {"bf16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8},  {"f64", 8}};
+      {"b8", 1},   {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2},  {"s16", 2},   {"f16", 2},
+      {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4},  {"f16x2", 4}, {"bf16x2", 4},
+      {"b64", 8},  {"u64", 8}, {"s64", 8}, {"f64", 8}, {"b128", 16}};
   const auto found = sizes.find(type);
   if (found == sizes.end()) fail(formatted("unknown type .{}", type));
   op.bytes = found->second;
@@ -737,7 +745,8 @@ Op Decoder::load_store(Op& op, bool is_load) {
         "b64",
         "u64",
         "s64",
-        "f64"});
+        "f64",
+        "b128"});
   op.kind = is_load ? Kind::load : Kind::store;
   op.strong = has("volatile") || has("relaxed") || has("acquire") || has("release") || has("mmio");
   op.read_only = has("nc");
@@ -881,7 +890,7 @@ bool Decoder::move_special(Op& op) {
   const Operand& a = operand(1);
   op.counted = Class::move;
   if (a.kind == vector || d.kind == vector) {
-    only({"b16", "b32", "b64", "u32", "u64", "f64"});
+    only({"b16", "b32", "b64", "b128", "u32", "u64", "f64"});
     element_type(op, instruction_->modifiers.back());
     op.kind = d.kind == vector ? Kind::unpack : Kind::pack;
     const Operand& list = d.kind == vector ? d : a;

@@ -171,6 +171,8 @@ void Decoder::bulk_copy(Op& op) {
         "mbarrier::complete_tx::bytes",
         "bulk_group",
         "multicast::cluster",
+        "cta_group::1",
+        "cta_group::2",
         "L2::cache_hint",
         "add",
         "min",
@@ -201,8 +203,9 @@ void Decoder::bulk_copy(Op& op) {
   op.kind = Kind::bulk_copy;
   op.space = spaces[0];
   op.from_space = spaces[1];
-  op.o.flags =
-      (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) | (has("reduce") ? flag_reduce : 0);
+  op.o.flags = (tensor ? flag_tensor : 0) | (has("multicast::cluster") ? flag_multicast : 0) |
+               (has("reduce") ? flag_reduce : 0) | (has("cta_group::2") ? flag_block_pair : 0);
+  op.cluster = op.space == Space::shared && !(program_.block_pairs && has("shared::cta"));
   op.bytes = 1;
   if (has("reduce")) {
     if (op.space != Space::global) fail("only a reduction to global memory is supported");
@@ -325,14 +328,22 @@ void Decoder::set_registers(Op& op) {
     program_.registers = std::min(256U, uint32_t{Gpu::registers_per_sm} / threads / 8 * 8);
 }
 
-/// Which operations use registers that are accumulators of a wgmma: while that is under way, they are reported.
+/// Which operations use registers that are accumulators of a wgmma, or that a tcgen05.ld fills: while that is under way, they are
+/// reported. What is moved out of the latter is like them: the compiler may move it before the wait.
 void Decoder::mark_accumulators() {
   const auto accumulators = [](const Op& op) { return WgmmaShape::unpack(op.o.immediate).n * op.o.d_bytes / 8; };
+  const auto written = [&](const Op& op) -> size_t {
+    return op.kind == Kind::wgmma_multiply ? accumulators(op) : op.kind == Kind::tensor_load ? op.elements.size() : 0;
+  };
   std::set<uint32_t> all;
   for (const Op& op : program_.ops)
-    for (uint32_t i = 0; op.kind == Kind::wgmma_multiply && i < accumulators(op); ++i)
-      all.insert(op.elements[i].offset);
+    for (size_t i = 0; i < written(op); ++i) all.insert(op.elements[i].offset);
   if (all.empty()) return;
+  for (size_t before = 0; program_.tensor_memory && before != all.size();) {
+    before = all.size();
+    for (const Op& op : program_.ops)
+      if (is_register_move(op) && all.count(op.o.a)) all.insert(op.o.d);
+  }
   program_.accumulators.resize(program_.ops.size());
   for (size_t pc = 0; pc < program_.ops.size(); ++pc) {
     Op& op = program_.ops[pc];
@@ -351,8 +362,7 @@ void Decoder::mark_accumulators() {
       if (all.count(offset)) program_.accumulators[pc].push_back(offset);
     };
     for (const uint32_t offset : {op.o.d, op.o.a, op.o.b, op.o.c, op.o.extra, op.from.base}) use(offset);
-    for (size_t i = op.kind == Kind::wgmma_multiply ? accumulators(op) : 0; i < op.elements.size(); ++i)
-      use(op.elements[i].offset);
+    for (size_t i = written(op); i < op.elements.size(); ++i) use(op.elements[i].offset);
     for (const Address& address : op.addresses) use(address.base);
     op.uses_accumulator = !program_.accumulators[pc].empty();
   }

@@ -152,6 +152,21 @@ class Decoder {
   /// An address beside the first one; a tensor map's may have coordinates, which go to op.elements.
   Address other_address(Op& op, const Operand& a);
 
+  // decode_blackwell.cpp
+  /// Instructions that are new in sm_100; false for any other.
+  bool blackwell(Op& op);
+  void launch_cancel(Op& op);
+  void launch_query(Op& op);
+  void require_tensor_memory() const;
+  void cta_group();
+  Address tensor_address(const Operand& a);
+  void tensor_allocation(Op& op, std::string_view what);
+  void tensor_move(Op& op, bool is_load);
+  void tensor_multiply(Op& op);
+  void tensor_copy(Op& op);
+  void tensor_shift(Op& op);
+  void tensor_commit(Op& op);
+
   const ptx::Module& module_;
   const ptx::Function& kernel_;
   Program program_;

@@ -22,7 +22,7 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     Counts c;
     c.instructions[size_t(op.counted)] = n.warps;
     c.lanes[size_t(op.counted)] = n.lanes;
-    const uint64_t flops = n.lanes * op.flops;
+    const uint64_t flops = n.lanes * op.flops + n.flops;
     if (op.counted == Class::fp32) c.flops[0] = flops;
     if (op.counted == Class::fp64) c.flops[1] = flops;
     if (op.counted == Class::fp16) c.flops[2] = flops;
@@ -47,8 +47,10 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
 
 }  // namespace
 
-void run(const Program& program, const ptx::Module& module, const LaunchParams& launch, DeviceMemory& memory,
+void run(const Program& program, const ptx::Module& module, const LaunchParams& asked, DeviceMemory& memory,
          Counters& counters) {
+  LaunchParams launch = asked;
+  launch.tensor_memory = program.tensor_memory;
   const uint64_t blocks = launch.grid.count(), threads = launch.block.count();
   if (blocks == 0 || threads == 0 || threads > 1024)
     throw Error(formatted("kernel {}: a launch of {} blocks of {} threads", program.kernel, blocks, threads),
@@ -65,11 +67,15 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
                 Fault::launch_failure);
 
   const uint64_t units = launch.cooperative ? 1 : blocks / cluster.count();
+  // With clusterlaunchcontrol, a unit may do the work of those that follow it in its chain instead of having them launched. So what each does
+  // depends on the program and the seed alone.
+  const uint64_t at_once = std::max<uint64_t>(1, std::min<uint64_t>((units + 1) / 2, launch.sms / cluster.count()));
+  const uint64_t chains = program.cancels_launches && !launch.cooperative ? at_once : units;
   std::atomic<uint64_t> next = 0;
   std::mutex mutex;
   std::exception_ptr fault;
   const uint64_t wanted = launch.threads ? launch.threads : std::max(1U, std::thread::hardware_concurrency());
-  const size_t count = std::min(wanted, units);
+  const size_t count = std::min(wanted, chains);
   ProgressWatchdog watchdog(count);
   std::optional<GlobalRaces> races;
   if (launch.checks[Check::global_race] != Severity::off) races.emplace(blocks);
@@ -77,7 +83,8 @@ void run(const Program& program, const ptx::Module& module, const LaunchParams& 
   const auto work = [&](size_t worker) {
     try {
       Cluster unit(program, module, launch, memory, watchdog, worker, races ? &*races : nullptr);
-      for (uint64_t i; (i = next++) < units;) unit.run(i);
+      for (uint64_t i; (i = next++) < chains;)
+        for (uint64_t u = i; u < units;) u = std::max(u + chains, unit.run(u, program.cancels_launches ? chains : 0));
       const std::lock_guard lock(mutex);
       add_counts(program, unit.counts(), counters);
     } catch (const Cluster::Stopped&) {

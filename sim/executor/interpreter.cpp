@@ -23,7 +23,7 @@ void set_pc(Warp& warp, Mask mask, uint32_t to) {
 }  // namespace
 
 Interpreter::Interpreter(Unit& unit, Reports& reports, MemoryChecker& checker, Synchronisation& sync,
-                         AsyncCopies& async_copies, BulkCopies& bulk_copies, WgmmaEngine& wgmma)
+                         AsyncCopies& async_copies, BulkCopies& bulk_copies, WgmmaEngine& wgmma, Tcgen05Engine& tcgen05)
     : unit_(unit),
       reports_(reports),
       checker_(checker),
@@ -31,6 +31,7 @@ Interpreter::Interpreter(Unit& unit, Reports& reports, MemoryChecker& checker, S
       async_copies_(async_copies),
       bulk_copies_(bulk_copies),
       wgmma_(wgmma),
+      tcgen05_(tcgen05),
       program_(unit.program),
       launch_(unit.launch),
       memory_(unit.memory),
@@ -86,6 +87,8 @@ Interpreter::Then Interpreter::run_straight(Warp& warp, Turn& turn) {
     if (mask) {
       if (op->uses_accumulator && warp.wgmma_under_way) [[unlikely]]
         wgmma_.check_accumulators(warp, *op, pc, mask);
+      if (op->uses_accumulator && !warp.tensor_loads.empty()) [[unlikely]]
+        tcgen05_.check_loads(warp, *op, pc, mask);
       if (op->kind == Kind::lanes) {
         op->function(warp.registers, op->o, mask);
       } else if (op->kind == Kind::load && mask == all_lanes && load_as_before(warp, *op, pc)) {
@@ -181,6 +184,21 @@ inline Interpreter::Then Interpreter::execute(Warp& warp, const Op& op, Turn& tu
     case Kind::fence_proxy:
       clocks_.fence_proxy(warp.actor);
       return Then::next;
+    case Kind::launch_cancel:
+      bulk_copies_.cancel_launches(warp, op, pc, mask);
+      return Then::next;
+    case Kind::launch_query:
+      query_launch(warp, op, mask);
+      return Then::next;
+    case Kind::tensor_multiply:
+    case Kind::tensor_copy:
+    case Kind::tensor_shift:
+    case Kind::tensor_commit:
+      tcgen05_.issue(warp, op, pc, mask);
+      return Then::next;
+    case Kind::tensor_fence:
+      tcgen05_.fence(warp, op);
+      return Then::next;
     case Kind::fence_mbarrier_init:
       sync_.fence_mbarriers(warp);
       return Then::next;
@@ -220,6 +238,12 @@ inline Interpreter::Then Interpreter::execute(Warp& warp, const Op& op, Turn& tu
     case Kind::wgmma_multiply:
     case Kind::wgmma_commit:
     case Kind::wgmma_wait:
+    case Kind::tensor_allocate:
+    case Kind::tensor_free:
+    case Kind::tensor_relinquish:
+    case Kind::tensor_load:
+    case Kind::tensor_store:
+    case Kind::tensor_wait:
     case Kind::give_registers:
     case Kind::take_registers:
       return meet(warp, op, turn, mask);
@@ -435,7 +459,7 @@ Interpreter::Then Interpreter::mbarrier(Warp& warp, const Op& op, const Turn& tu
 void Interpreter::pack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    std::byte packed[8];
+    std::byte packed[16];
     size_t offset = 0;
     for (const Element& e : op.elements) {
       std::memcpy(packed + offset, warp.registers + e.offset + size_t(l) * e.bytes, e.bytes);
@@ -448,7 +472,7 @@ void Interpreter::pack(Warp& warp, const Op& op, Mask mask) {
 void Interpreter::unpack(Warp& warp, const Op& op, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
     if (!(mask >> l & 1)) continue;
-    std::byte packed[8];
+    std::byte packed[16];
     std::memcpy(packed, warp.registers + op.o.a + size_t(l) * op.bytes, op.bytes);
     size_t offset = 0;
     for (const Element& e : op.elements) {
@@ -477,6 +501,28 @@ void Interpreter::is_space(Warp& warp, const Op& op, Mask mask) {
   }
   Mask& d = *at<Mask>(warp.registers, op.o.d);
   d = (d & ~mask) | (in & mask);
+}
+
+/// clusterlaunchcontrol.query_cancel, of a LaunchCancel.
+void Interpreter::query_launch(Warp& warp, const Op& op, Mask mask) {
+  for (int l = 0; l < warp_size; ++l) {
+    if (!(mask >> l & 1)) continue;
+    LaunchCancel result;
+    std::memcpy(&result, warp.registers + op.o.a + size_t(l) * sizeof result, sizeof result);
+    if (result.canceled > 1)
+      reports_.report(warp, l, op, "no result of clusterlaunchcontrol.try_cancel", Fault::launch_failure);
+    if (op.o.immediate == query_is_canceled) {
+      Mask& d = *at<Mask>(warp.registers, op.o.d);
+      d = (d & ~(Mask{1} << l)) | Mask{result.canceled} << l;
+      continue;
+    }
+    if (!result.canceled)
+      reports_.report(warp, l, op, "no cluster was cancelled: it has no first block (PTX ISA 9.7.13.18)",
+                      Fault::launch_failure);
+    for (size_t i = 0; i < std::min<size_t>(op.elements.size(), 3); ++i)
+      if (const Element& e = op.elements[i]; e.offset != discarded)
+        at<uint32_t>(warp.registers, e.offset)[l] = result.first[op.o.immediate == query_all ? i : op.o.immediate];
+  }
 }
 
 // --- divergence ------------------------------------------------------------------------------------------------------------------
@@ -684,6 +730,11 @@ bool Interpreter::collective(Warp& warp, const Op& op, uint32_t pc) {
     case Kind::wgmma_wait:
       if (wgmma_.execute(warp, op, pc)) return true;
       break;
+    case Kind::tensor_allocate:
+    case Kind::tensor_free:
+    case Kind::tensor_relinquish:
+      if (tcgen05_.allocation(warp, op, pc)) return true;
+      break;
     case Kind::give_registers:
     case Kind::take_registers:
       if (sync_.set_registers(warp, op)) return true;
@@ -715,7 +766,8 @@ void Interpreter::map_address(Warp& warp, const Op& op, Mask mask) {
       reports_.report(warp, l, op, formatted("there is no block {} in a cluster of {}", rank, launch_.cluster.count()),
                       Fault::illegal_address);
     const uint64_t base = op.space == Space::generic ? shared_window : 0;
-    const uint64_t mapped = base + (uint64_t{rank + 1} << cluster_rank_shift | shared_offset(a));
+    const uint64_t mapped =
+        base + (uint64_t{program_.block_pairs ? rank : rank + 1} << cluster_rank_shift | shared_offset(a));
     std::memcpy(warp.registers + op.o.d + size_t(l) * op.bytes, &mapped, op.bytes);
   }
 }

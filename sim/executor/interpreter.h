@@ -14,6 +14,7 @@
 #include "executor/memory_checker.h"
 #include "executor/reports.h"
 #include "executor/synchronisation.h"
+#include "executor/tcgen05_engine.h"
 #include "executor/unit.h"
 #include "executor/wgmma_engine.h"
 
@@ -22,7 +23,7 @@ namespace sim {
 class Interpreter {
  public:
   Interpreter(Unit& unit, Reports& reports, MemoryChecker& checker, Synchronisation& sync, AsyncCopies& async_copies,
-              BulkCopies& bulk_copies, WgmmaEngine& wgmma);
+              BulkCopies& bulk_copies, WgmmaEngine& wgmma, Tcgen05Engine& tcgen05);
 
   void run(Warp& warp);
 
@@ -49,6 +50,7 @@ class Interpreter {
   void unpack(Warp& warp, const Op& op, Mask mask);
   void read_clock(Warp& warp, const Op& op, Mask mask);
   void is_space(Warp& warp, const Op& op, Mask mask);
+  void query_launch(Warp& warp, const Op& op, Mask mask);
   void map_address(Warp& warp, const Op& op, Mask mask);
 
   // Lanes that go different ways, and meet again.
@@ -95,6 +97,7 @@ class Interpreter {
   AsyncCopies& async_copies_;
   BulkCopies& bulk_copies_;
   WgmmaEngine& wgmma_;
+  Tcgen05Engine& tcgen05_;
   const Program& program_;
   const LaunchParams& launch_;
   const DeviceMemory& memory_;

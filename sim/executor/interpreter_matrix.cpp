@@ -31,6 +31,11 @@ void Interpreter::matrix_operation(Warp& warp, const Op& op, uint32_t pc, Mask m
                               warp.exist >> std::countr_zero(~mask) & 1 ? "has ended" : "does not exist"),
                     Fault::launch_failure);
   switch (op.kind) {
+    case Kind::tensor_load:
+    case Kind::tensor_store:
+    case Kind::tensor_wait:
+      tcgen05_.move(warp, op, pc);
+      break;
     case Kind::matrix_multiply:
       op.multiply(warp.registers, op);
       break;

@@ -257,7 +257,13 @@ void Interpreter::move_data(Warp& warp, const Op& op, Mask mask, const std::arra
   if (op.elements.size() > 1 && form == Pattern::Form::consecutive) form = Pattern::Form::general;
   size_t offset = 0;
   for (const Element& e : op.elements) {
-    if (e.offset != discarded) {
+    if (op.bytes == 16) {
+      for (Mask rest = mask; rest; rest &= rest - 1) {
+        std::byte* const value = warp.registers + e.offset + size_t(first(rest)) * 16;
+        std::byte* const place = at[first(rest)] + offset;
+        load ? std::memcpy(value, place, 16) : std::memcpy(place, value, 16);
+      }
+    } else if (e.offset != discarded) {
       const auto move =
           op.bytes == 4   ? op.is_signed ? move_lanes_of<int32_t>(e.bytes) : move_lanes_of<uint32_t>(e.bytes)
             : op.bytes == 8 ? move_lanes_of<uint64_t>(e.bytes)

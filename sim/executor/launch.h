@@ -35,12 +35,13 @@ struct LaunchParams {
   PrintBuffer* print = nullptr;   ///< where printf goes; null: nowhere
   Checks checks;                  ///< what a finding of each check does
   Warnings* warnings = nullptr;   ///< where warnings go; null: nowhere
+  bool tensor_memory = false;     ///< the program uses it: set when it is run
   uint64_t limit = default_limit;  ///< warp instructions of one block; with more it is taken for a loop without an end
 
   uint32_t threads_per_block() const { return uint32_t(block.count()); }
   uint32_t warps_per_block() const { return (threads_per_block() + warp_size - 1) / warp_size; }
-  /// Of the clocks: its warps, then the copies into it.
-  uint32_t actors_per_block() const { return warps_per_block() + 1; }
+  /// Of the clocks: its warps, then the copies into it, then the tensor core that tcgen05 works with.
+  uint32_t actors_per_block() const { return warps_per_block() + (tensor_memory ? 2 : 1); }
   uint32_t blocks_per_cluster() const { return uint32_t(cluster.count()); }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "executor/clocks.h"
 
@@ -22,8 +23,9 @@ struct Mbarrier {
   bool fenced = false;  ///< fence.mbarrier_init made it known to the asynchronous proxy
   /// and, by any phase of the cluster's barrier from this one on, to the cluster: its arrivals may be relaxed
   uint64_t fenced_in = 0;
-  VectorClock arriving;  ///< of those that arrived in this phase
-  VectorClock arrived;   ///< of all in the complete ones
+  std::vector<uint64_t> seen;  ///< how many phases each of the block's threads has waited for by parity; empty: none
+  VectorClock arriving;        ///< of those that arrived in this phase
+  VectorClock arrived;         ///< of all in the complete ones
 
   /// Whether the phase that `parity` stands for is complete: the one before the current phase, or the current one.
   bool complete(uint32_t parity) const { return (phase & 1) != parity; }
@@ -46,6 +48,8 @@ struct Poll {
   uint64_t phase = 0;     ///< that it waits for
   uint64_t progress = 0;  ///< the cluster's, when it last looked
   uint32_t times = 0;     ///< how often it has looked since
+  bool missed = false;    ///< it waits for a phase that is over, and may go on
+  uint32_t lanes = 0;     ///< that wait, one bit each
 };
 
 }  // namespace sim

@@ -100,9 +100,9 @@ bool Synchronisation::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, 
         add_bytes(-int64_t{value<uint32_t>(warp, op.o.b, l)});
         break;
       case MbarrierOp::wait:
-        if (test_wait(warp, l, op, m)) continue;
+        if (test_wait(warp, l, op, uint32_t(a), m)) continue;
         if (warp.poll.progress != unit_.progress) warp.poll.times = 0;
-        warp.poll = {uint32_t(a), m.phase, unit_.progress, warp.poll.times};
+        warp.poll = {uint32_t(a), m.phase, unit_.progress, warp.poll.times, false, 0};
         incomplete |= Mask{1} << l;
         continue;
       default:
@@ -112,6 +112,8 @@ bool Synchronisation::mbarrier_operation(Warp& warp, const Op& op, uint32_t pc, 
     if (m.advance()) ++unit_.progress;
   }
   if (incomplete) ++warp.poll.times;
+  warp.poll.lanes = incomplete;
+  warp.poll.missed = false;
   return !incomplete;
 }
 
@@ -155,13 +157,17 @@ void Synchronisation::arrive(Warp& warp, int lane, const Op& op, Mbarrier& m) {
     reports_.report(warp, lane, op, "an arrival with .noComplete completes the phase", Fault::launch_failure);
 }
 
-bool Synchronisation::test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m) {
+bool Synchronisation::test_wait(Warp& warp, int lane, const Op& op, uint32_t address, Mbarrier& m) {
   bool complete = false;
   if (op.o.flags & flag_parity) {
     const uint32_t parity = value<uint32_t>(warp, op.o.b, lane);
     if (parity > 1)
       reports_.report(warp, lane, op, formatted("a phase parity of {}, not 0 or 1", parity), Fault::launch_failure);
     complete = m.complete(parity);
+    if (m.seen.empty()) m.seen.resize(warp.block->warps.size() * warp_size);
+    uint64_t& seen = m.seen[warp.index * warp_size + uint32_t(lane)];
+    complete = complete || (warp.poll.missed && warp.poll.address == address && seen + 2 <= m.phase);
+    if (complete && (seen & 1) == parity) ++seen;
   } else {
     const uint64_t phase = value<uint64_t>(warp, op.o.b, lane) >> 20;
     if (phase > m.phase || phase + 1 < m.phase)
@@ -176,6 +182,33 @@ bool Synchronisation::test_wait(Warp& warp, int lane, const Op& op, const Mbarri
   d = (d & ~(Mask{1} << lane)) | Mask{complete} << lane;
   if (complete && op.strong) clocks_.leave(warp.actor, m.arrived);
   return complete;
+}
+
+/// PTX ISA 9.7.13.15.16, mbarrier.test_wait: by parity a thread can wait for the current phase or the one before. Where all threads wait for
+/// each phase, and nothing else holds them together, one that comes two phases late takes the current phase for its own. Threads of a GPU
+/// hardly ever are as late. Nothing but a deadlock shows that a thread means an earlier phase.
+bool Synchronisation::missed_phase(Warp& warp) {
+  const auto found = warp.block->mbarriers.find(warp.poll.address);
+  if (found == warp.block->mbarriers.end() || found->second.seen.empty()) return false;
+  const Mbarrier& m = found->second;
+  const Op& op = program_.ops[warp.waits_at];
+  for (int l = 0; l < warp_size; ++l) {
+    const uint64_t seen = m.seen[warp.index * warp_size + uint32_t(l)];
+    const bool waits = (warp.poll.lanes >> l & 1) && seen + 2 <= m.phase && (m.phase - seen) % 2 == 0;
+    if (!waits) continue;
+    warp.poll.missed = true;
+    warp.poll.times = 0;
+    ++unit_.progress;
+    if (reports_.finds(Check::phase, op))
+      reports_.report(
+          warp, l, op,
+          formatted("a deadlock, unless the warp goes on: by its waits it is at phase {} of the mbarrier at {:#x}, "
+                    "which has come to phase {}, and it waits by parity (PTX ISA 9.7.13.15.16)",
+                    seen, warp.poll.address, m.phase),
+          Check::phase);
+    return true;
+  }
+  return false;
 }
 
 std::string Synchronisation::polls_for(const Warp& warp) {

@@ -112,8 +112,9 @@ void MemoryChecker::check_bounds(const Warp& warp, const Op& op, uint32_t pc, Ma
 
 /// The block in whose shared memory an address of shared::cluster, or a generic one, lies.
 Block& MemoryChecker::owner_of(const Warp& warp, int lane, const Op& op, uint64_t address) {
-  const uint64_t rank = (in_shared_window(address) ? address - shared_window : address) >> cluster_rank_shift;
+  uint64_t rank = (in_shared_window(address) ? address - shared_window : address) >> cluster_rank_shift;
   Block& own = *warp.block;
+  if (program_.block_pairs) ++rank;
   if (rank == 0 || rank == own.rank + 1) return own;
   if (rank > launch_.cluster.count())
     reports_.report(warp, lane, op, formatted("{:#x} is no address of the cluster's shared memory", address),

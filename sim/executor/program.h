@@ -70,6 +70,8 @@ enum class Kind : uint8_t {
   bulk_commit,          ///< cp.async.bulk.commit_group
   bulk_wait,            ///< cp.async.bulk.wait_group: immediate
   bulk_wait_read,       ///< cp.async.bulk.wait_group.read: immediate
+  launch_cancel,        ///< clusterlaunchcontrol.try_cancel
+  launch_query,         ///< clusterlaunchcontrol.query_cancel: immediate, see launch_query_*
   fence_proxy,          ///< fence.proxy.async
   fence_mbarrier_init,  ///< fence.mbarrier_init
   async_store,          ///< st.async, red.async
@@ -81,22 +83,33 @@ enum class Kind : uint8_t {
   elect,
   match_any,
   match_all,
-  warp_barrier,      ///< bar.warp.sync
-  matrix_load,       ///< ldmatrix
-  matrix_store,      ///< stmatrix
-  matrix_transpose,  ///< movmatrix
-  matrix_multiply,   ///< mma, wmma.mma: op.multiply
-  fragment_load,     ///< wmma.load
-  fragment_store,    ///< wmma.store
-  barrier,           ///< bar.sync, bar.arrive, bar.red, barrier.*: op.barrier
-  cluster_arrive,    ///< barrier.cluster.arrive
-  cluster_wait,      ///< barrier.cluster.wait
-  wgmma_fence,       ///< wgmma.fence
-  wgmma_multiply,    ///< wgmma.mma_async
-  wgmma_commit,      ///< wgmma.commit_group
-  wgmma_wait,        ///< wgmma.wait_group: immediate
-  give_registers,    ///< setmaxnreg.dec: immediate
-  take_registers,    ///< setmaxnreg.inc: immediate
+  warp_barrier,       ///< bar.warp.sync
+  matrix_load,        ///< ldmatrix
+  matrix_store,       ///< stmatrix
+  matrix_transpose,   ///< movmatrix
+  matrix_multiply,    ///< mma, wmma.mma: op.multiply
+  fragment_load,      ///< wmma.load
+  fragment_store,     ///< wmma.store
+  barrier,            ///< bar.sync, bar.arrive, bar.red, barrier.*: op.barrier
+  cluster_arrive,     ///< barrier.cluster.arrive
+  cluster_wait,       ///< barrier.cluster.wait
+  wgmma_fence,        ///< wgmma.fence
+  wgmma_multiply,     ///< wgmma.mma_async
+  wgmma_commit,       ///< wgmma.commit_group
+  wgmma_wait,         ///< wgmma.wait_group: immediate
+  tensor_allocate,    ///< tcgen05.alloc
+  tensor_free,        ///< tcgen05.dealloc
+  tensor_relinquish,  ///< tcgen05.relinquish_alloc_permit
+  tensor_load,        ///< tcgen05.ld
+  tensor_store,       ///< tcgen05.st
+  tensor_wait,        ///< tcgen05.wait: immediate, whether for stores
+  tensor_multiply,    ///< tcgen05.mma
+  tensor_copy,        ///< tcgen05.cp
+  tensor_shift,       ///< tcgen05.shift
+  tensor_commit,      ///< tcgen05.commit
+  tensor_fence,       ///< tcgen05.fence: immediate, whether after_thread_sync
+  give_registers,     ///< setmaxnreg.dec: immediate
+  take_registers,     ///< setmaxnreg.inc: immediate
 };
 
 /// Which lanes of a warp must have come to an instruction before it is executed.
@@ -122,6 +135,9 @@ constexpr Meeting meeting(Kind kind) {
     case Kind::matrix_multiply:
     case Kind::fragment_load:
     case Kind::fragment_store:
+    case Kind::tensor_load:
+    case Kind::tensor_store:
+    case Kind::tensor_wait:
       return Meeting::warp;
     case Kind::barrier:
     case Kind::cluster_arrive:
@@ -130,6 +146,9 @@ constexpr Meeting meeting(Kind kind) {
     case Kind::wgmma_multiply:
     case Kind::wgmma_commit:
     case Kind::wgmma_wait:
+    case Kind::tensor_allocate:
+    case Kind::tensor_free:
+    case Kind::tensor_relinquish:
     case Kind::give_registers:
     case Kind::take_registers:
       return Meeting::block;
@@ -188,10 +207,13 @@ enum class MbarrierOp : uint8_t {
 };
 /// Of Operands::flags: a wait by parity; an arrival that first expects bytes, or must not complete the phase.
 constexpr uint8_t flag_parity = 1, flag_expect_tx = 2, flag_no_complete = 4;
-/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there.
-constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4;
+/// Of a bulk copy: by a tensor map, to several blocks, adding to what is there, with its mbarrier in either block of a pair.
+constexpr uint8_t flag_tensor = 1, flag_multicast = 2, flag_reduce = 4, flag_block_pair = 8;
 /// Of cp.async.mbarrier.arrive: the arrival counts (.noinc).
 constexpr uint8_t flag_noinc = 1;
+
+/// Of clusterlaunchcontrol.query_cancel: whether a cluster was cancelled, or where its first block lies: x, y, z or all of them.
+constexpr uint32_t query_is_canceled = 3, query_all = 4;
 
 /// The registers of a vector operand, and the byte regions that a call copies.
 struct Element {
@@ -221,6 +243,7 @@ struct alignas(64) Op {
   bool strong = false;            ///< volatile, relaxed, acquire, release: a synchronising access
   bool read_only = false;         ///< ld.global.nc: of memory that nobody writes during the launch
   bool cluster = false;           ///< shared: of any block of the cluster (.shared::cluster)
+  bool drops_rank = false;        ///< shared, of its own block alone: what an address says of the block does not matter
   bool uses_accumulator = false;  ///< Program::accumulators has it
   bool guard_negated = false;
   uint32_t guard = 0;  ///< predicate register, or 0: none (0 is the carry flag)
@@ -252,6 +275,12 @@ struct alignas(64) Op {
   uint32_t source = 0;  ///< index into Program::sources
   std::string text;     ///< mnemonic with modifiers, for reports
 };
+
+/// A mov from one register of 32 bits to another.
+inline bool is_register_move(const Op& op) {
+  return op.kind == Kind::lanes && op.counted == Class::move &&
+         (op.text == "mov.b32" || op.text == "mov.u32" || op.text == "mov.f32" || op.text == "mov.s32");
+}
 
 /// A line of the program's source, from .loc.
 struct SourceLine {
@@ -292,7 +321,8 @@ struct Preset {
     lanemask_gt,
     dynamic_smem,
     total_smem,
-    reserved_smem,  ///< where the system's shared memory begins; and what is added
+    shared_address,  ///< of its own block's shared memory, with the block's rank
+    reserved_smem,   ///< where the system's shared memory begins; and what is added
     cluster_ctaid_x,
     cluster_ctaid_y,
     cluster_ctaid_z,
@@ -345,10 +375,13 @@ struct Program {
   std::map<uint64_t, uint32_t> callee_at;  ///< by the address that a pointer holds
   uint32_t shared_bytes = 0;               ///< static
   uint32_t param_bytes = 0;
-  /// By operation: those of its registers that are accumulators of a wgmma, too (not those that a wgmma itself accumulates in).
-  /// Empty where there is no wgmma.
+  /// By operation: those of its registers that are accumulators of a wgmma, too (not those that a wgmma itself accumulates in), or that
+  /// a tcgen05.ld fills. Empty where there is neither.
   std::vector<std::vector<uint32_t>> accumulators;
   uint32_t dynamic_shared_align = 16;
+  bool tensor_memory = false;             ///< it has instructions of tcgen05
+  bool cancels_launches = false;          ///< it has clusterlaunchcontrol.try_cancel
+  bool block_pairs = false;               ///< of cta_group::2: an address in shared memory holds its block's rank
   bool reserved_smem = false;             ///< it uses the shared memory that is the system's
   std::array<uint32_t, 3> max_threads{};  ///< .maxntid, 0: none
   uint32_t registers = 0;                 ///< per thread when it starts; 0: setmaxnreg cannot be used

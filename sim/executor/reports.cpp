@@ -45,7 +45,8 @@ std::string Reports::name_of(uint32_t actor, const Block& block) const {
   const Block& owner = *unit_.blocks[actor / unit_.launch.actors_per_block()];
   const uint32_t index = actor % unit_.launch.actors_per_block();
   const bool copy = index == unit_.launch.warps_per_block();
-  std::string name = copy ? "a bulk copy" : formatted("warp {}", index);
+  const bool tensor = index > unit_.launch.warps_per_block();
+  std::string name = copy ? "a bulk copy" : tensor ? "the tensor core" : formatted("warp {}", index);
   const Extent at = owner.index;
   if (&owner != &block) name += formatted("{} block ({}, {}, {})", copy ? " into" : " of", at.x, at.y, at.z);
   return name;

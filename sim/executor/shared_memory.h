@@ -108,6 +108,12 @@ class SharedMemory {
   void end_async_reads(Units units, uint32_t warp, uint32_t op, uint32_t time);
   void end_async_writes(Units units, uint32_t warp, uint32_t op, uint32_t time);
 
+  /// The actor that wrote the word last, and by which operation.
+  std::pair<uint32_t, uint32_t> last_writer(uint32_t word) const {
+    const Access& write = (words_[word].under_way & joined ? units_[word / unit_words].word : words_[word]).write;
+    return {write.warp, write.op};
+  }
+
   /// Whether the asynchronous proxy sees the word's last write: a proxy fence since then happens before this.
   bool visible_to_async(uint32_t word, uint32_t warp) const {
     const Access& write = (words_[word].under_way & joined ? units_[word / unit_words].word : words_[word]).write;

@@ -194,6 +194,13 @@ std::string Synchronisation::waits_for(const Warp& warp) {
   if (op.kind == Kind::cluster_wait) return "waits at the cluster's barrier: " + reports_.where(op);
   if (op.kind == Kind::wgmma_wait)
     return "waits for wgmma that other warps of its warpgroup have not issued: " + reports_.where(op);
+  if (op.kind == Kind::tensor_allocate && warp.allocates_in_pair &&
+      unit_.in_cluster_of(*warp.block, warp.block->rank ^ 1).pair_allocations < warp.allocation)
+    return "waits for tcgen05.alloc in the other block of its pair: " + reports_.where(op);
+  if (op.kind == Kind::tensor_allocate)
+    return formatted("waits for {} columns of tensor memory ({} are free): {}",
+                     value<uint32_t>(warp, op.o.b, first(warp.live)), warp.block->tensor.free_columns(),
+                     reports_.where(op));
   if (op.kind == Kind::take_registers)
     return formatted("waits for {} registers per thread, of which it has {} and {} more are free: {}", op.o.immediate,
                      warp.registers_held, warp.block->free_registers, reports_.where(op));

@@ -39,6 +39,8 @@ class Synchronisation {
   /// The object at an offset of `owner`'s shared memory, which the warp must know to be there.
   Mbarrier& find_mbarrier(const Warp& warp, int lane, const Op& op, Block& owner, uint64_t address);
   void fence_mbarriers(const Warp& warp);
+  /// Whether a polling warp waits for a phase that it has missed. It is reported; if that returns, the warp may go on.
+  bool missed_phase(Warp& warp);
 
   /// What a waiting, polling or spinning warp waits for, for a report.
   std::string waits_for(const Warp& warp);
@@ -58,7 +60,7 @@ class Synchronisation {
   void complete(Block& block, uint32_t id);
   void init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t pc, uint64_t address, uint32_t count);
   void arrive(Warp& warp, int lane, const Op& op, Mbarrier& m);
-  bool test_wait(Warp& warp, int lane, const Op& op, const Mbarrier& m);
+  bool test_wait(Warp& warp, int lane, const Op& op, uint32_t address, Mbarrier& m);
   std::string polls_for(const Warp& warp);
 
   Unit& unit_;

@@ -14,8 +14,10 @@ constexpr uint32_t param_alignment = 128;  ///< of a tensor map among the parame
 Clocks clocks_of(const LaunchParams& launch, bool races) {
   const uint32_t actors = launch.actors_per_block();
   if (launch.cooperative && !races)
-    return Clocks(launch.blocks_per_cluster() * actors, uint32_t(launch.grid.count()) / launch.blocks_per_cluster());
-  return Clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * actors);
+    return Clocks(launch.blocks_per_cluster() * actors, uint32_t(launch.grid.count()) / launch.blocks_per_cluster(),
+                  launch.tensor_memory);
+  return Clocks(uint32_t((launch.cooperative ? launch.grid : launch.cluster).count()) * actors, 1,
+                launch.tensor_memory);
 }
 
 /// Whether a preset differs from block to block. It is the same in all lanes.
@@ -108,6 +110,8 @@ void preset(const Unit& unit, Warp& warp, const Preset& p) {
           return launch.dynamic_smem;
         case Preset::total_smem:
           return block.shared.size();
+        case Preset::shared_address:
+          return uint64_t{block.rank} << cluster_rank_shift | p.value;
         case Preset::reserved_smem:
           return block.shared.reserved() + p.value;
         case Preset::cluster_ctaid_x:
@@ -200,17 +204,22 @@ void Unit::start(uint64_t new_index) {
   random.seed(launch.seed * 0x9e3779b97f4a7c15 + index);
   clocks.reset();
   progress = 0;
-  const Extent& size = launch.cluster;
-  const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
+  to_cancel = index + stride;
+  cancel_has_failed = false;
   for (const auto& block : blocks) {
-    const uint64_t cluster = index * clusters() + block->number / launch.blocks_per_cluster();
-    block->start(program, {uint32_t(cluster % nx) * size.x + block->rank % size.x,
-                           uint32_t(cluster / nx % ny) * size.y + block->rank / size.x % size.y,
-                           uint32_t(cluster / nx / ny) * size.z + block->rank / size.x / size.y});
+    block->start(program, place(index * clusters() + block->number / launch.blocks_per_cluster(), block->rank));
     for (Warp& warp : block->warps)
       for (const Preset& p : program.presets)
         if (is_of_block(p.what)) preset(*this, warp, p);
   }
+}
+
+Extent Unit::place(uint64_t cluster, uint32_t rank) const {
+  const Extent& size = launch.cluster;
+  const uint64_t nx = launch.grid.x / size.x, ny = launch.grid.y / size.y;
+  return {uint32_t(cluster % nx) * size.x + rank % size.x,
+          uint32_t(cluster / nx % ny) * size.y + rank / size.x % size.y,
+          uint32_t(cluster / nx / ny) * size.z + rank / size.x / size.y};
 }
 
 }  // namespace sim

@@ -15,10 +15,12 @@
 
 namespace sim {
 
-/// An address of shared::cluster holds the block's rank + 1 above the offset in its shared memory; mapa makes such addresses.
-/// Rank + 1 = 0 is the executing block's own window, shared::cta (PTX ISA 5.1.6; 9.7.9.25, mapa).
-constexpr int cluster_rank_shift = 24;
-constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cluster_rank_shift) - 1); }
+/// What clusterlaunchcontrol.try_cancel writes; opaque to programs.
+struct LaunchCancel {
+  uint32_t canceled = 0;
+  uint32_t first[3] = {};  ///< block of the cluster
+};
+static_assert(sizeof(LaunchCancel) == 16);
 
 /// How often an operation has been executed, by warps and by lanes.
 struct Executions {
@@ -30,6 +32,7 @@ struct OpCount {
   uint64_t warps = 0, lanes = 0;
   uint64_t global_requests = 0, sectors = 0, global_bytes = 0;
   uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_bytes = 0;
+  uint64_t flops = 0;  ///< beyond Op::flops: of an operation whose shape is known when it runs
 };
 
 struct Unit {
@@ -50,6 +53,8 @@ struct Unit {
   void add_runs();
 
   std::byte* param() const { return param_; }
+  /// Where block `rank` of cluster `cluster` of the grid lies.
+  Extent place(uint64_t cluster, uint32_t rank) const;
   uint32_t clusters() const { return uint32_t(blocks.size()) / launch.blocks_per_cluster(); }
   /// The block with this rank in the cluster of `block`.
   Block& in_cluster_of(const Block& block, uint32_t rank) { return *blocks[block.number - block.rank + rank]; }
@@ -61,6 +66,9 @@ struct Unit {
   Clocks clocks;
   std::vector<OpCount> counts;  ///< by operation
   uint64_t index = 0;
+  /// Units that have not started, and that clusterlaunchcontrol.try_cancel may take: this one, and every `stride`-th after it.
+  uint64_t to_cancel = 0, stride = 0;
+  bool cancel_has_failed = false;
   std::mt19937_64 random;
   uint64_t progress = 0;  ///< how often something has happened that a polling warp may be waiting for
   std::vector<std::unique_ptr<Block>> blocks;

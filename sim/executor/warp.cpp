@@ -29,4 +29,11 @@ Addresses addresses(const Warp& warp, const Address& operand) {
   return address;
 }
 
+Addresses addresses(const Warp& warp, const Op& op) {
+  Addresses address = addresses(warp, {op.o.a, op.address_bytes, op.displacement});
+  if (op.drops_rank)
+    for (uint64_t& a : address) a = shared_offset(a);
+  return address;
+}
+
 }  // namespace sim

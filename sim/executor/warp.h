@@ -11,6 +11,7 @@
 #include "executor/async_copy.h"
 #include "executor/mbarrier.h"
 #include "executor/program.h"
+#include "executor/tensor_memory.h"
 
 namespace sim {
 
@@ -51,8 +52,13 @@ struct Warp {
   uint64_t cluster_waited = 0;   ///< phases of the cluster's barrier that were complete when it last waited there
   Poll poll;
   Spin spin;
-  uint32_t wgmma_under_way = 0;              ///< sets of accumulators that nothing has waited for
-  std::vector<bool> accumulates;             ///< by a register's offset / 32: it belongs to one of these sets
+  uint32_t wgmma_under_way = 0;   ///< sets of accumulators that nothing has waited for
+  std::vector<bool> accumulates;  ///< by a register's offset / 32: it belongs to one of these sets
+  std::vector<TensorMoveUnderWay> tensor_loads, tensor_stores;  ///< tcgen05.ld and st that nothing has waited for
+  std::vector<bool> is_loading;              ///< by a register's offset / 32: such a load will fill it
+  std::vector<TensorMovedRegister> moved;    ///< what was moved out of such registers
+  bool allocates_in_pair = false;            ///< it has come to a tcgen05.alloc with cta_group::2, ...
+  uint32_t allocation = 0;                   ///< ... its block's so many-th
   uint32_t registers_held = 0;               ///< per thread, by setmaxnreg
   std::vector<AsyncCopy> copies;             ///< cp.async under way, in the order of their issue
   uint64_t copies_issued = 0;                ///< all of them
@@ -79,10 +85,15 @@ T value(const Warp& warp, uint32_t offset, int lane) {
 
 using Addresses = std::array<uint64_t, warp_size>;
 
+/// An address of shared::cluster holds the block's rank + 1 above the offset in its shared memory; mapa makes such addresses.
+/// Rank + 1 = 0 is the executing block's own window, shared::cta (PTX ISA 5.1.6; 9.7.9.25, mapa). In a program of block pairs
+/// (cta_group::2) it is the rank itself, and each block's own addresses have it, too: such programs clear or set its lowest bit (bit 24)
+/// to reach the other block of the pair, as the hardware's addresses allow.
+constexpr int cluster_rank_shift = 24;
+constexpr uint64_t shared_offset(uint64_t address) { return address & ((1U << cluster_rank_shift) - 1); }
+
 /// The lanes' addresses, as they stand in the instruction's state space.
 Addresses addresses(const Warp& warp, const Address& operand);
-inline Addresses addresses(const Warp& warp, const Op& op) {
-  return addresses(warp, {op.o.a, op.address_bytes, op.displacement});
-}
+Addresses addresses(const Warp& warp, const Op& op);
 
 }  // namespace sim

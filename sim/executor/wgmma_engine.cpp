@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
-#include <span>
-#include <unordered_set>
 #include <utility>
 
+#include "executor/matrix_operands.h"
 #include "executor/rounding.h"
 #include "executor/vectors.h"
 #include "text.h"
@@ -17,9 +15,7 @@
 namespace sim {
 namespace {
 
-constexpr uint32_t rows = 64;             ///< of A and D
-constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K is 32 bytes, 16 halves or 8 words
-constexpr uint32_t units_per_row = operand_k_bytes / 16;
+constexpr uint32_t rows = 64;            ///< of A and D
 constexpr uint32_t poison = 0x7fffdead;  ///< a NaN, in FP32 and as two halves
 
 /// 16 bytes of an operand: eight halves or four words.
@@ -95,46 +91,6 @@ inline void add_to_d(uint32_t d_bytes, bool add, uint32_t* values, uint32_t row,
     }
 }
 
-/// Calls f(row of M or N, column of K, address, elements) for each 16 bytes of an operand; elements lie along K where K is
-/// contiguous, else along M or N.
-template <class F>
-void for_each_unit(const MatrixDescriptor& d, bool k_contiguous, uint32_t extent, uint32_t element_bytes, const F& f) {
-  const uint32_t each = 16 / element_bytes, k = operand_k_bytes / element_bytes;
-  if (k_contiguous)
-    for (uint32_t i = 0; i < extent; ++i)
-      for (uint32_t j = 0; j < operand_k_bytes / 16; ++j) f(i, j * each, d.address(true, i, j));
-  else
-    for (uint32_t j = 0; j < k; ++j)
-      for (uint32_t i = 0; i < extent / each; ++i) f(i * each, j, d.address(false, i, j));
-}
-
-/// Nobody may have written some of the rows of A, or columns of B: then the rows or columns of D that they make are NaN, and
-/// whoever uses none of these is right. `units`: of A, `of_a` of them, and of B, as for_each_unit() has them; `unwritten`: the words
-/// that nobody has written. Where K is contiguous, two units are a row; else as many as K has elements are eight or four of them.
-/// Returns one where such rows are written in part, or none of a matrix's.
-std::optional<uint32_t> poison_rows(std::span<const uint32_t> units, size_t of_a, const WgmmaShape& shape,
-                                    uint32_t element_bytes, const std::vector<uint32_t>& unwritten, std::byte* memory) {
-  if (unwritten.empty()) return {};
-  const std::unordered_set<uint32_t> words(unwritten.begin(), unwritten.end());
-  const auto poison = [&](std::span<const uint32_t> matrix, bool k_contiguous) {
-    const size_t each = k_contiguous ? units_per_row : operand_k_bytes / element_bytes, count = matrix.size() / each;
-    size_t missing = 0;
-    for (size_t row = 0; row < count; ++row) {
-      const auto unit = [&](size_t i) { return matrix[k_contiguous ? row * each + i : i * count + row]; };
-      size_t here = 0;
-      for (size_t i = 0; i < each; ++i)
-        for (uint32_t word = 0; word < 4; ++word) here += words.contains(unit(i) / 4 + word);
-      if (here == 0) continue;
-      if (here < 4 * each) return false;
-      ++missing;
-      for (size_t i = 0; i < each; ++i) std::memset(memory + unit(i), 0xff, 16);
-    }
-    return missing == 0 || missing < count;
-  };
-  if (poison(units.first(of_a), shape.a_k_contiguous) && poison(units.subspan(of_a), shape.b_k_contiguous)) return {};
-  return unwritten[0];
-}
-
 }  // namespace
 
 /// One warp issues an operation. The first one of the warpgroup finds out what it will read.
@@ -184,7 +140,8 @@ void WgmmaEngine::issue(Warp& warp, const Op& op, uint32_t pc) {
     };
     warp.block->shared.begin_async_reads(one.units, warp.actor, pc, report);
     const size_t of_a = shape.a_in_registers ? 0 : rows * units_per_row;
-    if (const auto word = poison_rows(one.units, of_a, shape, bytes_of(op.type), unwritten, warp.block->shared.data()))
+    if (const auto word = poison_rows(one.units, of_a, shape.a_k_contiguous, shape.b_k_contiguous, bytes_of(op.type),
+                                      unwritten, warp.block->shared.data()))
       checker_.report_shared(warp, lane, op, *word, "read", {SharedMemory::Found::uninitialised});
     group.queue.push_back(std::move(one));
   }

@@ -31,6 +31,46 @@ INSTANTIATE_TEST_SUITE_P(Shim, Program,
                                          "cooperative"),
                          [](const auto& program) { return std::string(program.param); });
 
+const std::string on_b200 = "GEMM_LADDER_SIM_GPU=b200 GEMM_LADDER_SIM_CHECKS=all=error GEMM_LADDER_SIM_SEED=";
+/// A kernel for sm_100a, and the same with one thing wrong: reported at the line, or, where it is a wrong index, seen in the result.
+TEST(Blackwell, ComputesWhatTheCpuComputes) {
+  for (int seed = 0; seed < 10; ++seed)
+    EXPECT_EQ(run("tcgen05", "", on_b200 + std::to_string(seed)).output, "passed\n") << seed;
+}
+TEST(Blackwell, PlantedFaults) {
+  const auto expect = [](const std::string& fault, const std::vector<std::string>& parts) {
+    for (int seed = 0; seed < 10; ++seed) {
+      const Result result = run("tcgen05", fault, on_b200 + std::to_string(seed));
+      EXPECT_EQ(result.status, 1) << fault;
+      for (const std::string& part : parts)
+        EXPECT_THAT(result.output, testing::HasSubstr(part)) << fault << ", seed " << seed;
+    }
+  };
+  expect("no_wait_for_products", {"of tensor memory", "tcgen05.ld", "tcgen05.cu:"});
+  expect("no_fence_after_wait", {"there is no tcgen05.fence::after_thread_sync", "tcgen05.ld", "tcgen05.cu:"});
+  expect("lanes_of_another_warp", {"of tensor memory: warp ", "reaches lanes", "tcgen05.ld"});
+  expect("no_wait_for_load", {"uses a register that tcgen05.ld", "without tcgen05.wait::ld"});
+  expect("not_given_back", {"64 columns of tensor memory were not given back", "tcgen05.alloc"});
+  expect("given_back_twice", {"there is no allocation of 64 columns", "tcgen05.dealloc"});
+  expect("swizzle_of_64_bytes",
+         {"says 64-byte swizzling, but cp.async.bulk.tensor.2d", "with 128-byte swizzling", "tcgen05.mma"});
+  expect("no_wait_for_empty", {"simulator: ", "tcgen05.cu:", "warp 4, lane 0"});  // an arrival or a copy too early
+  expect("no_last_commit", {"deadlock", "waits for the end of phase 0 of the mbarrier"});
+  expect("adds_to_nothing", {"a read of column 0, lane 0, of tensor memory, which nobody", "tcgen05.mma"});
+  expect("k_offset", {"at 0: got"});
+  expect("too_wide", {"of tensor memory is not allocated", "tcgen05.mma"});
+  expect("descriptor_of_wgmma", {"bits 46 to 48 are 0b0", "of A", "tcgen05.mma"});
+  expect("all_lanes_multiply", {"still writes", "tcgen05.mma"});
+  expect("odd_columns", {"48 columns: only powers of two", "tcgen05.alloc"});
+  expect("column_outside", {"column 64 of tensor memory is not allocated", "tcgen05.ld"});
+  expect("no_wait_for_full", {"of shared memory at", "tcgen05.mma"});
+  expect("stage_overwritten", {"while an asynchronous operation still reads it", "tcgen05.cu:"});
+  expect("unfenced_store", {"no fence.proxy.async between", "tcgen05.mma"});
+  expect("address_of_tile_outside", {"of A reaches 0x", "outside of the block's", "tcgen05.mma"});
+  expect("more_bytes_expected", {"deadlock", "16 bytes missing"});
+  expect("types_that_differ", {"A is BF16 and B is F16", "tcgen05.mma"});
+}
+
 TEST(ShimAlone, WhatIsNotSupportedIsNamed) {
   const Result result = run("driver");
   EXPECT_THAT(result.output, testing::EndsWith("passed\n"));
@@ -198,10 +238,10 @@ class DescribedGpu : public testing::TestWithParam<sim::Gpu> {
   static Result run_here(const std::string& program) { return run_on(std::string(GetParam().key), program); }
 };
 
-/// The program holds PTX for sm_75, sm_80 and sm_90a.
+/// The program holds PTX for sm_75, sm_80, sm_90a and sm_100a.
 TEST_P(DescribedGpu, IsWhatAProgramIsTold) {
   const sim::Gpu& gpu = GetParam();
-  const int ptx = gpu.sm == 90 ? 900 : gpu.sm >= 80 ? 800 : 750;
+  const int ptx = gpu.sm == 90 ? 900 : gpu.sm == 100 ? 1000 : gpu.sm >= 80 ? 800 : 750;
   const std::string expected = sim::formatted(
       "name {}\nsm {}\nsms {} at {} kHz\nl2 {}\nmemory {} at {} kHz on {} bits\nclusters {:d}\nPTX {}\n"
       "nsmid {}\nshared memory {} of {}\nblocks of 32 threads {}, of 512 threads {}, of all shared memory 1\npassed\n",

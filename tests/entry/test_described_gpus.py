@@ -8,7 +8,7 @@ import pytest
 from tests.checkout import LADDER, ROOT, WAIVED, needs_simulator, rows, run
 
 SHAPES = "129x136x72,64x256x40"  # edges of every tile; whole tiles
-GPUS = ("h200", "h100", "a100", "rtx4090", "rtx5090", "t4")
+GPUS = ("h200", "h100", "b200", "a100", "rtx4090", "rtx5090", "t4")
 
 
 def embeds_ptx_of_every_gpu() -> bool:

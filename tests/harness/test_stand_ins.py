@@ -47,6 +47,7 @@ def test_each_unit_has_a_ceiling_of_its_own():
     ("gpu", "waived"),
     [
         ("h200", {}),
+        ("b200", {"90": "needs exactly sm_90a, this is sm_100"}),
         ("a100", {"90": "needs exactly sm_90a, this is sm_80"}),
         ("rtx5090", {"90": "needs exactly sm_90a, this is sm_120"}),
     ],

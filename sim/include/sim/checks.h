@@ -31,8 +31,11 @@ enum class Check : uint8_t {
   global_uninitialised,  ///< a read of global memory that nobody has written
   read_only,             ///< ld.global.nc (__ldg) of memory that the same launch has written
   global_race,           ///< of two warps, in global memory
+  tensor_fence,          ///< what the ISA asks of tcgen05 and a B200 forgives: its fences, lanes below 128
+  phase,                 ///< an mbarrier has gone on by two phases before a warp looked, which waits by parity
+  swizzle,               ///< a descriptor's swizzling mode is not that of the tensor copy which wrote the operand
 };
-constexpr int check_count = 16;
+constexpr int check_count = 19;
 
 struct CheckName {
   Check check;
@@ -56,6 +59,9 @@ constexpr std::array<CheckName, check_count> check_names = {{
     {Check::global_uninitialised, "global-uninitialised", Severity::warning},
     {Check::read_only, "read-only", Severity::warning},
     {Check::global_race, "global-race", Severity::off},
+    {Check::tensor_fence, "tcgen05", Severity::warning},
+    {Check::phase, "phase", Severity::error},
+    {Check::swizzle, "swizzle", Severity::error},
 }};
 constexpr const char* name(Check check) { return check_names[static_cast<size_t>(check)].name; }
 

@@ -1,0 +1,147 @@
+"""Kernels of others that run on a B200, run on the simulator: right or not, and what it reports of them.
+
+usage: python3 -m tests.sim.blackwell_kernels [--learn-cuda FOLDER] [--cutlass FOLDER] [--thunderkittens FOLDER]
+                                              [--seeds N] [--only REGEX] [--simulator FOLDER] [--timeout SECONDS]
+
+Each folder is a checkout of the repository of that name: gau-nernst/learn-cuda, NVIDIA/cutlass, HazyResearch/ThunderKittens.
+Nothing of them is in this repository, and nothing is fetched. The simulator is taken from build/sim where no folder is named.
+Prints a table in Markdown; exit status 1 where a kernel is not right.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DRIVERS = Path(__file__).parent / "blackwell"
+RIGHT = re.compile(r"^(Error count: 0|Execution is successful\.)$", re.MULTILINE)
+FINDING = re.compile(r"^  (\S+) at .*: \d+ times?$", re.MULTILINE)
+
+
+@dataclass
+class Kernel:
+    name: str
+    source: Path
+    shapes: tuple[str, ...]
+    options: list[str] = field(default_factory=list)
+    more: list[Path] = field(default_factory=list)
+
+
+def learn_cuda(folder: Path) -> list[Kernel]:
+    """The eight versions. Of 1a's and 2a's tensor maps, that of B has M rows: M is no less than N."""
+    place = folder / "02e_matmul_sm100"
+    versions = {"1": "ab", "2": "ab", "3": "", "4": "", "5": "", "6": "", "7": "abc"}
+    shapes = ("256x256x256", "512x256x768", "512x512x1024")
+    return [
+        Kernel(
+            f"learn-cuda v{version}{letter}",
+            DRIVERS / "learn_cuda.cu",
+            shapes,
+            [f"-DFUNCTION=matmul_v{version}{letter}", f"-I{DRIVERS}", "-std=c++17"],
+            [place / f"matmul_v{version}.cu"],
+        )
+        for version, letters in versions.items()
+        for letter in letters or ("",)
+    ]
+
+
+def cutlass(folder: Path) -> list[Kernel]:
+    place = folder / "examples/cute/tutorial/blackwell"
+    includes = [f"-I{folder / each}" for each in ("include", "tools/util/include", "examples/common")]
+    options = [*includes, "-std=c++17", "-O1", "-DCUTLASS_ARCH_MMA_SM100_SUPPORTED"]
+    shapes = ("512x1024x64", "512x1024x256", "1024x1024x320")
+    return [Kernel(f"CUTLASS {source.stem}", source, shapes, options) for source in sorted(place.glob("0*_sm100.cu"))]
+
+
+def thunderkittens(folder: Path) -> list[Kernel]:
+    place = folder / "kernels/gemm/educational_b200"
+    options = [f"-I{folder / 'include'}", f"-I{place}", "-std=c++20", "--use_fast_math", "-DNDEBUG", "-DKITTENS_BLACKWELL"]
+    return [
+        Kernel(
+            f"ThunderKittens {level.stem}",
+            DRIVERS / "thunderkittens.cu",
+            ("512", "1024"),
+            [*options, f'-DLEVEL="{level.name}"'],
+        )
+        for level in sorted(place.glob("level_0[6-9].cu"))
+    ]
+
+
+def build(kernel: Kernel, program: Path, simulator: Path) -> str:
+    """What the compiler says where it fails; "" where it does not."""
+    command = ["nvcc", "-gencode", "arch=compute_100a,code=compute_100a", "-cudart", "shared", "-lineinfo", "-w"]
+    command += ["--expt-relaxed-constexpr", "--expt-extended-lambda", *kernel.options, str(kernel.source)]
+    command += [*map(str, kernel.more), "-o", str(program), f"-L{simulator}", "-l:libcuda.so.1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
+def outcome(program: Path, shape: str, seed: int, simulator: Path, timeout: float) -> tuple[str, set[str]]:
+    """ "right", or what is wrong in a line; and the checks that have found something."""
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(simulator),
+        "GEMM_LADDER_SIM_GPU": "b200",
+        "GEMM_LADDER_SIM_SEED": str(seed),
+        "GEMM_LADDER_SIM_CHECKS": "phase=warn",
+    }
+    try:
+        done = subprocess.run([program, *shape.split("x")], capture_output=True, text=True, env=environment, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return f"no end within {timeout:.0f} s", set()
+    said = done.stdout + done.stderr
+    findings = set(FINDING.findall(said))
+    if RIGHT.search(done.stdout) and done.returncode == 0:
+        return "right", findings
+    error = re.search(r"^simulator: (?!warning)(.*)$", said, re.MULTILINE)
+    return error.group(1) if error else f"wrong (exit status {done.returncode})", findings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    repositories = {"learn-cuda": learn_cuda, "cutlass": cutlass, "thunderkittens": thunderkittens}
+    for name in repositories:
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", type=re.compile, default=re.compile(""))
+    parser.add_argument("--simulator", type=Path, default=ROOT / "build/sim")
+    parser.add_argument("--timeout", type=float, default=600)
+    given = parser.parse_args()
+    kernels = []
+    for name, of in repositories.items():
+        if folder := getattr(given, name.replace("-", "_")):
+            found = of(folder.resolve())
+            if missing := [str(k.source) for k in found if not k.source.exists()] or ([] if found else [str(folder)]):
+                parser.error(f"--{name}: nothing at {missing[0]}")
+            kernels += [kernel for kernel in found if given.only.search(kernel.name)]
+    if not kernels:
+        parser.error("no kernel: name a folder")
+    simulator, bad = given.simulator.resolve(), 0
+    print(f"| kernel | shapes | runs of {given.seeds} seeds | warnings |\n|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for i, kernel in enumerate(kernels):
+            program = Path(folder) / str(i)
+            if said := build(kernel, program, simulator):
+                bad += 1
+                print(f"| {kernel.name} | | does not compile: {said.splitlines()[0]} | |", flush=True)
+                continue
+            results, warnings = [], set()
+            for shape in kernel.shapes:
+                for seed in range(given.seeds):
+                    result, findings = outcome(program, shape, seed, simulator, given.timeout)
+                    results.append(result if result == "right" else f"{shape}, seed {seed}: {result}")
+                    warnings |= findings
+            wrong = [result for result in results if result != "right"]
+            bad += bool(wrong)
+            told = wrong[0] if wrong else "all right"
+            print(f"| {kernel.name} | {', '.join(kernel.shapes)} | {told} | {', '.join(sorted(warnings))} |", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
