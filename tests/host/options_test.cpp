@@ -98,8 +98,9 @@ TEST(Options, NameWhatTheyTake) {
   EXPECT_THAT(error_of({"--epilogue", "quantise", "--check", "sample"}), HasSubstr("needs --check full"));
   EXPECT_THAT(error_of({"--sittings", "6/5"}), HasSubstr("--sittings takes a whole number from 1 to 5, got '6'"));
   EXPECT_THAT(error_of({"--sittings", "0"}), HasSubstr("--sittings takes a whole number from 1 to 100, got '0'"));
-  EXPECT_THAT(error_of({"--sim-gpu", "a10"}),
-              HasSubstr("--sim-gpu takes h200, h100, b200, a100, rtx4090, rtx5090, t4, got 'a10'; the nearest is a100"));
+  EXPECT_THAT(
+      error_of({"--sim-gpu", "a10"}),
+      HasSubstr("--sim-gpu takes h200, h100, b200, a100, rtx4090, rtx5090, t4, got 'a10'; the nearest is a100"));
   EXPECT_THAT(error_of({"--ld-pad", "-1"}), HasSubstr("--ld-pad takes a whole number"));
   EXPECT_THAT(error_of({"--device", "x"}), HasSubstr("--device takes a whole number"));
   EXPECT_THAT(error_of({"--out", "f16"}), HasSubstr("--out takes f32, same, got 'f16'"));
