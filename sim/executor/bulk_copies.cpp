@@ -356,7 +356,8 @@ void BulkCopies::write_destination(BulkCopy& copy) {
     for (size_t i = 0; i < copy.units.size(); ++i) std::memcpy(to + copy.units[i], &copy.data[16 * i], 16);
     if (!owner.copied_swizzle.empty())
       for (const uint32_t unit : copy.units)
-        owner.copied_swizzle[unit / 16] = copy.map.rank ? uint8_t(copy.map.swizzle + 1) : 0;
+        owner.copied_swizzle[unit / 16] =
+            copy.map.rank ? uint8_t(copy.map.swizzle + (copy.map.swizzles_pairs ? 2 : 1)) : 0;
     owner.shared.end_async_writes(copy.units, actor, copy.pc, time);
   }
   m.tx_count -= copy.bytes;

@@ -167,6 +167,8 @@ bool Tcgen05Engine::allocate(Warp& warp, const Op& op, uint32_t pc, uint32_t col
     checker_.report_shared(warp, lane, op, word, "write", verdict);
     block.shared.write_anyway(word, 0xf, warp.actor, pc, false, 0);
   }
+  // DeepGEMM reads it after a relaxed barrier of the cluster, which orders no accesses: it is enough that it has been written.
+  if (program_.block_pairs) block.shared.end_async_write(word, warp.actor, pc, 0);
   std::memcpy(block.shared.data() + address, &*column, 4);
   return true;
 }
@@ -215,28 +217,32 @@ void Tcgen05Engine::move(Warp& warp, const Op& op, uint32_t pc) {
 }
 
 /// What a load or store of a warp touches. Each warp of a warpgroup has a quarter of the lanes (9.7.16.8.1, "Access restrictions").
-TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t address) {
+TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t address, uint32_t& lane) {
   const TensorMove move = TensorMove::unpack(op.o.immediate);
-  uint32_t lane = address >> 16;
+  lane = address >> 16;
   const uint32_t quarter = warp.index % warpgroup_warps, lanes = move.lanes();
   for (int l = 1; l < warp_size; ++l)
     if (tensor_address(warp, l, op.addresses[0]) != address)
       fail(warp, l, op, "an address in tensor memory that is not the same in all lanes");
   // Kernels that run on a B200 give the odd block of a pair lanes from 128 on.
   if (lane >= TensorMemory::lanes && program_.block_pairs) {
-    if (!std::exchange(high_lanes_reported_, true) && reports_.finds(Check::tensor_fence, op))
+    if (!std::exchange(lanes_reported_, true) && reports_.finds(Check::tensor_fence, op))
       reports_.report(warp, 0, op,
                       formatted("lane {} of tensor memory: there are {} (PTX ISA 9.7.16.1)", lane, TensorMemory::lanes),
                       Check::tensor_fence);
     lane %= TensorMemory::lanes;
   }
-  if (lane % lanes || lane / 32 != quarter)
-    reports_.report(warp, 0, op,
-                    formatted("lane {} of tensor memory: warp {} reaches lanes {} to {}, from {} on", lane, warp.index,
-                              32 * quarter, 32 * quarter + 31,
-                              lanes == 32 ? formatted("lane {}", 32 * quarter)
-                                          : formatted("lane {} or {}", 32 * quarter, 32 * quarter + 16)),
-                    Fault::illegal_address);
+  if (lane % lanes || lane / 32 != quarter) {
+    const std::string what = formatted(
+        "lane {} of tensor memory: warp {} reaches lanes {} to {}, from {} on", lane, warp.index, 32 * quarter,
+        32 * quarter + 31,
+        lanes == 32 ? formatted("lane {}", 32 * quarter) : formatted("lane {} or {}", 32 * quarter, 32 * quarter + 16));
+    // All warps of DeepGEMM give lanes of the first one, and reach their own on a B200.
+    if (lane % lanes || lane >= 32) reports_.report(warp, 0, op, what, Fault::illegal_address);
+    if (!std::exchange(lanes_reported_, true) && reports_.finds(Check::tensor_fence, op))
+      reports_.report(warp, 0, op, what, Check::tensor_fence);
+    lane += 32 * quarter;
+  }
   TensorRegion region{address & 0xffff, move.columns(uint32_t(op.elements.size())), {}};
   for (uint32_t l = lane; l < lane + lanes; l += group_lanes) region.lanes[l / group_lanes] = 0xffff;
   return region;
@@ -245,7 +251,8 @@ TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t a
 /// The registers hold a NaN until the wait.
 void Tcgen05Engine::load(Warp& warp, const Op& op, uint32_t pc) {
   const uint32_t address = tensor_address(warp, 0, op.addresses[0]);
-  TensorMoveUnderWay load{&op, pc, (address >> 16) % TensorMemory::lanes, region_of(warp, op, address), {}};
+  TensorMoveUnderWay load{&op, pc, 0, {}, {}};
+  load.region = region_of(warp, op, address, load.lane);
   check(warp, 0, op, *warp.block, load.region, {.reads = true});
   warp.block->tensor.begin_read(load.region, pc, thread_of(warp, 0));
   for (const Element& e : op.elements) {
@@ -286,7 +293,8 @@ void Tcgen05Engine::wait_for_loads(Warp& warp) {
 
 void Tcgen05Engine::store(Warp& warp, const Op& op, uint32_t pc) {
   const uint32_t address = tensor_address(warp, 0, op.addresses[0]);
-  TensorMoveUnderWay store{&op, pc, (address >> 16) % TensorMemory::lanes, region_of(warp, op, address), {}};
+  TensorMoveUnderWay store{&op, pc, 0, {}, {}};
+  store.region = region_of(warp, op, address, store.lane);
   check(warp, 0, op, *warp.block, store.region, {.writes = true});
   warp.block->tensor.begin_write(store.region, pc, thread_of(warp, 0));
   for (const Element& e : op.elements) {
@@ -420,7 +428,9 @@ void Tcgen05Engine::begin_shared_reads(TensorWork& work, uint64_t bits, bool k_c
       found = true;
       if (!reports_.finds(Check::swizzle, *work.op)) continue;
       const auto mode = [](uint32_t span) {
-        return span ? formatted("{}-byte swizzling", span) : std::string("no swizzling");
+        return span == 129 ? "128-byte swizzling of 32-byte atoms"
+               : span      ? formatted("{}-byte swizzling", span)
+                           : std::string("no swizzling");
       };
       reports_.report(
           warp, work.lane, *work.op,

@@ -65,7 +65,7 @@ class Tcgen05Engine {
 
   bool allocate(Warp& warp, const Op& op, uint32_t pc, uint32_t columns);
   void free(Warp& warp, const Op& op, uint32_t columns);
-  TensorRegion region_of(const Warp& warp, const Op& op, uint32_t address);
+  TensorRegion region_of(const Warp& warp, const Op& op, uint32_t address, uint32_t& lane);
   void load(Warp& warp, const Op& op, uint32_t pc);
   void store(Warp& warp, const Op& op, uint32_t pc);
   void wait_for_loads(Warp& warp);
@@ -97,7 +97,7 @@ class Tcgen05Engine {
   const Program& program_;
   Clocks& clocks_;
   std::map<uint32_t, Queue> queues_;  ///< by the thread that issued
-  bool high_lanes_reported_ = false;  ///< once is enough
+  bool lanes_reported_ = false;       ///< once is enough
   std::vector<double> a_, b_;         ///< of one product: a[k][m], b[n][k]
 };
 

@@ -941,6 +941,39 @@ TEST(Tcgen05, CopiesCompleteInTheOtherBlockOfAPair) {
                 {"the mbarrier is in another block than the destination, which needs .cta_group::2", "test.cu:104"});
 }
 
+/// 128-byte swizzling of 32-byte atoms (PTX ISA 5.5.6): within a row's 128 bytes the 32-byte atoms change place, by the row modulo 4.
+TEST(BulkCopy, SwizzlesAtomsOf32Bytes) {
+  TensorMap map;
+  map.magic = TensorMap::valid;
+  map.rank = 2;
+  map.element_bytes = 4;
+  map.swizzle = 128;
+  map.swizzles_pairs = true;
+  map.size = {32, 8};
+  map.stride = {128};
+  map.box = {32, 8};
+  map.step = {1, 1};
+  KernelLaunch how = blackwell();
+  how.map.resize(128);
+  how.into_map_base = offsetof(TensorMap, base);
+  std::memcpy(how.map.data(), &map, sizeof map);
+  how.in.resize(1 << 15);
+  for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
+  const KernelRun run({"setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 "
+                       "fence.mbarrier_init.release.cluster; bar.sync 0;",
+                       "mov.b64 %d3, map; @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 1024;",
+                       "@%p7 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 "
+                       "[0], [%d3, {0, 0}], [%r10];",
+                       wait_for(0) + "shl.b32 %r2, %t, 2; ld.shared.u32 %r3, [%r2]; ld.shared.u32 %r4, [%r2+512]; "
+                                     "st.global.u32 [%mine+65536], %r3; "
+                                     "st.global.u32 [%mine+66048], %r4;"},
+                      how);
+  for (uint32_t row = 0; row < 8; ++row)
+    for (uint32_t atom = 0; atom < 4; ++atom)
+      for (uint32_t word = 0; word < 8; ++word)
+        ASSERT_EQ(run.out[16384 + 32 * row + 8 * (atom ^ row % 4) + word], 32 * row + 8 * atom + word) << row;
+}
+
 // --- clusterlaunchcontrol ----------------------------------------------------------------------------------------------------
 
 /// Each block does its own tile, and those of the clusters whose launch it cancels. The blocks of a cluster take the same result.

@@ -1,11 +1,12 @@
 """Kernels of others that run on a B200, run on the simulator: right or not, and what it reports of them.
 
 usage: python3 -m tests.sim.blackwell_kernels [--learn-cuda FOLDER] [--cutlass FOLDER] [--thunderkittens FOLDER]
-                                              [--seeds N] [--only REGEX] [--simulator FOLDER] [--timeout SECONDS]
+                                              [--deepgemm FOLDER] [--seeds N] [--only REGEX] [--simulator FOLDER]
+                                              [--timeout SECONDS]
 
-Each folder is a checkout of the repository of that name: gau-nernst/learn-cuda, NVIDIA/cutlass, HazyResearch/ThunderKittens.
-Nothing of them is in this repository, and nothing is fetched. The simulator is taken from build/sim where no folder is named.
-Prints a table in Markdown; exit status 1 where a kernel is not right.
+Each folder is a checkout of the repository of that name: gau-nernst/learn-cuda, NVIDIA/cutlass, HazyResearch/ThunderKittens,
+deepseek-ai/DeepGEMM with its submodules. Nothing of them is in this repository, and nothing is fetched. The simulator is
+taken from build/sim where no folder is named. Prints a table in Markdown; exit status 1 where a kernel is not right.
 """
 
 import argparse
@@ -72,6 +73,24 @@ def thunderkittens(folder: Path) -> list[Kernel]:
     ]
 
 
+def deep_gemm(folder: Path) -> list[Kernel]:
+    """Its BF16 kernel, of one block and of a pair: a pair needs an even number of rows of tiles."""
+    cutlass = folder / "third-party/cutlass/include"
+    options = [f"-I{folder / 'deep_gemm/include'}", f"-I{cutlass}", "-std=c++20", "-O3"]
+    source = DRIVERS / "deep_gemm.cu"
+    return [
+        Kernel(
+            "DeepGEMM BF16",
+            source,
+            ("256x256x256", "200x136x72", "513x392x1000", "1x8x8"),
+            [*options, "-DPAIR=0", "-DTILE_N=128"],
+        ),
+        Kernel(
+            "DeepGEMM BF16, pairs", source, ("256x256x256", "200x136x72", "700x392x1000"), [*options, "-DPAIR=1", "-DTILE_N=256"]
+        ),
+    ]
+
+
 def build(kernel: Kernel, program: Path, simulator: Path) -> str:
     """What the compiler says where it fails; "" where it does not."""
     command = ["nvcc", "-gencode", "arch=compute_100a,code=compute_100a", "-cudart", "shared", "-lineinfo", "-w"]
@@ -104,7 +123,7 @@ def outcome(program: Path, shape: str, seed: int, simulator: Path, timeout: floa
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    repositories = {"learn-cuda": learn_cuda, "cutlass": cutlass, "thunderkittens": thunderkittens}
+    repositories = {"learn-cuda": learn_cuda, "cutlass": cutlass, "thunderkittens": thunderkittens, "deepgemm": deep_gemm}
     for name in repositories:
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
