@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DRIVERS = Path(__file__).parent / "blackwell"
-RIGHT = re.compile(r"^(Error count: 0|Execution is successful\.)$", re.MULTILINE)
+RIGHT = re.compile(r"^ *(Error count: 0|Execution is successful\.|Disposition: Passed)$", re.MULTILINE)
 FINDING = re.compile(r"^  (\S+) at .*: \d+ times?$", re.MULTILINE)
 
 
@@ -31,6 +31,11 @@ class Kernel:
     shapes: tuple[str, ...]
     options: list[str] = field(default_factory=list)
     more: list[Path] = field(default_factory=list)
+    by_name: bool = False  # the program takes --m=, --n= and --k=
+
+    def arguments(self, shape: str) -> list[str]:
+        sizes = shape.split("x")
+        return [f"--{n}={size}" for n, size in zip("mnk", sizes, strict=True)] + ["--iterations=1"] if self.by_name else sizes
 
 
 def learn_cuda(folder: Path) -> list[Kernel]:
@@ -56,7 +61,9 @@ def cutlass(folder: Path) -> list[Kernel]:
     includes = [f"-I{folder / each}" for each in ("include", "tools/util/include", "examples/common")]
     options = [*includes, "-std=c++17", "-O1", "-DCUTLASS_ARCH_MMA_SM100_SUPPORTED"]
     shapes = ("512x1024x64", "512x1024x256", "1024x1024x320")
-    return [Kernel(f"CUTLASS {source.stem}", source, shapes, options) for source in sorted(place.glob("0*_sm100.cu"))]
+    tutorial = [Kernel(f"CUTLASS {source.stem}", source, shapes, options) for source in sorted(place.glob("0*_sm100.cu"))]
+    gemm = folder / "examples/70_blackwell_gemm/70_blackwell_fp16_gemm.cu"
+    return [*tutorial, Kernel(f"CUTLASS {gemm.stem}", gemm, ("512x512x256", "1000x520x136"), options, by_name=True)]
 
 
 def thunderkittens(folder: Path) -> list[Kernel]:
@@ -100,7 +107,7 @@ def build(kernel: Kernel, program: Path, simulator: Path) -> str:
     return done.stderr if done.returncode else ""
 
 
-def outcome(program: Path, shape: str, seed: int, simulator: Path, timeout: float) -> tuple[str, set[str]]:
+def outcome(program: Path, arguments: list[str], seed: int, simulator: Path, timeout: float) -> tuple[str, set[str]]:
     """ "right", or what is wrong in a line; and the checks that have found something."""
     environment = {
         **os.environ,
@@ -110,7 +117,7 @@ def outcome(program: Path, shape: str, seed: int, simulator: Path, timeout: floa
         "GEMM_LADDER_SIM_CHECKS": "phase=warn",
     }
     try:
-        done = subprocess.run([program, *shape.split("x")], capture_output=True, text=True, env=environment, timeout=timeout)
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, timeout=timeout)
     except subprocess.TimeoutExpired:
         return f"no end within {timeout:.0f} s", set()
     said = done.stdout + done.stderr
@@ -152,7 +159,7 @@ def main() -> int:
             results, warnings = [], set()
             for shape in kernel.shapes:
                 for seed in range(given.seeds):
-                    result, findings = outcome(program, shape, seed, simulator, given.timeout)
+                    result, findings = outcome(program, kernel.arguments(shape), seed, simulator, given.timeout)
                     results.append(result if result == "right" else f"{shape}, seed {seed}: {result}")
                     warnings |= findings
             wrong = [result for result in results if result != "right"]
