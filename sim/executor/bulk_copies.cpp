@@ -81,7 +81,7 @@ void BulkCopies::begin_store(BulkCopy copy) {
   pending_.push_back(std::move(copy));
 }
 
-/// PTX ISA 9.7.13.17: the launch of a cluster that has not started is cancelled, if there is one. Once it has failed it fails. It may
+/// PTX ISA 9.7.13, clusterlaunchcontrol.try_cancel: the launch of a cluster that has not started is cancelled, if there is one. Once it has failed it fails. It may
 /// fail early: the cluster may be about to start.
 void BulkCopies::cancel_launches(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {

@@ -39,7 +39,7 @@ InstructionDescriptor::InstructionDescriptor(uint32_t bits, MmaKind kind)
       transpose_a(field(bits, 15, 1)),
       transpose_b(field(bits, 16, 1)) {}
 
-/// PTX ISA 9.7.16.2.1, Table 39, has the shapes.
+/// PTX ISA 9.7.16, "Matrix Shape", has the shapes.
 std::string InstructionDescriptor::check(MmaKind kind, uint32_t cta_group) const {
   const uint32_t d = field(bits, 4, 2);
   if (field(bits, 2, 1)) return "sparse A is not supported";

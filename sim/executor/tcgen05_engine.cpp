@@ -59,7 +59,7 @@ bool Tcgen05Engine::check_order(const Warp& warp, int lane, const Op& op, const 
     reports_.report(
         warp, lane, op,
         formatted("column {} of tensor memory: synchronisation orders this after the {} by {} of {} at {}, but there "
-                  "is no {}tcgen05.fence::after_thread_sync before this (PTX ISA 9.7.16.6.3)",
+                  "is no {}tcgen05.fence::after_thread_sync before this (PTX ISA 9.7.16, tcgen05.fence)",
                   column, access, other.text, reports_.name_of(before.issuer, *warp.block), reports_.where(other),
                   before.actor != before.issuer ? "" : "tcgen05.fence::before_thread_sync there, or no "),
         Check::tensor_fence);
@@ -109,7 +109,7 @@ void Tcgen05Engine::check(const Warp& warp, int lane, const Op& op, Block& block
   });
 }
 
-/// Pairs are blocks 2 i and 2 i + 1 of a cluster (PTX ISA 9.7.16.3, "CTA Pair").
+/// Pairs are blocks 2 i and 2 i + 1 of a cluster (PTX ISA 9.7.16, "CTA Pair").
 void Tcgen05Engine::check_pair(const Warp& warp, int lane, const Op& op) {
   if (program_.block_pairs && unit_.launch.blocks_per_cluster() % 2)
     fail(warp, lane, op,
@@ -123,7 +123,7 @@ void Tcgen05Engine::fence(const Warp& warp, const Op& op) {
     clocks_.fence_before_sync(warp.actor);
 }
 
-// --- allocation (PTX ISA 9.7.16.7) -------------------------------------------------------------------------------------------
+// --- allocation (PTX ISA 9.7.16) -------------------------------------------------------------------------------------------
 
 bool Tcgen05Engine::allocation(Warp& warp, const Op& op, uint32_t pc) {
   const int lane = first(warp.live);
@@ -203,7 +203,7 @@ void Tcgen05Engine::free(Warp& warp, const Op& op, uint32_t columns) {
       other.state = Warp::ready;
 }
 
-// --- moves between tensor memory and registers (PTX ISA 9.7.16.8) ------------------------------------------------------------
+// --- moves between tensor memory and registers (PTX ISA 9.7.16) ------------------------------------------------------------
 
 void Tcgen05Engine::move(Warp& warp, const Op& op, uint32_t pc) {
   if (op.kind == Kind::tensor_load)
@@ -216,7 +216,7 @@ void Tcgen05Engine::move(Warp& warp, const Op& op, uint32_t pc) {
     wait_for_loads(warp);
 }
 
-/// What a load or store of a warp touches. Each warp of a warpgroup has a quarter of the lanes (9.7.16.8.1, "Access restrictions").
+/// What a load or store of a warp touches. Each warp of a warpgroup has a quarter of the lanes (9.7.16, "Access restrictions").
 TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t address, uint32_t& lane) {
   const TensorMove move = TensorMove::unpack(op.o.immediate);
   lane = address >> 16;
@@ -320,7 +320,7 @@ void Tcgen05Engine::wait_for_stores(Warp& warp) {
   warp.tensor_stores.clear();
 }
 
-/// PTX ISA 9.7.16.8.2: what a tcgen05.ld fills holds nothing before tcgen05.wait::ld. A mov is carried out again after it. CUTLASS's first
+/// PTX ISA 9.7.16, tcgen05.wait: what a tcgen05.ld fills holds nothing before tcgen05.wait::ld. A mov is carried out again after it. CUTLASS's first
 /// examples do not wait, and are right on a B200: there the instruction that reads the register does. So the kernel can go on.
 void Tcgen05Engine::check_loads(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (const uint32_t offset : program_.accumulators[pc]) {
@@ -508,7 +508,7 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   enqueue(std::move(work));
 }
 
-/// PTX ISA 9.7.16.9.2, tcgen05.cp: rows of 16 or 32 bytes, as a descriptor has them, become lanes.
+/// PTX ISA 9.7.16, tcgen05.cp: rows of 16 or 32 bytes, as a descriptor has them, become lanes.
 void Tcgen05Engine::issue_copy(TensorWork work) {
   Warp& warp = *work.warp;
   const Op& op = *work.op;
@@ -549,7 +549,7 @@ void Tcgen05Engine::issue_copy(TensorWork work) {
   enqueue(std::move(work));
 }
 
-/// PTX ISA 9.7.16.9.3, tcgen05.shift: 32 bytes of each lane but the last of 32 come from the lane after it. Of each quarter alike.
+/// PTX ISA 9.7.16, tcgen05.shift: 32 bytes of each lane but the last of 32 come from the lane after it. Of each quarter alike.
 void Tcgen05Engine::issue_shift(TensorWork work) {
   const uint32_t address = tensor_address(*work.warp, work.lane, work.op->addresses[0]);
   if (address >> 16)
@@ -566,7 +566,7 @@ void Tcgen05Engine::issue_shift(TensorWork work) {
   enqueue(std::move(work));
 }
 
-/// PTX ISA 9.7.16.10.11, tcgen05.commit: an arrival when all that the thread has issued before is complete. It has the effect of
+/// PTX ISA 9.7.16, tcgen05.commit: an arrival when all that the thread has issued before is complete. It has the effect of
 /// tcgen05.fence::before_thread_sync.
 void Tcgen05Engine::issue_commit(TensorWork work) {
   Warp& warp = *work.warp;

@@ -46,7 +46,8 @@ class Tcgen05Engine {
   /// How an instruction touches a region.
   struct Use {
     bool reads = false, writes = false;
-    bool in_pipeline = false;  ///< after others of its thread that are under way (PTX ISA 9.7.16.6.2)
+    bool in_pipeline =
+        false;  ///< after others of its thread that are under way (PTX ISA 9.7.16, "Pipelined tcgen05 Instructions")
     bool in_order =
         true;  ///< after accesses that are over; tcgen05.dealloc need only come after them in time: a use after it is reported
   };

@@ -313,7 +313,7 @@ struct Multiply {
 
 constexpr uint32_t a_base = 0, b_base = 32768;
 
-/// How a matrix of `extent` rows or columns lies in shared memory (PTX ISA 9.7.16.4.1 and 9.7.16.5, "Canonical Layouts").
+/// How a matrix of `extent` rows or columns lies in shared memory (PTX ISA 9.7.16, "Canonical Layouts").
 struct Layout {
   uint32_t swizzle, extent, bytes;  ///< bytes of 16 / elements in 16 bytes
   bool transposed;
