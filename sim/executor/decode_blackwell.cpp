@@ -155,10 +155,11 @@ void Decoder::tensor_move(Op& op, bool is_load) {
 
 /// PTX ISA 9.7.16: tcgen05.mma [d], a-desc or [a], b-desc, idesc, {disable-output-lane}, enable-input-d{, scale-input-d}.
 void Decoder::tensor_multiply(Op& op) {
-  static const std::map<std::string_view, MmaKind> kinds = {
-      {"kind::f16", MmaKind::f16}, {"kind::tf32", MmaKind::tf32}, {"kind::f8f6f4", MmaKind::f8f6f4}};
-  for (const char* const missing :
-       {"ws", "sp", "kind::i8", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4", "block_scale", "ashift"})
+  static const std::map<std::string_view, MmaKind> kinds = {{"kind::f16", MmaKind::f16},
+                                                            {"kind::tf32", MmaKind::tf32},
+                                                            {"kind::f8f6f4", MmaKind::f8f6f4},
+                                                            {"kind::mxf8f6f4", MmaKind::mxf8f6f4}};
+  for (const char* const missing : {"ws", "sp", "kind::i8", "kind::mxf4", "kind::mxf4nvf4", "ashift"})
     if (has(missing)) fail(formatted("tcgen05.mma with .{} is not supported", missing));
   MmaOptions options;
   std::string_view kind, collector = "mma";  // which operand stays in the collector is a hint on speed
@@ -168,7 +169,9 @@ void Decoder::tensor_multiply(Op& op) {
   }
   const auto found = kinds.find(kind);
   if (found == kinds.end()) fail("unknown kind");
-  only({"mma", "cta_group::1", "cta_group::2", kind, collector});
+  const bool scaled = found->second == MmaKind::mxf8f6f4;
+  if (scaled != has("block_scale")) fail(scaled ? "no .block_scale" : "unknown modifier .block_scale");
+  only({"mma", "cta_group::1", "cta_group::2", kind, collector, "block_scale", "scale_vec::1X", "block32"});
   cta_group();
   options.kind = found->second;
   op.kind = Kind::tensor_multiply;
@@ -182,12 +185,16 @@ void Decoder::tensor_multiply(Op& op) {
   op.o.b = read_bytes(operand(2), 8);
   op.o.d = read_bytes(operand(3), 4);
   size_t next = 4;
-  if (operand(next).kind == Operand::Kind::vector) list(op, operand(next++), program_.block_pairs ? 8 : 4, 4, false);
+  if (scaled) {  // the last two addresses: scale factors of A and of B
+    op.addresses.push_back(tensor_address(operand(next++)));
+    op.addresses.push_back(tensor_address(operand(next++)));
+  } else if (operand(next).kind == Operand::Kind::vector)
+    list(op, operand(next++), program_.block_pairs ? 8 : 4, 4, false);
   op.o.c = read_predicate(op, operand(next++));
   options.has_scale = next < operands();
   if (options.has_scale) {
     const Operand& scale = operand(next++);
-    if (options.kind == MmaKind::f8f6f4 || scale.kind != Operand::Kind::integer || scale.bits > 15)
+    if (options.kind == MmaKind::f8f6f4 || scaled || scale.kind != Operand::Kind::integer || scale.bits > 15)
       fail("scale-input-d is an immediate from 0 to 15, of kind::f16 and kind::tf32");
     options.scale = static_cast<uint32_t>(scale.bits);
   }

@@ -20,7 +20,7 @@ namespace sim {
 struct Block;
 struct Warp;
 
-enum class MmaKind : uint8_t { f16, tf32, f8f6f4 };
+enum class MmaKind : uint8_t { f16, tf32, f8f6f4, mxf8f6f4 };
 enum class OperandFormat : uint8_t { f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1, none };
 const char* name(OperandFormat format);
 /// In 16 bytes of shared memory: formats of 8 bits and fewer take 16 bytes for 16 elements (PTX ISA 9.7.16, "Packing formats").
@@ -37,6 +37,7 @@ struct InstructionDescriptor {
   OperandFormat a, b;
   bool f16_result;
   bool negate_a, negate_b, transpose_a, transpose_b;
+  uint32_t a_scale_byte, b_scale_byte;  ///< of mxf8f6f4: which of the four bytes of a column is the scale factor
 
   /// What the ISA forbids, or the simulator cannot do: an explanation; "" where it is fine.
   std::string check(MmaKind kind, uint32_t cta_group) const;
@@ -97,6 +98,7 @@ struct TensorWork {
   std::vector<Block*> blocks;       ///< in whose memory it works: one, or a pair, the even one first
   std::array<TensorRegion, 2> d{};  ///< of each one's tensor memory: what it writes; no columns: nothing
   TensorRegion a;                   ///< and reads
+  TensorRegion a_scales, b_scales;  ///< and these, of mxf8f6f4
   uint32_t d_lane = 0, a_lane = 0;
   std::vector<uint32_t>
       units;  ///< of 16 bytes in each one's shared memory that it reads: their addresses; of A, then of B

@@ -380,7 +380,8 @@ void Tcgen05Engine::enqueue(TensorWork work) {
   for (size_t i = 0; i < work.blocks.size(); ++i) {
     TensorMemory& tensor = work.blocks[i]->tensor;
     if (work.d[i].columns) tensor.begin_write(work.d[i], work.pc, thread);
-    if (work.a.columns) tensor.begin_read(work.a, work.pc, thread);
+    for (const TensorRegion& read : {work.a, work.a_scales, work.b_scales})
+      if (read.columns) tensor.begin_read(read, work.pc, thread);
   }
   queues_[thread].push_back(std::move(work));
 }
@@ -401,6 +402,19 @@ TensorRegion Tcgen05Engine::rows(const TensorWork& work, uint32_t address, const
   else
     for (uint32_t row = 0; row < path.m; row += group_lanes)
       region.lanes[(lane + path.lane(row)) / group_lanes] = 0xffff;
+  return region;
+}
+
+/// Where the scale factors of `count` rows or columns lie (PTX ISA 9.7.16, "Block Scaling"): those of 32 in a column, in a byte of each lane
+/// of a quarter, and the same in all quarters.
+TensorRegion Tcgen05Engine::scales(const TensorWork& work, uint32_t address, uint32_t count, const char* matrix) {
+  if (address >> 16)
+    reports_.report(
+        *work.warp, work.lane, *work.op,
+        formatted("scale factors of {} at lane {} of tensor memory: they begin at lane 0", matrix, address >> 16),
+        Fault::illegal_address);
+  TensorRegion region{address & 0xffff, (count + 31) / 32, {}};
+  region.lanes.fill(0xffff);
   return region;
 }
 
@@ -498,6 +512,14 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
     for (Block* const block : work.blocks) check(warp, lane, op, *block, work.a, {.reads = true, .in_pipeline = true});
   } else {
     begin_shared_reads(work, value<uint64_t>(warp, op.o.a, lane), !shape.transpose_a, path.m, element_bytes, "A");
+  }
+  if (options.kind == MmaKind::mxf8f6f4) {
+    const size_t at = op.addresses.size() - 2;
+    work.a_scales = scales(work, tensor_address(warp, lane, op.addresses[at]), path.m, "A");
+    work.b_scales = scales(work, tensor_address(warp, lane, op.addresses[at + 1]), shape.n, "B");
+    for (Block* const block : work.blocks)
+      for (const TensorRegion& read : {work.a_scales, work.b_scales})
+        check(warp, lane, op, *block, read, {.reads = true, .in_pipeline = true});
   }
   work.units_of_a = uint32_t(work.units.size());
   begin_shared_reads(work, value<uint64_t>(warp, op.o.b, lane), !shape.transpose_b, shape.n / blocks, element_bytes,
@@ -647,7 +669,8 @@ void Tcgen05Engine::carry_out(TensorWork& work) {
   for (size_t i = 0; i < work.blocks.size(); ++i) {
     Block& block = *work.blocks[i];
     block.shared.end_async_reads(work.units, actor, work.pc, time);
-    if (work.a.columns) block.tensor.end_read(work.a, access);
+    for (const TensorRegion& read : {work.a, work.a_scales, work.b_scales})
+      if (read.columns) block.tensor.end_read(read, access);
     if (work.d[i].columns) block.tensor.end_write(work.d[i], access);
   }
 }

@@ -78,6 +78,7 @@ class Tcgen05Engine {
   void issue_commit(TensorWork work);
   TensorRegion rows(const TensorWork& work, uint32_t address, const DataPath& path, uint32_t columns,
                     const char* matrix);
+  TensorRegion scales(const TensorWork& work, uint32_t address, uint32_t count, const char* matrix);
   bool meet_peer(Warp& warp);
   void begin_shared_reads(TensorWork& work, uint64_t bits, bool k_contiguous, uint32_t extent, uint32_t element_bytes,
                           const char* matrix);
