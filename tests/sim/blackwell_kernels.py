@@ -81,20 +81,15 @@ def thunderkittens(folder: Path) -> list[Kernel]:
 
 
 def deep_gemm(folder: Path) -> list[Kernel]:
-    """Its BF16 kernel, of one block and of a pair: a pair needs an even number of rows of tiles."""
+    """A pair of blocks needs an even number of rows of tiles."""
     cutlass = folder / "third-party/cutlass/include"
     options = [f"-I{folder / 'deep_gemm/include'}", f"-I{cutlass}", "-std=c++20", "-O3"]
-    source = DRIVERS / "deep_gemm.cu"
+    source, fp8 = DRIVERS / "deep_gemm.cu", DRIVERS / "deep_gemm_fp8.cu"
+    odd = ("256x256x256", "200x136x72")
     return [
-        Kernel(
-            "DeepGEMM BF16",
-            source,
-            ("256x256x256", "200x136x72", "513x392x1000", "1x8x8"),
-            [*options, "-DPAIR=0", "-DTILE_N=128"],
-        ),
-        Kernel(
-            "DeepGEMM BF16, pairs", source, ("256x256x256", "200x136x72", "700x392x1000"), [*options, "-DPAIR=1", "-DTILE_N=256"]
-        ),
+        Kernel("DeepGEMM BF16", source, (*odd, "513x392x1000", "1x8x8"), [*options, "-DPAIR=0", "-DTILE_N=128"]),
+        Kernel("DeepGEMM BF16, pairs", source, (*odd, "700x392x1000"), [*options, "-DPAIR=1", "-DTILE_N=256"]),
+        Kernel("DeepGEMM FP8", fp8, ("256x256x512", "200x136x272", "513x392x1040"), options),
     ]
 
 
