@@ -74,6 +74,10 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* result, CUtensorMapDataType type, c
     case CU_TENSOR_MAP_SWIZZLE_128B:
       map.swizzle = 128;
       break;
+    case CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B:
+      map.swizzle = 128;
+      map.swizzles_pairs = true;
+      break;
     default:
       return unsupported("this swizzle");
   }

@@ -50,7 +50,7 @@ struct Block {
   uint32_t pair_allocations = 0;  ///< tcgen05.alloc with cta_group::2 that its warps have come to
   bool may_allocate = true;       ///< tensor memory: no warp has given up the right
   std::vector<uint8_t>
-      copied_swizzle;  ///< of each 16 bytes of shared memory: 1 + the span of the tensor copy that wrote them; 0: none
+      copied_swizzle;  ///< of each 16 bytes of shared memory: 1 + the span (129: of 32-byte atoms) of the tensor copy that wrote them; 0: none
   uint32_t free_registers = 0;  ///< given up by setmaxnreg.dec: of one thread of a warp
 
  private:

@@ -81,7 +81,7 @@ void BulkCopies::begin_store(BulkCopy copy) {
   pending_.push_back(std::move(copy));
 }
 
-/// PTX ISA 9.7.13.17: the launch of a cluster that has not started is cancelled, if there is one. Once it has failed it fails. It may
+/// PTX ISA 9.7.13, clusterlaunchcontrol.try_cancel: the launch of a cluster that has not started is cancelled, if there is one. Once it has failed it fails. It may
 /// fail early: the cluster may be about to start.
 void BulkCopies::cancel_launches(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (int l = 0; l < warp_size; ++l) {
@@ -357,7 +357,8 @@ void BulkCopies::write_destination(BulkCopy& copy) {
     for (size_t i = 0; i < copy.units.size(); ++i) std::memcpy(to + copy.units[i], &copy.data[16 * i], 16);
     if (!owner.copied_swizzle.empty())
       for (const uint32_t unit : copy.units)
-        owner.copied_swizzle[unit / 16] = copy.map.rank ? uint8_t(copy.map.swizzle + 1) : 0;
+        owner.copied_swizzle[unit / 16] =
+            copy.map.rank ? uint8_t(copy.map.swizzle + (copy.map.swizzles_pairs ? 2 : 1)) : 0;
     owner.shared.end_async_writes(copy.units, actor, copy.pc, time);
   }
   m.tx_count -= copy.bytes;

@@ -42,7 +42,7 @@ struct BulkCopy {
     uint32_t place = at;
     if (map.swizzle && map.swizzle != map.row_bytes())
       place = at / map.row_bytes() * map.swizzle + at % map.row_bytes();
-    return Swizzle{map.swizzle}(uint32_t(end.address) + place);
+    return Swizzle{map.swizzle, map.swizzles_pairs}(uint32_t(end.address) + place);
   }
   /// The part of the box's row `r` that it moves. Reductions were not tried on a GPU: they end with the last element.
   TensorRow tensor_row(uint32_t r) const { return row_of(map, corner, r, from.block && !(op->o.flags & flag_reduce)); }

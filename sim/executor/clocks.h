@@ -10,7 +10,7 @@
 // bulk copies and wgmma only after a proxy fence (PTX ISA 8.4, "Proxies"; 9.7.13.4, fence.proxy.async).
 //
 // Where there is tensor memory, two more rows: what of that past the actor has handed on by tcgen05.fence::before_thread_sync, or
-// has been handed so; and how much of this it has taken over by tcgen05.fence::after_thread_sync (PTX ISA 9.7.16.6).
+// has been handed so; and how much of this it has taken over by tcgen05.fence::after_thread_sync (PTX ISA 9.7.16, "Memory Consistency Model").
 #pragma once
 
 #include <algorithm>

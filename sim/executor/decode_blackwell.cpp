@@ -41,7 +41,7 @@ bool Decoder::blackwell(Op& op) {
   return true;
 }
 
-/// PTX ISA 9.7.13.17, clusterlaunchcontrol.try_cancel [result], [mbar]: 16 bytes and their mbarrier, of this block or of all of the cluster.
+/// PTX ISA 9.7.13, clusterlaunchcontrol.try_cancel [result], [mbar]: 16 bytes and their mbarrier, of this block or of all of the cluster.
 void Decoder::launch_cancel(Op& op) {
   only({"try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes", "multicast::cluster::all", "b128"});
   program_.cancels_launches = true;
@@ -53,7 +53,7 @@ void Decoder::launch_cancel(Op& op) {
   op.addresses.push_back(address(operand(1)));
 }
 
-/// PTX ISA 9.7.13.18, clusterlaunchcontrol.query_cancel.
+/// PTX ISA 9.7.13, clusterlaunchcontrol.query_cancel.
 void Decoder::launch_query(Op& op) {
   only({"query_cancel", "is_canceled", "pred", "get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y",
         "get_first_ctaid::z", "v4", "b32", "b128"});
@@ -85,7 +85,7 @@ void Decoder::require_tensor_memory() const {
   fail(formatted("feature 'tcgen05' is not supported on .target {}; sm_100a has it", target));
 }
 
-/// All tcgen05 instructions of a kernel have the same one (PTX ISA 9.7.16.5, "cta_group").
+/// All tcgen05 instructions of a kernel have the same one (PTX ISA 9.7.16, "Issue Granularity").
 void Decoder::cta_group() {
   if (!has("cta_group::1") && !has("cta_group::2")) fail("no .cta_group");
   if (has("cta_group::2") != program_.block_pairs)
@@ -102,7 +102,7 @@ Address Decoder::tensor_address(const Operand& a) {
   return {read_bytes(a, 4), 4, 0};
 }
 
-/// PTX ISA 9.7.16.7: tcgen05.alloc [dst], nCols; tcgen05.dealloc taddr, nCols; tcgen05.relinquish_alloc_permit.
+/// PTX ISA 9.7.16: tcgen05.alloc [dst], nCols; tcgen05.dealloc taddr, nCols; tcgen05.relinquish_alloc_permit.
 void Decoder::tensor_allocation(Op& op, std::string_view what) {
   only({"alloc", "dealloc", "relinquish_alloc_permit", "cta_group::1", "cta_group::2", "sync", "aligned", "shared::cta",
         "b32"});
@@ -118,7 +118,7 @@ void Decoder::tensor_allocation(Op& op, std::string_view what) {
   op.o.b = read_bytes(operand(1), 4);
 }
 
-/// PTX ISA 9.7.16.8: tcgen05.ld r, [taddr]{, split}; tcgen05.st [taddr]{, split}, r.
+/// PTX ISA 9.7.16: tcgen05.ld r, [taddr]{, split}; tcgen05.st [taddr]{, split}, r.
 void Decoder::tensor_move(Op& op, bool is_load) {
   const auto& m = instruction_->modifiers;
   static const std::map<std::string_view, std::pair<TensorShape, uint32_t>> shapes = {
@@ -153,12 +153,13 @@ void Decoder::tensor_move(Op& op, bool is_load) {
   op.o.immediate = move.pack();
 }
 
-/// PTX ISA 9.7.16.10.9.1: tcgen05.mma [d], a-desc or [a], b-desc, idesc, {disable-output-lane}, enable-input-d{, scale-input-d}.
+/// PTX ISA 9.7.16: tcgen05.mma [d], a-desc or [a], b-desc, idesc, {disable-output-lane}, enable-input-d{, scale-input-d}.
 void Decoder::tensor_multiply(Op& op) {
-  static const std::map<std::string_view, MmaKind> kinds = {
-      {"kind::f16", MmaKind::f16}, {"kind::tf32", MmaKind::tf32}, {"kind::f8f6f4", MmaKind::f8f6f4}};
-  for (const char* const missing :
-       {"ws", "sp", "kind::i8", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4", "block_scale", "ashift"})
+  static const std::map<std::string_view, MmaKind> kinds = {{"kind::f16", MmaKind::f16},
+                                                            {"kind::tf32", MmaKind::tf32},
+                                                            {"kind::f8f6f4", MmaKind::f8f6f4},
+                                                            {"kind::mxf8f6f4", MmaKind::mxf8f6f4}};
+  for (const char* const missing : {"ws", "sp", "kind::i8", "kind::mxf4", "kind::mxf4nvf4", "ashift"})
     if (has(missing)) fail(formatted("tcgen05.mma with .{} is not supported", missing));
   MmaOptions options;
   std::string_view kind, collector = "mma";  // which operand stays in the collector is a hint on speed
@@ -168,7 +169,9 @@ void Decoder::tensor_multiply(Op& op) {
   }
   const auto found = kinds.find(kind);
   if (found == kinds.end()) fail("unknown kind");
-  only({"mma", "cta_group::1", "cta_group::2", kind, collector});
+  const bool scaled = found->second == MmaKind::mxf8f6f4;
+  if (scaled != has("block_scale")) fail(scaled ? "no .block_scale" : "unknown modifier .block_scale");
+  only({"mma", "cta_group::1", "cta_group::2", kind, collector, "block_scale", "scale_vec::1X", "block32"});
   cta_group();
   options.kind = found->second;
   op.kind = Kind::tensor_multiply;
@@ -182,12 +185,16 @@ void Decoder::tensor_multiply(Op& op) {
   op.o.b = read_bytes(operand(2), 8);
   op.o.d = read_bytes(operand(3), 4);
   size_t next = 4;
-  if (operand(next).kind == Operand::Kind::vector) list(op, operand(next++), program_.block_pairs ? 8 : 4, 4, false);
+  if (scaled) {  // the last two addresses: scale factors of A and of B
+    op.addresses.push_back(tensor_address(operand(next++)));
+    op.addresses.push_back(tensor_address(operand(next++)));
+  } else if (operand(next).kind == Operand::Kind::vector)
+    list(op, operand(next++), program_.block_pairs ? 8 : 4, 4, false);
   op.o.c = read_predicate(op, operand(next++));
   options.has_scale = next < operands();
   if (options.has_scale) {
     const Operand& scale = operand(next++);
-    if (options.kind == MmaKind::f8f6f4 || scale.kind != Operand::Kind::integer || scale.bits > 15)
+    if (options.kind == MmaKind::f8f6f4 || scaled || scale.kind != Operand::Kind::integer || scale.bits > 15)
       fail("scale-input-d is an immediate from 0 to 15, of kind::f16 and kind::tf32");
     options.scale = static_cast<uint32_t>(scale.bits);
   }
@@ -195,7 +202,7 @@ void Decoder::tensor_multiply(Op& op) {
   op.o.immediate = options.pack();
 }
 
-/// PTX ISA 9.7.16.9.2: tcgen05.cp [taddr], s-desc.
+/// PTX ISA 9.7.16: tcgen05.cp [taddr], s-desc.
 void Decoder::tensor_copy(Op& op) {
   if (has("b8x16")) fail("tcgen05.cp that expands 4 or 6 bits to 8 is not supported");
   static const std::map<std::string_view, TensorCopyShape> shapes = {{"128x256b", TensorCopyShape::s128x256b},
@@ -220,7 +227,7 @@ void Decoder::tensor_copy(Op& op) {
   op.o.immediate = uint32_t(shape);
 }
 
-/// PTX ISA 9.7.16.9.3: tcgen05.shift.down [taddr].
+/// PTX ISA 9.7.16: tcgen05.shift.down [taddr].
 void Decoder::tensor_shift(Op& op) {
   only({"shift", "cta_group::1", "cta_group::2", "down"});
   cta_group();
@@ -229,7 +236,7 @@ void Decoder::tensor_shift(Op& op) {
   op.addresses.push_back(tensor_address(operand(0)));
 }
 
-/// PTX ISA 9.7.16.10.11: tcgen05.commit [mbar]{, the blocks of a multicast}.
+/// PTX ISA 9.7.16: tcgen05.commit [mbar]{, the blocks of a multicast}.
 void Decoder::tensor_commit(Op& op) {
   only({"commit", "cta_group::1", "cta_group::2", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster",
         "b64"});

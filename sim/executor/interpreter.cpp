@@ -517,7 +517,7 @@ void Interpreter::query_launch(Warp& warp, const Op& op, Mask mask) {
       continue;
     }
     if (!result.canceled)
-      reports_.report(warp, l, op, "no cluster was cancelled: it has no first block (PTX ISA 9.7.13.18)",
+      reports_.report(warp, l, op, "no cluster was cancelled: it has no first block (PTX ISA 9.7.13)",
                       Fault::launch_failure);
     for (size_t i = 0; i < std::min<size_t>(op.elements.size(), 3); ++i)
       if (const Element& e = op.elements[i]; e.offset != discarded)

@@ -20,7 +20,8 @@ struct Mbarrier {
   int64_t tx_count = 0;   ///< bytes that this phase lacks; below 0 where a copy was faster than its expect_tx
   uint32_t made_by = 0;   ///< the actor of mbarrier.init, and when
   uint32_t made_at = 0;
-  bool fenced = false;  ///< fence.mbarrier_init made it known to the asynchronous proxy
+  uint64_t made_in = 0;  ///< the first phase of the cluster's barrier that ends after that
+  bool fenced = false;   ///< fence.mbarrier_init made it known to the asynchronous proxy
   /// and, by any phase of the cluster's barrier from this one on, to the cluster: its arrivals may be relaxed
   uint64_t fenced_in = 0;
   std::vector<uint64_t> seen;  ///< how many phases each of the block's threads has waited for by parity; empty: none

@@ -24,7 +24,18 @@ Mbarrier& Synchronisation::find_mbarrier(const Warp& warp, int lane, const Op& o
   if (found == owner.mbarriers.end())
     reports_.report(warp, lane, op, formatted("no mbarrier has been initialised at {:#x}", address),
                     Fault::launch_failure);
-  const Mbarrier& m = found->second;
+  Mbarrier& m = found->second;
+  if (!m.fenced && warp.cluster_waited > m.made_in && !clocks_.happens_before(m.made_by, m.made_at, warp.actor)) {
+    if (reports_.finds(Check::proxy, op))
+      reports_.report(
+          warp, lane, op,
+          formatted("the mbarrier at {:#x}: between its initialisation by {} and this only a relaxed barrier "
+                    "of the cluster, and no fence.mbarrier_init",
+                    address, reports_.name_of(m.made_by, *warp.block)),
+          Check::proxy);
+    m.fenced = true;
+    m.fenced_in = m.made_in;
+  }
   const bool by_cluster = m.fenced && warp.cluster_waited > m.fenced_in;
   if (!by_cluster && !clocks_.happens_before(m.made_by, m.made_at, warp.actor))
     reports_.report(warp, lane, op,
@@ -135,6 +146,8 @@ void Synchronisation::init_mbarrier(Warp& warp, int lane, const Op& op, uint32_t
   m.expected = m.pending = count;
   m.made_by = warp.actor;
   m.made_at = clocks_.now(warp.actor);
+  const uint64_t phase = barrier_of(*warp.block).phase;
+  m.made_in = phase + (warp.cluster_arrived && warp.cluster_phase == phase ? 1 : 0);
   warp.block->mbarriers[uint32_t(address)] = m;
 }
 

@@ -33,18 +33,25 @@ InstructionDescriptor::InstructionDescriptor(uint32_t bits, MmaKind kind)
                                 : 32),
       a(format_of(field(bits, 7, 3), kind)),
       b(format_of(field(bits, 10, 3), kind)),
-      f16_result(field(bits, 4, 2) == 0),
+      f16_result(kind != MmaKind::mxf8f6f4 && field(bits, 4, 2) == 0),
       negate_a(field(bits, 13, 1)),
       negate_b(field(bits, 14, 1)),
       transpose_a(field(bits, 15, 1)),
-      transpose_b(field(bits, 16, 1)) {}
+      transpose_b(field(bits, 16, 1)),
+      a_scale_byte(field(bits, 29, 2)),
+      b_scale_byte(field(bits, 4, 2)) {}
 
-/// PTX ISA 9.7.16.2.1, Table 39, has the shapes.
+/// PTX ISA 9.7.16, "Matrix Shape", has the shapes.
 std::string InstructionDescriptor::check(MmaKind kind, uint32_t cta_group) const {
-  const uint32_t d = field(bits, 4, 2);
+  const bool scaled = kind == MmaKind::mxf8f6f4;
+  const uint32_t d = scaled ? 1 : field(bits, 4, 2);
   if (field(bits, 2, 1)) return "sparse A is not supported";
-  if (field(bits, 3, 1) || field(bits, 6, 1) || field(bits, 23, 1) || field(bits, 29, 1))
+  if (field(bits, 3, 1) || field(bits, 6, 1) ||
+      (scaled ? field(bits, 31, 1) : field(bits, 23, 1) || field(bits, 29, 1)))
     return "a reserved bit is set, or the one that saturates integers";
+  if (scaled && !field(bits, 23, 1)) return "scale factors of mxf8f6f4 are UE8M0 (bit 23)";
+  if (scaled && m != 128 * cta_group)
+    return formatted("M is {}: with scale factors only {} is supported", m, 128 * cta_group);
   if (a == OperandFormat::none || b == OperandFormat::none)
     return formatted("the type {} of {} is none of this kind", field(bits, a == OperandFormat::none ? 7 : 10, 3),
                      a == OperandFormat::none ? "A" : "B");

@@ -20,10 +20,10 @@ namespace sim {
 struct Block;
 struct Warp;
 
-enum class MmaKind : uint8_t { f16, tf32, f8f6f4 };
+enum class MmaKind : uint8_t { f16, tf32, f8f6f4, mxf8f6f4 };
 enum class OperandFormat : uint8_t { f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1, none };
 const char* name(OperandFormat format);
-/// In 16 bytes of shared memory: formats of 8 bits and fewer take 16 bytes for 16 elements (PTX ISA 9.7.16.3, 16U6_ALIGN16B and the like).
+/// In 16 bytes of shared memory: formats of 8 bits and fewer take 16 bytes for 16 elements (PTX ISA 9.7.16, "Packing formats").
 constexpr uint32_t elements_per_unit(OperandFormat format) {
   return format == OperandFormat::tf32 ? 4 : format == OperandFormat::f16 || format == OperandFormat::bf16 ? 8 : 16;
 }
@@ -37,6 +37,7 @@ struct InstructionDescriptor {
   OperandFormat a, b;
   bool f16_result;
   bool negate_a, negate_b, transpose_a, transpose_b;
+  uint32_t a_scale_byte, b_scale_byte;  ///< of mxf8f6f4: which of the four bytes of a column is the scale factor
 
   /// What the ISA forbids, or the simulator cannot do: an explanation; "" where it is fine.
   std::string check(MmaKind kind, uint32_t cta_group) const;
@@ -66,11 +67,11 @@ struct MmaOptions {
   }
 };
 
-/// The shapes of tcgen05.cp (PTX ISA 9.7.16.9.2), in Op::o.immediate.
+/// The shapes of tcgen05.cp (PTX ISA 9.7.16, tcgen05.cp), in Op::o.immediate.
 enum class TensorCopyShape : uint8_t { s128x256b, s4x256b, s128x128b, s64x128b_02_13, s64x128b_01_23, s32x128b };
 
 /// Which lane and column of tensor memory hold an element of D, and which lane a row of A, in one block's part of `m` rows
-/// (PTX ISA 9.7.16.10.5, "Data Path Layout Organization"). Of one block's product of 128 rows, D; of 64, F, where every second 16 lanes hold rows. Of
+/// (PTX ISA 9.7.16, "Data Path Layout Organization"). Of one block's product of 128 rows, D; of 64, F, where every second 16 lanes hold rows. Of
 /// a pair's 256 rows, A; of its 128, B: each block's 64 rows fill 128 lanes, for the first and the second half of the columns.
 struct DataPath {
   uint32_t m, n;  ///< of one block's rows of D, and all columns
@@ -97,6 +98,7 @@ struct TensorWork {
   std::vector<Block*> blocks;       ///< in whose memory it works: one, or a pair, the even one first
   std::array<TensorRegion, 2> d{};  ///< of each one's tensor memory: what it writes; no columns: nothing
   TensorRegion a;                   ///< and reads
+  TensorRegion a_scales, b_scales;  ///< and these, of mxf8f6f4
   uint32_t d_lane = 0, a_lane = 0;
   std::vector<uint32_t>
       units;  ///< of 16 bytes in each one's shared memory that it reads: their addresses; of A, then of B

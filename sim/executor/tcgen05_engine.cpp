@@ -59,7 +59,7 @@ bool Tcgen05Engine::check_order(const Warp& warp, int lane, const Op& op, const 
     reports_.report(
         warp, lane, op,
         formatted("column {} of tensor memory: synchronisation orders this after the {} by {} of {} at {}, but there "
-                  "is no {}tcgen05.fence::after_thread_sync before this (PTX ISA 9.7.16.6.3)",
+                  "is no {}tcgen05.fence::after_thread_sync before this (PTX ISA 9.7.16, tcgen05.fence)",
                   column, access, other.text, reports_.name_of(before.issuer, *warp.block), reports_.where(other),
                   before.actor != before.issuer ? "" : "tcgen05.fence::before_thread_sync there, or no "),
         Check::tensor_fence);
@@ -109,7 +109,7 @@ void Tcgen05Engine::check(const Warp& warp, int lane, const Op& op, Block& block
   });
 }
 
-/// Pairs are blocks 2 i and 2 i + 1 of a cluster (PTX ISA 9.7.16.3, "CTA Pair").
+/// Pairs are blocks 2 i and 2 i + 1 of a cluster (PTX ISA 9.7.16, "CTA Pair").
 void Tcgen05Engine::check_pair(const Warp& warp, int lane, const Op& op) {
   if (program_.block_pairs && unit_.launch.blocks_per_cluster() % 2)
     fail(warp, lane, op,
@@ -123,7 +123,7 @@ void Tcgen05Engine::fence(const Warp& warp, const Op& op) {
     clocks_.fence_before_sync(warp.actor);
 }
 
-// --- allocation (PTX ISA 9.7.16.7) -------------------------------------------------------------------------------------------
+// --- allocation (PTX ISA 9.7.16) -------------------------------------------------------------------------------------------
 
 bool Tcgen05Engine::allocation(Warp& warp, const Op& op, uint32_t pc) {
   const int lane = first(warp.live);
@@ -167,6 +167,8 @@ bool Tcgen05Engine::allocate(Warp& warp, const Op& op, uint32_t pc, uint32_t col
     checker_.report_shared(warp, lane, op, word, "write", verdict);
     block.shared.write_anyway(word, 0xf, warp.actor, pc, false, 0);
   }
+  // DeepGEMM reads it after a relaxed barrier of the cluster, which orders no accesses: it is enough that it has been written.
+  if (program_.block_pairs) block.shared.end_async_write(word, warp.actor, pc, 0);
   std::memcpy(block.shared.data() + address, &*column, 4);
   return true;
 }
@@ -201,7 +203,7 @@ void Tcgen05Engine::free(Warp& warp, const Op& op, uint32_t columns) {
       other.state = Warp::ready;
 }
 
-// --- moves between tensor memory and registers (PTX ISA 9.7.16.8) ------------------------------------------------------------
+// --- moves between tensor memory and registers (PTX ISA 9.7.16) ------------------------------------------------------------
 
 void Tcgen05Engine::move(Warp& warp, const Op& op, uint32_t pc) {
   if (op.kind == Kind::tensor_load)
@@ -214,29 +216,33 @@ void Tcgen05Engine::move(Warp& warp, const Op& op, uint32_t pc) {
     wait_for_loads(warp);
 }
 
-/// What a load or store of a warp touches. Each warp of a warpgroup has a quarter of the lanes (9.7.16.8.1, "Access restrictions").
-TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t address) {
+/// What a load or store of a warp touches. Each warp of a warpgroup has a quarter of the lanes (9.7.16, "Access restrictions").
+TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t address, uint32_t& lane) {
   const TensorMove move = TensorMove::unpack(op.o.immediate);
-  uint32_t lane = address >> 16;
+  lane = address >> 16;
   const uint32_t quarter = warp.index % warpgroup_warps, lanes = move.lanes();
   for (int l = 1; l < warp_size; ++l)
     if (tensor_address(warp, l, op.addresses[0]) != address)
       fail(warp, l, op, "an address in tensor memory that is not the same in all lanes");
   // Kernels that run on a B200 give the odd block of a pair lanes from 128 on.
   if (lane >= TensorMemory::lanes && program_.block_pairs) {
-    if (!std::exchange(high_lanes_reported_, true) && reports_.finds(Check::tensor_fence, op))
+    if (!std::exchange(lanes_reported_, true) && reports_.finds(Check::tensor_fence, op))
       reports_.report(warp, 0, op,
                       formatted("lane {} of tensor memory: there are {} (PTX ISA 9.7.16.1)", lane, TensorMemory::lanes),
                       Check::tensor_fence);
     lane %= TensorMemory::lanes;
   }
-  if (lane % lanes || lane / 32 != quarter)
-    reports_.report(warp, 0, op,
-                    formatted("lane {} of tensor memory: warp {} reaches lanes {} to {}, from {} on", lane, warp.index,
-                              32 * quarter, 32 * quarter + 31,
-                              lanes == 32 ? formatted("lane {}", 32 * quarter)
-                                          : formatted("lane {} or {}", 32 * quarter, 32 * quarter + 16)),
-                    Fault::illegal_address);
+  if (lane % lanes || lane / 32 != quarter) {
+    const std::string what = formatted(
+        "lane {} of tensor memory: warp {} reaches lanes {} to {}, from {} on", lane, warp.index, 32 * quarter,
+        32 * quarter + 31,
+        lanes == 32 ? formatted("lane {}", 32 * quarter) : formatted("lane {} or {}", 32 * quarter, 32 * quarter + 16));
+    // All warps of DeepGEMM give lanes of the first one, and reach their own on a B200.
+    if (lane % lanes || lane >= 32) reports_.report(warp, 0, op, what, Fault::illegal_address);
+    if (!std::exchange(lanes_reported_, true) && reports_.finds(Check::tensor_fence, op))
+      reports_.report(warp, 0, op, what, Check::tensor_fence);
+    lane += 32 * quarter;
+  }
   TensorRegion region{address & 0xffff, move.columns(uint32_t(op.elements.size())), {}};
   for (uint32_t l = lane; l < lane + lanes; l += group_lanes) region.lanes[l / group_lanes] = 0xffff;
   return region;
@@ -245,7 +251,8 @@ TensorRegion Tcgen05Engine::region_of(const Warp& warp, const Op& op, uint32_t a
 /// The registers hold a NaN until the wait.
 void Tcgen05Engine::load(Warp& warp, const Op& op, uint32_t pc) {
   const uint32_t address = tensor_address(warp, 0, op.addresses[0]);
-  TensorMoveUnderWay load{&op, pc, (address >> 16) % TensorMemory::lanes, region_of(warp, op, address), {}};
+  TensorMoveUnderWay load{&op, pc, 0, {}, {}};
+  load.region = region_of(warp, op, address, load.lane);
   check(warp, 0, op, *warp.block, load.region, {.reads = true});
   warp.block->tensor.begin_read(load.region, pc, thread_of(warp, 0));
   for (const Element& e : op.elements) {
@@ -286,7 +293,8 @@ void Tcgen05Engine::wait_for_loads(Warp& warp) {
 
 void Tcgen05Engine::store(Warp& warp, const Op& op, uint32_t pc) {
   const uint32_t address = tensor_address(warp, 0, op.addresses[0]);
-  TensorMoveUnderWay store{&op, pc, (address >> 16) % TensorMemory::lanes, region_of(warp, op, address), {}};
+  TensorMoveUnderWay store{&op, pc, 0, {}, {}};
+  store.region = region_of(warp, op, address, store.lane);
   check(warp, 0, op, *warp.block, store.region, {.writes = true});
   warp.block->tensor.begin_write(store.region, pc, thread_of(warp, 0));
   for (const Element& e : op.elements) {
@@ -312,7 +320,7 @@ void Tcgen05Engine::wait_for_stores(Warp& warp) {
   warp.tensor_stores.clear();
 }
 
-/// PTX ISA 9.7.16.8.2: what a tcgen05.ld fills holds nothing before tcgen05.wait::ld. A mov is carried out again after it. CUTLASS's first
+/// PTX ISA 9.7.16, tcgen05.wait: what a tcgen05.ld fills holds nothing before tcgen05.wait::ld. A mov is carried out again after it. CUTLASS's first
 /// examples do not wait, and are right on a B200: there the instruction that reads the register does. So the kernel can go on.
 void Tcgen05Engine::check_loads(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
   for (const uint32_t offset : program_.accumulators[pc]) {
@@ -372,7 +380,8 @@ void Tcgen05Engine::enqueue(TensorWork work) {
   for (size_t i = 0; i < work.blocks.size(); ++i) {
     TensorMemory& tensor = work.blocks[i]->tensor;
     if (work.d[i].columns) tensor.begin_write(work.d[i], work.pc, thread);
-    if (work.a.columns) tensor.begin_read(work.a, work.pc, thread);
+    for (const TensorRegion& read : {work.a, work.a_scales, work.b_scales})
+      if (read.columns) tensor.begin_read(read, work.pc, thread);
   }
   queues_[thread].push_back(std::move(work));
 }
@@ -393,6 +402,19 @@ TensorRegion Tcgen05Engine::rows(const TensorWork& work, uint32_t address, const
   else
     for (uint32_t row = 0; row < path.m; row += group_lanes)
       region.lanes[(lane + path.lane(row)) / group_lanes] = 0xffff;
+  return region;
+}
+
+/// Where the scale factors of `count` rows or columns lie (PTX ISA 9.7.16, "Block Scaling"): those of 32 in a column, in a byte of each lane
+/// of a quarter, and the same in all quarters.
+TensorRegion Tcgen05Engine::scales(const TensorWork& work, uint32_t address, uint32_t count, const char* matrix) {
+  if (address >> 16)
+    reports_.report(
+        *work.warp, work.lane, *work.op,
+        formatted("scale factors of {} at lane {} of tensor memory: they begin at lane 0", matrix, address >> 16),
+        Fault::illegal_address);
+  TensorRegion region{address & 0xffff, (count + 31) / 32, {}};
+  region.lanes.fill(0xffff);
   return region;
 }
 
@@ -420,7 +442,9 @@ void Tcgen05Engine::begin_shared_reads(TensorWork& work, uint64_t bits, bool k_c
       found = true;
       if (!reports_.finds(Check::swizzle, *work.op)) continue;
       const auto mode = [](uint32_t span) {
-        return span ? formatted("{}-byte swizzling", span) : std::string("no swizzling");
+        return span == 129 ? "128-byte swizzling of 32-byte atoms"
+               : span      ? formatted("{}-byte swizzling", span)
+                           : std::string("no swizzling");
       };
       reports_.report(
           warp, work.lane, *work.op,
@@ -489,6 +513,14 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   } else {
     begin_shared_reads(work, value<uint64_t>(warp, op.o.a, lane), !shape.transpose_a, path.m, element_bytes, "A");
   }
+  if (options.kind == MmaKind::mxf8f6f4) {
+    const size_t at = op.addresses.size() - 2;
+    work.a_scales = scales(work, tensor_address(warp, lane, op.addresses[at]), path.m, "A");
+    work.b_scales = scales(work, tensor_address(warp, lane, op.addresses[at + 1]), shape.n, "B");
+    for (Block* const block : work.blocks)
+      for (const TensorRegion& read : {work.a_scales, work.b_scales})
+        check(warp, lane, op, *block, read, {.reads = true, .in_pipeline = true});
+  }
   work.units_of_a = uint32_t(work.units.size());
   begin_shared_reads(work, value<uint64_t>(warp, op.o.b, lane), !shape.transpose_b, shape.n / blocks, element_bytes,
                      "B");
@@ -498,7 +530,7 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   enqueue(std::move(work));
 }
 
-/// PTX ISA 9.7.16.9.2, tcgen05.cp: rows of 16 or 32 bytes, as a descriptor has them, become lanes.
+/// PTX ISA 9.7.16, tcgen05.cp: rows of 16 or 32 bytes, as a descriptor has them, become lanes.
 void Tcgen05Engine::issue_copy(TensorWork work) {
   Warp& warp = *work.warp;
   const Op& op = *work.op;
@@ -539,7 +571,7 @@ void Tcgen05Engine::issue_copy(TensorWork work) {
   enqueue(std::move(work));
 }
 
-/// PTX ISA 9.7.16.9.3, tcgen05.shift: 32 bytes of each lane but the last of 32 come from the lane after it. Of each quarter alike.
+/// PTX ISA 9.7.16, tcgen05.shift: 32 bytes of each lane but the last of 32 come from the lane after it. Of each quarter alike.
 void Tcgen05Engine::issue_shift(TensorWork work) {
   const uint32_t address = tensor_address(*work.warp, work.lane, work.op->addresses[0]);
   if (address >> 16)
@@ -556,7 +588,7 @@ void Tcgen05Engine::issue_shift(TensorWork work) {
   enqueue(std::move(work));
 }
 
-/// PTX ISA 9.7.16.10.11, tcgen05.commit: an arrival when all that the thread has issued before is complete. It has the effect of
+/// PTX ISA 9.7.16, tcgen05.commit: an arrival when all that the thread has issued before is complete. It has the effect of
 /// tcgen05.fence::before_thread_sync.
 void Tcgen05Engine::issue_commit(TensorWork work) {
   Warp& warp = *work.warp;
@@ -637,7 +669,8 @@ void Tcgen05Engine::carry_out(TensorWork& work) {
   for (size_t i = 0; i < work.blocks.size(); ++i) {
     Block& block = *work.blocks[i];
     block.shared.end_async_reads(work.units, actor, work.pc, time);
-    if (work.a.columns) block.tensor.end_read(work.a, access);
+    for (const TensorRegion& read : {work.a, work.a_scales, work.b_scales})
+      if (read.columns) block.tensor.end_read(read, access);
     if (work.d[i].columns) block.tensor.end_write(work.d[i], access);
   }
 }

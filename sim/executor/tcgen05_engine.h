@@ -46,7 +46,8 @@ class Tcgen05Engine {
   /// How an instruction touches a region.
   struct Use {
     bool reads = false, writes = false;
-    bool in_pipeline = false;  ///< after others of its thread that are under way (PTX ISA 9.7.16.6.2)
+    bool in_pipeline =
+        false;  ///< after others of its thread that are under way (PTX ISA 9.7.16, "Pipelined tcgen05 Instructions")
     bool in_order =
         true;  ///< after accesses that are over; tcgen05.dealloc need only come after them in time: a use after it is reported
   };
@@ -65,7 +66,7 @@ class Tcgen05Engine {
 
   bool allocate(Warp& warp, const Op& op, uint32_t pc, uint32_t columns);
   void free(Warp& warp, const Op& op, uint32_t columns);
-  TensorRegion region_of(const Warp& warp, const Op& op, uint32_t address);
+  TensorRegion region_of(const Warp& warp, const Op& op, uint32_t address, uint32_t& lane);
   void load(Warp& warp, const Op& op, uint32_t pc);
   void store(Warp& warp, const Op& op, uint32_t pc);
   void wait_for_loads(Warp& warp);
@@ -77,6 +78,7 @@ class Tcgen05Engine {
   void issue_commit(TensorWork work);
   TensorRegion rows(const TensorWork& work, uint32_t address, const DataPath& path, uint32_t columns,
                     const char* matrix);
+  TensorRegion scales(const TensorWork& work, uint32_t address, uint32_t count, const char* matrix);
   bool meet_peer(Warp& warp);
   void begin_shared_reads(TensorWork& work, uint64_t bits, bool k_contiguous, uint32_t extent, uint32_t element_bytes,
                           const char* matrix);
@@ -97,7 +99,7 @@ class Tcgen05Engine {
   const Program& program_;
   Clocks& clocks_;
   std::map<uint32_t, Queue> queues_;  ///< by the thread that issued
-  bool high_lanes_reported_ = false;  ///< once is enough
+  bool lanes_reported_ = false;       ///< once is enough
   std::vector<double> a_, b_;         ///< of one product: a[k][m], b[n][k]
 };
 

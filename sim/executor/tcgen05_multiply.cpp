@@ -24,6 +24,12 @@ double small_float(uint32_t bits, int exponent_bits, int mantissa_bits, int bias
   return bits >> (exponent_bits + mantissa_bits) & 1 ? -magnitude : magnitude;
 }
 
+/// UE8M0: a power of two, or NaN.
+double scale_factor(uint32_t word, uint32_t byte) {
+  const uint32_t bits = word >> 8 * byte & 0xff;
+  return bits == 255 ? NAN : std::ldexp(1.0, int(bits) - 127);
+}
+
 template <class F>
 std::array<double, 256> table_of(const F& value) {
   std::array<double, 256> table;
@@ -143,6 +149,18 @@ void Tcgen05Engine::multiply(TensorWork& work) {
         std::memcpy(sums, products, sizeof sums);
         const auto [lane, column] = path.place(row, n);
         const uint32_t first = work.d_lane + lane;
+        if (options.kind == MmaKind::mxf8f6f4)  // each quarter has the scale factors that its rows need
+          for (uint32_t odd = 0; odd < 2; ++odd) {
+            const uint32_t column_of_b = n + odd, quarter = first / 32 * 32;
+            const double b_scale =
+                scale_factor(block.tensor.column(work.b_scales.column + column_of_b / 32)[quarter + column_of_b % 32],
+                             shape.b_scale_byte);
+            for (uint32_t i = 0; i < block_rows; ++i)
+              sums[odd][i] *=
+                  b_scale *
+                  scale_factor(block.tensor.column(work.a_scales.column + (row + i) / 32)[quarter + (row + i) % 32],
+                               shape.a_scale_byte);
+          }
         const uint32_t disabled = work.disabled[4 * index + first / 32] >> first % 32 & 0xffff;
         for (uint32_t odd = 0; odd < 2; ++odd) {
           uint32_t* const d = block.tensor.column(work.d[index].column + column + odd) + first;

@@ -15,9 +15,11 @@ namespace sim {
 /// 0, 32, 64 or 128 bytes.
 struct Swizzle {
   uint32_t span = 0;
+  bool pairs = false;  ///< of 128 bytes: neighbouring units stay together (128-byte swizzling with 32-byte atoms)
 
-  /// Of a byte's address in shared memory: from bit 4 on, log2(span / 16) bits are XORed with those from bit 7 on.
+  /// Of a byte's address in shared memory: from bit 4 on, log2(span / 16) bits are XORed with those from bit 7 on; of pairs, bits 5 and 6.
   constexpr uint32_t operator()(uint32_t address) const {
+    if (pairs) return address ^ ((address >> 2) & 0x60);
     return span ? address ^ ((address >> 3) & (span - 16)) : address;
   }
 };
@@ -38,6 +40,7 @@ struct TensorMap {
   std::array<uint64_t, 4> stride{};  ///< bytes, of the dimensions from 1 on
   std::array<uint16_t, 5> box{};     ///< elements
   std::array<uint8_t, 5> step{};     ///< element strides
+  bool swizzles_pairs = false;       ///< Swizzle::pairs
 
   uint32_t row_bytes() const { return box[0] * element_bytes; }
   /// Of the box. Dimension 0 has no element stride.

@@ -5,7 +5,7 @@
 // takes fewer, but for masks, and which lanes have been written is kept apart.
 //
 // tcgen05.mma, cp and shift write from their issue until somebody has waited for a commit after them, tcgen05.st until the
-// warp's tcgen05.wait::st; tcgen05.ld reads until its tcgen05.wait::ld (PTX ISA 9.7.16.6, "Memory Consistency Model"). In between,
+// warp's tcgen05.wait::st; tcgen05.ld reads until its tcgen05.wait::ld (PTX ISA 9.7.16, "Memory Consistency Model"). In between,
 // nothing else may touch those columns.
 #pragma once
 

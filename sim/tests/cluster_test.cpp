@@ -330,7 +330,8 @@ TEST(Mbarrier, MadeKnownToTheClusterByItsFence) {
     for (uint32_t t = 0; t < 64; ++t) ASSERT_EQ(run.out[t], 7U);
   }
   const KernelLaunch two = {.threads = 64, .blocks = 2, .cluster = 2};
-  expect_report({init, relaxed, arrive, wait}, two, {"no barrier between its initialisation by warp 0", "test.cu:103"});
+  expect_report({init, relaxed, arrive, wait}, two,
+                {"initialisation by warp 0", "only a relaxed barrier", "no fence.mbarrier_init", "test.cu:103"});
   expect_report(
       {init, "barrier.cluster.arrive.relaxed.aligned; " + fence + "barrier.cluster.wait.aligned;", arrive, wait}, two,
       {"no barrier between its initialisation by warp 0", "test.cu:103"});

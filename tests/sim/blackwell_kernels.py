@@ -1,11 +1,12 @@
 """Kernels of others that run on a B200, run on the simulator: right or not, and what it reports of them.
 
 usage: python3 -m tests.sim.blackwell_kernels [--learn-cuda FOLDER] [--cutlass FOLDER] [--thunderkittens FOLDER]
-                                              [--seeds N] [--only REGEX] [--simulator FOLDER] [--timeout SECONDS]
+                                              [--deepgemm FOLDER] [--seeds N] [--only REGEX] [--simulator FOLDER]
+                                              [--timeout SECONDS]
 
-Each folder is a checkout of the repository of that name: gau-nernst/learn-cuda, NVIDIA/cutlass, HazyResearch/ThunderKittens.
-Nothing of them is in this repository, and nothing is fetched. The simulator is taken from build/sim where no folder is named.
-Prints a table in Markdown; exit status 1 where a kernel is not right.
+Each folder is a checkout of the repository of that name: gau-nernst/learn-cuda, NVIDIA/cutlass, HazyResearch/ThunderKittens,
+deepseek-ai/DeepGEMM with its submodules. Nothing of them is in this repository, and nothing is fetched. The simulator is
+taken from build/sim where no folder is named. Prints a table in Markdown; exit status 1 where a kernel is not right.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DRIVERS = Path(__file__).parent / "blackwell"
-RIGHT = re.compile(r"^(Error count: 0|Execution is successful\.)$", re.MULTILINE)
+RIGHT = re.compile(r"^ *(Error count: 0|Execution is successful\.|Disposition: Passed)$", re.MULTILINE)
 FINDING = re.compile(r"^  (\S+) at .*: \d+ times?$", re.MULTILINE)
 
 
@@ -30,6 +31,11 @@ class Kernel:
     shapes: tuple[str, ...]
     options: list[str] = field(default_factory=list)
     more: list[Path] = field(default_factory=list)
+    by_name: bool = False  # the program takes --m=, --n= and --k=
+
+    def arguments(self, shape: str) -> list[str]:
+        sizes = shape.split("x")
+        return [f"--{n}={size}" for n, size in zip("mnk", sizes, strict=True)] + ["--iterations=1"] if self.by_name else sizes
 
 
 def learn_cuda(folder: Path) -> list[Kernel]:
@@ -55,7 +61,9 @@ def cutlass(folder: Path) -> list[Kernel]:
     includes = [f"-I{folder / each}" for each in ("include", "tools/util/include", "examples/common")]
     options = [*includes, "-std=c++17", "-O1", "-DCUTLASS_ARCH_MMA_SM100_SUPPORTED"]
     shapes = ("512x1024x64", "512x1024x256", "1024x1024x320")
-    return [Kernel(f"CUTLASS {source.stem}", source, shapes, options) for source in sorted(place.glob("0*_sm100.cu"))]
+    tutorial = [Kernel(f"CUTLASS {source.stem}", source, shapes, options) for source in sorted(place.glob("0*_sm100.cu"))]
+    gemm = folder / "examples/70_blackwell_gemm/70_blackwell_fp16_gemm.cu"
+    return [*tutorial, Kernel(f"CUTLASS {gemm.stem}", gemm, ("512x512x256", "1000x520x136"), options, by_name=True)]
 
 
 def thunderkittens(folder: Path) -> list[Kernel]:
@@ -72,6 +80,19 @@ def thunderkittens(folder: Path) -> list[Kernel]:
     ]
 
 
+def deep_gemm(folder: Path) -> list[Kernel]:
+    """A pair of blocks needs an even number of rows of tiles."""
+    cutlass = folder / "third-party/cutlass/include"
+    options = [f"-I{folder / 'deep_gemm/include'}", f"-I{cutlass}", "-std=c++20", "-O3"]
+    source, fp8 = DRIVERS / "deep_gemm.cu", DRIVERS / "deep_gemm_fp8.cu"
+    odd = ("256x256x256", "200x136x72")
+    return [
+        Kernel("DeepGEMM BF16", source, (*odd, "513x392x1000", "1x8x8"), [*options, "-DPAIR=0", "-DTILE_N=128"]),
+        Kernel("DeepGEMM BF16, pairs", source, (*odd, "700x392x1000"), [*options, "-DPAIR=1", "-DTILE_N=256"]),
+        Kernel("DeepGEMM FP8", fp8, ("256x256x512", "200x136x272", "513x392x1040"), options),
+    ]
+
+
 def build(kernel: Kernel, program: Path, simulator: Path) -> str:
     """What the compiler says where it fails; "" where it does not."""
     command = ["nvcc", "-gencode", "arch=compute_100a,code=compute_100a", "-cudart", "shared", "-lineinfo", "-w"]
@@ -81,7 +102,7 @@ def build(kernel: Kernel, program: Path, simulator: Path) -> str:
     return done.stderr if done.returncode else ""
 
 
-def outcome(program: Path, shape: str, seed: int, simulator: Path, timeout: float) -> tuple[str, set[str]]:
+def outcome(program: Path, arguments: list[str], seed: int, simulator: Path, timeout: float) -> tuple[str, set[str]]:
     """ "right", or what is wrong in a line; and the checks that have found something."""
     environment = {
         **os.environ,
@@ -91,7 +112,7 @@ def outcome(program: Path, shape: str, seed: int, simulator: Path, timeout: floa
         "GEMM_LADDER_SIM_CHECKS": "phase=warn",
     }
     try:
-        done = subprocess.run([program, *shape.split("x")], capture_output=True, text=True, env=environment, timeout=timeout)
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, timeout=timeout)
     except subprocess.TimeoutExpired:
         return f"no end within {timeout:.0f} s", set()
     said = done.stdout + done.stderr
@@ -104,7 +125,7 @@ def outcome(program: Path, shape: str, seed: int, simulator: Path, timeout: floa
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    repositories = {"learn-cuda": learn_cuda, "cutlass": cutlass, "thunderkittens": thunderkittens}
+    repositories = {"learn-cuda": learn_cuda, "cutlass": cutlass, "thunderkittens": thunderkittens, "deepgemm": deep_gemm}
     for name in repositories:
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
@@ -133,7 +154,7 @@ def main() -> int:
             results, warnings = [], set()
             for shape in kernel.shapes:
                 for seed in range(given.seeds):
-                    result, findings = outcome(program, shape, seed, simulator, given.timeout)
+                    result, findings = outcome(program, kernel.arguments(shape), seed, simulator, given.timeout)
                     results.append(result if result == "right" else f"{shape}, seed {seed}: {result}")
                     warnings |= findings
             wrong = [result for result in results if result != "right"]
