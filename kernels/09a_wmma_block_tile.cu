@@ -98,7 +98,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)
   wmma::fragment<wmma::accumulator, WM, WN, WK, float> acc;
   wmma::fill_fragment(acc, 0.0F);
 
-  // [multiply]
   // Adds the products of my warp's rows of the tile at sA and its columns of the tile at sB.
   const auto multiply_k_tile = [&] {
 #pragma unroll
@@ -111,7 +110,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)
       wmma::mma_sync(acc, rA, rB, acc);
     }
   };
-  // [/multiply]
 
   // [main-loop]
   // 3. main loop

@@ -23,6 +23,27 @@ KernelLaunch blackwell(uint32_t threads = 128) {
   return how;
 }
 
+/// Of `rows` rows of 32 elements without gaps; boxes are of `box_rows` whole rows.
+TensorMap map_of(uint32_t rows, uint8_t element_bytes, uint16_t box_rows) {
+  TensorMap map;
+  map.magic = TensorMap::valid;
+  map.rank = 2;
+  map.element_bytes = element_bytes;
+  map.size = {32, rows};
+  map.stride = {32U * element_bytes};
+  map.box = {32, box_rows};
+  map.step = {1, 1};
+  return map;
+}
+
+/// With this map of the output words as its parameter.
+KernelLaunch with_map(KernelLaunch how, const TensorMap& map) {
+  how.map.resize(128);
+  how.into_map_base = offsetof(TensorMap, base);
+  std::memcpy(how.map.data(), &map, sizeof map);
+  return how;
+}
+
 /// Thread 0 (%p7) makes an mbarrier of one arrival at 64000 (%r10); warp 0 (%p1) allocates, and all have the address in %r5, that of
 /// their warp's lanes in %r7.
 std::vector<std::string> prologue(uint32_t columns = 512) {
@@ -654,19 +675,9 @@ TEST(Mbarrier, AWarpThatComesTwoPhasesLate) {
 
 /// A box of 64 rows of 128 bytes, copied with one swizzling mode and read with another.
 TEST(Tcgen05, ADescriptorThatDisagreesWithTheCopyIsReported) {
-  TensorMap map;
-  map.magic = TensorMap::valid;
-  map.rank = 2;
-  map.element_bytes = 2;
+  TensorMap map = map_of(128, 2, 128);
   map.swizzle = 64;
-  map.size = {32, 128};
-  map.stride = {64};
-  map.box = {32, 128};
-  map.step = {1, 1};
-  KernelLaunch how = blackwell();
-  how.map.resize(128);
-  how.into_map_base = offsetof(TensorMap, base);
-  std::memcpy(how.map.data(), &map, sizeof map);
+  KernelLaunch how = with_map(blackwell(), map);
   how.in.assign(1 << 15, 0x3f803f80);
   const auto lines = [](uint32_t swizzle) {
     const Layout a{swizzle, 128, 2, false}, b{swizzle, 64, 2, false};
@@ -900,18 +911,7 @@ TEST(Tcgen05, MisuseInPairsIsReported) {
 
 /// Both blocks' tensor copies complete on the even one's mbarrier, whose address is their own without bit 24.
 TEST(Tcgen05, CopiesCompleteInTheOtherBlockOfAPair) {
-  TensorMap map;
-  map.magic = TensorMap::valid;
-  map.rank = 2;
-  map.element_bytes = 4;
-  map.size = {32, 16};
-  map.stride = {128};
-  map.box = {32, 8};
-  map.step = {1, 1};
-  KernelLaunch how = pair();
-  how.map.resize(128);
-  how.into_map_base = offsetof(TensorMap, base);
-  std::memcpy(how.map.data(), &map, sizeof map);
+  KernelLaunch how = with_map(pair(), map_of(16, 4, 8));
   how.in.resize(1 << 15);
   for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
   const auto lines = [](const std::string& group) {
@@ -943,20 +943,10 @@ TEST(Tcgen05, CopiesCompleteInTheOtherBlockOfAPair) {
 
 /// 128-byte swizzling of 32-byte atoms (PTX ISA 5.5.6): within a row's 128 bytes the 32-byte atoms change place, by the row modulo 4.
 TEST(BulkCopy, SwizzlesAtomsOf32Bytes) {
-  TensorMap map;
-  map.magic = TensorMap::valid;
-  map.rank = 2;
-  map.element_bytes = 4;
+  TensorMap map = map_of(8, 4, 8);
   map.swizzle = 128;
   map.swizzles_pairs = true;
-  map.size = {32, 8};
-  map.stride = {128};
-  map.box = {32, 8};
-  map.step = {1, 1};
-  KernelLaunch how = blackwell();
-  how.map.resize(128);
-  how.into_map_base = offsetof(TensorMap, base);
-  std::memcpy(how.map.data(), &map, sizeof map);
+  KernelLaunch how = with_map(blackwell(), map);
   how.in.resize(1 << 15);
   for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
   const KernelRun run({"setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 "
