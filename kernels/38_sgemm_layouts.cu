@@ -606,6 +606,8 @@ Configuration configuration(const Clocks& clocks) {
     if constexpr (BM != 64 || BN != 128)
       c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
     c.kernels[0][1][1] = kernel<Nt>();
+    // Swapped, few rows of C would be few columns of the tile, and BN is 64 at least. So here warps transpose A in nn, too.
+    if constexpr (BM <= 32) c.kernels[0][1][0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false, false>>();
     if constexpr (BM < BN) c.kernels[1][1][1] = kernel<NtSwapped>();  // else as many rows or more are transposed
     if constexpr (SLICES == 1) {
       c.every_fourth[0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, false, true>>();
