@@ -28,6 +28,13 @@ __device__ __forceinline__ float load_shared(uint32_t smem) {
   return x;
 }
 
+/// ld.shared.u32 x, [smem];
+__device__ __forceinline__ uint32_t load_shared_u32(uint32_t smem) {
+  uint32_t x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(smem) : "memory");
+  return x;
+}
+
 /// ld.shared.v2.f32 {x[0], x[1]}, [smem]; `smem` is a multiple of 8.
 __device__ __forceinline__ void load2_shared(float (&x)[2], uint32_t smem) {
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x[0]), "=f"(x[1]) : "r"(smem) : "memory");
