@@ -4,6 +4,8 @@
 //                   in 37. If B's lie along k (K-major), TMA copies them as they are: a consumer loads four k steps of a column at once,
 //                   and goes column by column through its FMAs. If A's alone do (nn), A and B change places: C^T = B^T A^T, stored by
 //                   columns. If both do (nt), producer warps transpose A, as in 37, or B, whichever has fewer rows in a tile.
+//                   Tiles of 16 and 32 rows are compiled in every layout with this change of places, for few columns of C, and
+//                   without it, for few rows. Where both operands then lie along k, or A alone, warps transpose A.
 // Changed from 37   whether A is transposed, how B lies in shared memory, and how C is stored, are parameters of the kernel;
 //                   few rows in all layouts (common/few_rows.h); for nt, tiles of 64 x 128
 // Expect            1.01 times 37 in nn and tt: of 1024 FFMAs at most 27 conflict in a register bank, not 59; tn, with 20, 1 % more; nt 1 %
@@ -606,8 +608,12 @@ Configuration configuration(const Clocks& clocks) {
     if constexpr (BM != 64 || BN != 128)
       c.kernels[0][0][0] = kernel<Tn>(), c.kernels[0][0][1] = kernel<Tt>(), c.kernels[1][0][1] = kernel<Nn>();
     c.kernels[0][1][1] = kernel<Nt>();
-    // Swapped, few rows of C would be few columns of the tile, and BN is 64 at least. So here warps transpose A in nn, too.
-    if constexpr (BM <= 32) c.kernels[0][1][0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false, false>>();
+    // BN is 64 at least. So few rows of C need a tile that is not swapped, few columns one that is, in each layout.
+    if constexpr (BM <= 32) {
+      c.kernels[0][1][0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false, false>>();
+      c.kernels[1][0][0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, false, true>>();
+      c.kernels[1][1][0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, true, false, true>>();
+    }
     if constexpr (BM < BN) c.kernels[1][1][1] = kernel<NtSwapped>();  // else as many rows or more are transposed
     if constexpr (SLICES == 1) {
       c.every_fourth[0] = kernel<Tile<BM, BN, BK, WM, SLICES, STAGES, false, true, false, true>>();

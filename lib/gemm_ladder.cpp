@@ -272,13 +272,6 @@ std::string why_cublas(const Problem& p, const Batch& batch) {
     return "C is narrow, and the layout is tn";  // 0.76 and 0.86 of cuBLAS at 128 x 4096 x 4096 and 4096 x 128 x 4096
   if (const Transposed first = transposed_first(p); first && !transposing_pays(p, first))
     return "to transpose its operands first takes longer than is gained";
-  if (p.type != Type::f32) return "";
-  if (p.n < 64 && p.n < p.m) return "C has few columns";  // 0.7 to 0.8 of cuBLAS at 4096 x 16 x 4096
-  // 0.77 to 0.87 of cuBLAS at 32 x 6144 x 4096, 16 x 14336 x 4096 and 16 x 4096 x 14336; but 1.5 at 16 x 4096 x 4096
-  if (a_stored && b_stored && p.m > 8 && p.m < 64 && p.m < p.n && static_cast<int64_t>(p.n) * p.k >= 20'000'000)
-    return "C has few rows, and the layout is nn";
-  if (!a_stored && b_stored && p.m > 8 && p.k >= 4096 && p.k >= static_cast<int64_t>(p.m) * p.n)
-    return "K is longer than C has elements, and the layout is tn";  // 0.95 of cuBLAS at 256 x 256 x 65536
   return "";
 }
 

@@ -16,6 +16,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -844,11 +845,13 @@ TEST_F(Library, ExplainsWhatRunsAndWhy) {
               testing::StartsWith("33_cost_model:\nB is transposed first\n"));
   EXPECT_THAT(explained(problem(4096, 4096, 4096, GEMM_LADDER_TF32, GEMM_LADDER_T)),
               testing::StartsWith("33_cost_model:\nA and B are transposed first\n"));
-  const std::string not_aligned = explained(problem(4096, 4097, 4096));
-  EXPECT_THAT(not_aligned, HasSubstr("multiples of 16 bytes"));
-  const bool has_cublas = not_aligned.starts_with("cuBLAS");  // the simulator has none
-  EXPECT_THAT(explained(problem(16, 14336, 4096)),
-              HasSubstr(has_cublas ? "few rows, and the layout is nn" : "38_sgemm"));
+  EXPECT_THAT(explained(problem(4096, 4097, 4096)), HasSubstr("multiples of 16 bytes"));
+  // No FP32 product is left to cuBLAS for its shape: few rows, few columns, long K.
+  for (const auto op_a : {GEMM_LADDER_N, GEMM_LADDER_T})
+    for (const auto op_b : {GEMM_LADDER_N, GEMM_LADDER_T})
+      for (const auto& [m, n, k] : {std::tuple{16, 14336, 4096}, {14336, 16, 4096}, {256, 256, 65536}})
+        EXPECT_THAT(explained(problem(m, n, k, GEMM_LADDER_F32, op_a, op_b)),
+                    testing::StartsWith("38_sgemm_layouts:\n"));
   for (const auto scales : ALL_SCALES)
     EXPECT_THAT(explained(scaled(4096, 4096, 4096, scales)),
                 testing::ContainsRegex(scales == GEMM_LADDER_SCALES_BLOCKS ? "^43b_fp8_last_wave:\n" : "^41_fp8:\n"));
