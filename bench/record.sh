@@ -134,13 +134,15 @@ plans() {
 }
 
 layouts() {
-  local layout
+  local layout shapes
   begin "$to"/layouts{,_map,_16bit}.csv
   for layout in nn nt tn tt; do
     ladder --kernels 38 --layout $layout --check sample --sittings 3 --csv "$to/layouts.csv" --shapes bench/shapes/layouts.txt
     ladder --kernels 33,39 --type bf16 --out same --layout $layout --check sample --sittings 3 --csv "$to/layouts_16bit.csv" \
       --shapes bench/shapes/layouts.txt
-    ladder --kernels 38 --layout $layout --check sample --csv "$to/layouts_map.csv" --shapes bench/shapes/map.txt
+    for shapes in map few_columns; do
+      ladder --kernels 38 --layout $layout --check sample --csv "$to/layouts_map.csv" --shapes bench/shapes/$shapes.txt
+    done
   done
 }
 

@@ -60,7 +60,7 @@ def losses(rung: str, times: Path, layout: str = "nn") -> dict[tuple[str, ...], 
     clocks = fit_tiles.measured(times).pivot(index=["m", "n", "k"], columns="tile", values="clocks")
     found = {}
     for m, n, k, lines in re.findall(rf"^{stem} \w+ (\d+)x(\d+)x(\d+):.*\n((?:[* ] .*\n?)+)", printed, re.MULTILINE):
-        # A swapped tile of nt has no times of its own: what would be chosen without.
+        # A swapped tile has no times of its own: what would be chosen without.
         expected = re.findall(r"^[* ] (\d+) x (\d+), .* (\d+) clocks expected$", lines, re.MULTILINE)
         tiles = {f"{rows}x{columns}": int(expected) for rows, columns, expected in expected}
         if not lines.startswith("* few rows"):

@@ -53,6 +53,22 @@ def test_few_rows_are_right_in_every_layout(layout):
 
 
 @needs_simulator
+@pytest.mark.parametrize("layout", PIECES)
+def test_few_rows_and_few_columns_take_small_tiles(tmp_path, layout):
+    """Chapter 38: 16 or 32 rows of a tile are rows of C, or, swapped, its columns. With K of 1160 several blocks sum a tile."""
+    few = ["13x2244x72", "27x4228x72", "32x2244x200", "16x2244x1160"]
+    swapped = ["x".join((n, m, k)) for m, n, k in (shape.split("x") for shape in few)]
+    for number, factors in enumerate((("1", "0"), ("-1.5", "0.5"))):
+        file = tmp_path / f"{number}.csv"
+        options = ["--layout", layout, "--ld-pad", "align", "--alpha", factors[0], "--beta", factors[1], "--csv", file]
+        done = run(RUNG, "--sim", "--shapes", ",".join(few + swapped), *options)
+        assert done.returncode == 0, done.stdout
+        for row in rows(file):
+            tile = dict(zip("mn", map(int, row["tile"].split("x")), strict=False))
+            assert tile["m" if int(row["m"]) < int(row["n"]) else "n"] <= 32, row["tile"]
+
+
+@needs_simulator
 def test_few_rows_need_fewer_instructions_along_k():
     """Chapter 38: per 8 loads of B, those along k need 8 loads of A, those across k 8 loads and 64 shuffles."""
     printed = {
