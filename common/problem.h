@@ -45,12 +45,13 @@ enum class Sum { fp32, fp16, fp22, promoted };
 /// How a matrix is stored: its rows, or its columns, one after another; see the picture above.
 enum class MatrixLayout { row_major, col_major };
 
-/// What the numbers of A and B are multiplied by, in FP32: a type of few bits holds a number divided by its scale (scales.h).
+/// What the numbers of A and B are multiplied by, in FP32 but for mx: a type of few bits holds a number divided by its scale (scales.h).
 enum class Scales {
   none,
   tensor,  ///< one for A, one for B
   rows,    ///< one for each row of A, one for each column of B
   blocks,  ///< of A one for 128 neighbours along k; of B one for 128 along k and 128 columns
+  mx,      ///< of both one for 32 neighbours along k, a power of 2 in 8 bits (UE8M0), as MXFP8 has them
 };
 
 /// What is applied to a result x = alpha * (A * B) + bias before beta * C is added.
@@ -83,7 +84,7 @@ struct Problem {
   cudaStream_t stream = nullptr;
 
   Scales scales = Scales::none;
-  const float *scale_a = nullptr, *scale_b = nullptr;
+  const float *scale_a = nullptr, *scale_b = nullptr;  ///< with mx, bytes
 
   /// Of groups, each has its rows of A and C and a B of its own: group g has rows first_row[g] to first_row[g + 1], which may be none,
   /// and B begins after g * n (or k) whole rows. 0: one product.

@@ -8,7 +8,7 @@
 //                   shared memory per block
 // Expect            no warp waits for a copy or a fragment. In addition to the mma, barriers, prologue and epilogue remain,
 //                   7 % of the time: 1.28 times 13
-// Limiter now       mma.sync, and what interrupts it: copies, barriers, the start and end of a block
+// Limiter now       mma.sync and shared memory, which need about as many clocks; the start and end of a block
 // New instructions  none
 // Limits            tf32 (truncated), bf16, f16; sm_80 with 96 KB of shared memory per block; any M, N, K; rows a multiple
 //                   of 16 bytes
@@ -146,7 +146,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       ldmatrix_x4(rB[k_step % 2][j], ldsm_b_addr[k_step] + stage_bytes + j * 16 * BK_BYTES);
   };
 
-  // [prologue]
   // The first k tile may be a residue tile: zeros past K. If it is the only one, the main loop copies it again, unpredicated, and
   // these copies must stay inside the row.
   copy(0, 0, COPIES, min(max(k_bytes - k_offset_bytes - copy_chunk * 16, 0), 16));
@@ -165,9 +164,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   __syncthreads();
   // [/first-wait]
   load_fragments(0, 0);
-  // [/prologue]
 
-  // [main-loop]
   // 3. main loop: gmem -cp.async-> smem[write stage]     smem[read stage] -ldmatrix-> registers -mma-> acc
   // Consumes one stage; returns the next one's offset.
   const auto multiply_k_tile = [&](uint32_t read_stage_bytes, float(&acc)[WM / 16][WN / 8][4]) {
@@ -175,6 +172,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         read_stage_bytes + Tile::STAGE_BYTES == Tile::SMEM_BYTES ? 0 : read_stage_bytes + Tile::STAGE_BYTES;
     const uint32_t write_stage_bytes =
         (read_stage_bytes == 0 ? Tile::SMEM_BYTES : read_stage_bytes) - Tile::STAGE_BYTES;
+    // [k-steps]
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step) {
       // [wait]
@@ -196,9 +194,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           Operand<type>::mma(acc[i][j], rA[k_step % 2][i], b);
         }
     }
+    // [/k-steps]
     return next_stage_bytes;
   };
-  // [/main-loop]
 
   uint32_t read_stage_bytes = 0;
   float acc[WM / 16][WN / 8][4] = {};  // [16 rows][8 columns][results of this lane: mma_c]

@@ -253,7 +253,7 @@ __global__ void __cluster_dims__(Tile::CLUSTER, 1, 1) __launch_bounds__(Tile::TH
               largest[half] = fmaxf(largest[half], __shfl_xor_sync(~0U, largest[half], lanes));
             const float scale = scale_of(largest[half]);
             const int m = row + warp % 4 * 16 + mma_c(lane, half * 2).row;
-            if (lane % 4 == 0 && m < M && col < N) scale_c[scale_index_a(Scales::blocks, M, m, col)] = scale;
+            if (lane % 4 == 0 && m < M && col < N) scale_c[scale_index_a(Scales::blocks, M, N, m, col)] = scale;
             inverse[half] = 1.0F / scale;
           }
         }

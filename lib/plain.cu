@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(256) plain(Problem p, size_t scales_of_b) {
         const bool a_there = row < end_row && k_a < p.k, b_there = k_b < p.k && column < p.n;
         sA[i][x] = a_there ? element(a, p.layout_a, p.lda, row, k_a) : 0.0F;
         sB[i][x] = b_there ? element(b, p.layout_b, p.ldb, k_b, column) : 0.0F;
-        if (scaled && a_there) sA[i][x] *= p.scale_a[scale_index_a(p.scales, p.m, row, k_a)];
+        if (scaled && a_there) sA[i][x] *= p.scale_a[scale_index_a(p.scales, p.m, p.k, row, k_a)];
         if (scaled && b_there) sB[i][x] *= scale_b[scale_index_b(p.scales, p.k, column, k_b)];
       }
       __syncthreads();

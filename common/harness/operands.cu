@@ -124,6 +124,21 @@ struct FillScales {
   }
 };
 
+/// Of `sets` matrices of scales of mx, `stride` bytes apart: a byte each, for 2^-7 to 2^-5, and 0 where there is none.
+struct FillScalesMx {
+  unsigned char* data;
+  int rows, k;
+  size_t stride;
+  uint64_t seed;
+  __device__ void operator()(size_t index) const {
+    const size_t within = index % stride, atom = within / 512;
+    const int atoms_along_k = (k - 1) / 128 + 1;
+    const size_t row = atom / atoms_along_k * 128 + within % 16 / 4 * 32 + within % 512 / 16;
+    const size_t first_k = atom % atoms_along_k * 128 + within % 4 * SCALE_BLOCK_MX;
+    data[index] = row < rows && first_k < k ? 120 + (mix(seed, index) >> 40) % 3 : 0;
+  }
+};
+
 /// What random operands of a type are multiplied by. Whole numbers stay as they are.
 float scale(Type type, Init init) { return init == Init::integer ? 1.0F : facts(type).scale; }
 
@@ -214,7 +229,15 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
         sets * stride, nullptr,
         FillScales{buffer.as<float>(), floats / ld, cols, ld, stride, blocks ? 1.0F : 3.0F, mix(spec.seed, salt)});
   };
-  if (spec.scales != Scales::none) {
+  const auto fill_scales_mx = [&](DeviceBuffer& buffer, int rows, uint64_t salt) {
+    const size_t stride = round_up(scale_floats_a(Scales::mx, rows, k) * sizeof(float));
+    buffer = DeviceBuffer(sets * stride);
+    for_each_index(sets * stride, nullptr,
+                   FillScalesMx{buffer.as<unsigned char>(), rows, k, stride, mix(spec.seed, salt)});
+  };
+  if (spec.scales == Scales::mx) {
+    fill_scales_mx(scale_a_, m, ~0ULL), fill_scales_mx(scale_b_, n, ~1ULL);
+  } else if (spec.scales != Scales::none) {
     const size_t a = scale_floats_a(spec.scales, m, k), b = spec.scale_floats_b();
     fill_scales(scale_a_, a, blocks ? m : a, blocks ? scale_ld_a(m) : a, ~0ULL);
     fill_scales(scale_b_, b, blocks ? ceil_div(k, SCALE_BLOCK) : b, blocks ? scale_ld_b(k) : b, ~1ULL);

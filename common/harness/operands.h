@@ -94,7 +94,8 @@ struct OperandSpec {
 /// `sets` independent copies of A, B and C, each with data of its own, laid out one after another; a measurement that
 /// walks through them finds none of its data in L2. Row padding of A and B holds NaN. Around and between the copies of
 /// C, and of its scales, lie guard bands. Scales of A and B are positive and random, with blocks from 2^-6 to 2^-5, else from 2^-7 to 2^-4, of
-/// 16 significant bits: in FP32 their product with an operand of up to 8 bits is exact. Their padding holds NaN.
+/// 16 significant bits: in FP32 their product with an operand of up to 8 bits is exact. Their padding holds NaN. Those of mx are 2^-7, 2^-6 or
+/// 2^-5, and their padding is 0, as tensor cores and cuBLASLt need it.
 class Operands {
  public:
   Operands(const OperandSpec& spec, int sets);

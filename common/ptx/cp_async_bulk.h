@@ -44,6 +44,14 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_cta_group_2(uint32_t sme
       : "memory");
 }
 
+/// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [smem], [from], bytes, [barrier];
+/// One thread: copies `bytes` of global memory, one after another, to `smem`; all three are multiples of 16.
+__device__ __forceinline__ void cp_async_bulk(uint32_t smem, const void* from, uint32_t bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(smem),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+
 /// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [map, {x, y}], [smem];
 /// One thread: copies `smem` to the box of `map` that begins at element x of row y; what lies outside of the matrix is not written.
 /// Before that, every thread that has written `smem` executes fence_proxy_async_shared(), and a barrier orders these before this thread.

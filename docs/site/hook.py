@@ -13,7 +13,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
 ROOT = Path(__file__).resolve().parents[2]
-START = ["index.md", "your_own_kernel.md", "exercises.md", "use.md", "00_gpu.md", "00_map.md"]
+START = ["index.md", "path.md", "your_own_kernel.md", "exercises.md", "use.md", "00_gpu.md", "00_map.md"]
 REFERENCE = ["results.md", "sim.md", "methodology.md", "glossary.md"]
 MARKER = re.compile(r"<!--[=?:].*?-->")  # plots fills numbers and tests claims by it
 LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#L(\d+))?\)")
@@ -22,7 +22,7 @@ LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#L(\d+))?\)")
 def parts() -> dict[str, tuple[str, str]]:
     """The ladder's parts as the map names them, each with the number of its first rung and what the map says of it."""
     text = (ROOT / "docs/00_map.md").read_text()
-    sections = re.findall(r"^## (Part \w+: [^\n]+)$(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    sections = re.findall(r"^## (Part \w+: [^\n]+)$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return {title: (re.search(r"^\| \[?(\d\d)", body, re.MULTILINE)[1], body) for title, body in sections}
 
 

@@ -8,7 +8,8 @@ from plots.data.units import Shape
 
 PREDICTION = re.compile(r"\b(\d+(?:\.\d+)?) (?:times (\d\d[a-z]?)\b|of cuBLAS\b)( at most)?")
 SIXTEEN_BIT = "16-bit results"
-SHAPE = re.compile(r"\b(\d+) x (\d+) x (\d+)\b")
+SHAPE = re.compile(r"\b(?:(\d+) ?x ?(\d+) ?x ?(\d+)|(\d+) cubed)\b")
+FOUR_THOUSAND_CUBED = Shape(4096, 4096, 4096)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,16 @@ def expected(source: str) -> Expectation | None:
     if not chosen:
         return None
     numbers = tuple(sorted((match[1] for match in chosen), key=float))
-    sentences = re.split(r"(?<=[.;]) ", text[: chosen[0].start()])
-    out = "same" if SIXTEEN_BIT in sentences[-1] else "f32"
-    shape = SHAPE.search(sentences[-1])
-    return Expectation(numbers, chosen[0][2] or "", bool(chosen[0][3]), out, Shape(*map(int, shape.groups())) if shape else None)
+    before = text[: chosen[0].start()]
+    clause, sentence = (re.split(rf"(?<=[{ends}]) ", before)[-1] for ends in (".;", "."))
+    out = "same" if SIXTEEN_BIT in clause else "f32"
+    return Expectation(numbers, chosen[0][2] or "", bool(chosen[0][3]), out, _shape(sentence))
+
+
+def _shape(sentence: str) -> Shape | None:
+    """The product that a sentence names, as "1 x 2 x 3", "1x2x3" or "4 cubed"; None where it names none, or 4096 cubed."""
+    found = SHAPE.search(sentence)
+    if not found:
+        return None
+    shape = Shape(*map(int, [found[4]] * 3 if found[4] else found.groups()[:3]))
+    return None if shape == FOUR_THOUSAND_CUBED else shape

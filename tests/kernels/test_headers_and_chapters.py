@@ -1,4 +1,4 @@
-"""Each rung says what STYLE asks of it and has a chapter; one is compiled by the plain nvcc line of the map."""
+"""Each rung says what STYLE asks of it and has a chapter; one is compiled by the plain nvcc line of the path."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
 FIELDS = ["Idea", "Changed from", "Expect", "Limiter now", "New instructions", "Limits", "Run", "Read"]
 LONGEST_HEADER = 25  # lines
 
-PLAIN_LINE = ROOT / "docs/00_map.md"  # the document that shows how to compile a rung without CMake
+PLAIN_LINE = ROOT / "docs/path.md"  # the document that shows how to compile a rung without CMake
 
 
 def by_stem(path: Path) -> str:

@@ -56,6 +56,18 @@ def header(text):
             Expectation(("3.2",), "16", False, "f32", Shape(128, 4096, 4096)),
         ),
         ("64 x 64 x 64 stands still. 1.1 times 06", Expectation(("1.1",), "06", False, "f32")),
+        (
+            "25 multiplies for 16,400 of 19,200 clocks per tile at 8192x8192x1024; here the epilogue hides: 1.17 times 25",
+            Expectation(("1.17",), "25", False, "f32", Shape(8192, 8192, 1024)),
+        ),
+        (
+            "2048 cubed has 88 tiles of 128x192 for 66 clusters; 64 of 128x256 are one wave: 1.4 times 26",
+            Expectation(("1.4",), "26", False, "f32", Shape(2048, 2048, 2048)),
+        ),
+        (
+            "At 4096 x 4096 x 4096 the model says 1.90; of that power takes 3 %, 1.8 times 33",
+            Expectation(("1.8",), "33", False, "f32"),
+        ),
         ("a little more than before", None),
     ],
 )
@@ -124,6 +136,13 @@ def test_a_prediction_for_another_shape_is_held_to_it(tmp_path, monkeypatch):
     assert_legible(fig, monkeypatch)
     svg = style.svg(fig)
     assert ">3.50 †<" in svg and f">† not at {predicted.HEADLINE} but at {shape} (16)<" in svg
+
+
+def test_a_prediction_for_a_shape_without_a_number_is_no_dot(tmp_path):
+    """It is never held to 4096 cubed instead."""
+    rows = [synthetic.tensor_row(kernel, 0.8, predicted.HEADLINE) for kernel in ("15_block_raster", "16_epilogue")]
+    expectations = {"16_epilogue": Expectation(("3.2",), "15", False, "f32", Shape(1024, 1024, 1024))}
+    assert predicted.outcomes(tables(load(write_folder(tmp_path, rows))), [], expectations) == []
 
 
 def test_the_figure_shows_every_prediction(found, monkeypatch):

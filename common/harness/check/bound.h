@@ -71,11 +71,11 @@ inline constexpr double block_scales_spread = 4.0;
 enum class ReferenceSum { fp32, fp64 };
 
 /// In what a rung adds products on a GPU of compute capability `sm`. sm_90 and the GPUs of sm_100 have no mma.sync for FP8: the compiler
-/// makes FP16 of the operands, whose products are added in FP32. With a scale for each 128 along k, sums end there.
+/// makes FP16 of the operands, whose products are added in FP32. So are those of tcgen05.mma. With a scale for each 128 along k, sums end there.
 inline Sum sum_on(const Rung& rung, Type type, int sm, Scales scales = Scales::none) {
   const Sum sum = rung.sum(type);
   const bool by_fp16 = rung.instruction == MathInstruction::mma_sync && sm >= 90 && sm < 120;
-  if (sum != Sum::fp32 || !facts(type).fp22 || by_fp16) return sum;
+  if (sum != Sum::fp32 || !facts(type).fp22 || by_fp16 || rung.instruction == MathInstruction::tcgen05) return sum;
   return scales == Scales::blocks ? Sum::promoted : Sum::fp22;
 }
 

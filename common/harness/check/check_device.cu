@@ -50,8 +50,10 @@ __global__ void fp64_element(Problem p, const size_t* index, double* value, doub
     const size_t at_b = p.layout_b == MatrixLayout::row_major ? static_cast<size_t>(k) * p.ldb + col : col * p.ldb + k;
     double product = static_cast<double>(to_float(A[at_a])) * static_cast<double>(to_float(B[at_b]));
     if (p.scales != Scales::none)
-      product *= static_cast<double>(p.scale_a[scale_index_a(p.scales, p.m, static_cast<int>(row), k)]) *
-                 static_cast<double>(scale_b[scale_index_b(p.scales, p.k, static_cast<int>(col), k)]);
+      product *=
+          static_cast<double>(
+              scale_at(p.scales, p.scale_a, scale_index_a(p.scales, p.m, p.k, static_cast<int>(row), k))) *
+          static_cast<double>(scale_at(p.scales, scale_b, scale_index_b(p.scales, p.k, static_cast<int>(col), k)));
     sum += product;
     magnitude += fabs(product);
   }
@@ -186,13 +188,14 @@ struct Scale {
   __device__ void operator()(size_t index) const {
     const int outer = static_cast<int>(index / ld), inner = static_cast<int>(index % ld);
     if (inner < columns)
-      to[index] = to_float(from[index]) * scales[rows_run_along_k ? where(outer, inner) : where(inner, outer)];
+      to[index] = to_float(from[index]) *
+                  scale_at(where.scales, scales, rows_run_along_k ? where(outer, inner) : where(inner, outer));
   }
 };
 struct IndexA {
   Scales scales;
-  int m;
-  __device__ size_t operator()(int row, int k) const { return scale_index_a(scales, m, row, k); }
+  int m, depth;
+  __device__ size_t operator()(int row, int k) const { return scale_index_a(scales, m, depth, row, k); }
 };
 struct IndexB {
   Scales scales;
@@ -304,7 +307,8 @@ DeviceBuffer as_f16(const void* data, size_t elements, Type type, cudaStream_t s
 }
 
 DeviceBuffer scaled_a(const Problem& p) {
-  return scaled(p, p.type, p.a, p.scale_a, p.m, p.lda, p.layout_a == MatrixLayout::row_major, IndexA{p.scales, p.m});
+  return scaled(p, p.type, p.a, p.scale_a, p.m, p.lda, p.layout_a == MatrixLayout::row_major,
+                IndexA{p.scales, p.m, p.k});
 }
 DeviceBuffer scaled_b(const Problem& p) {
   const int columns = (p.groups > 0 ? p.groups : 1) * p.n;

@@ -41,6 +41,7 @@ Matrices fetch(const Problem& p) {
   });
 }
 
+/// As they lie on the device: for scale_at().
 std::vector<float> fetch_scales(const float* data, size_t floats) {
   std::vector<float> scales(floats);
   cuda_check(cudaMemcpy(scales.data(), data, floats * sizeof(float), cudaMemcpyDeviceToHost));
@@ -50,14 +51,15 @@ std::vector<float> fetch_scales(const float* data, size_t floats) {
 /// Multiplies A and B by their scales. `all_rows`: of A, of which p may be a group.
 void scale(const Problem& p, int all_rows, Matrices& matrices) {
   if (p.scales == Scales::none) return;
-  const std::vector<float> of_a = fetch_scales(p.scale_a, scale_index_a(p.scales, all_rows, p.m - 1, p.k - 1) + 1),
+  const std::vector<float> of_a = fetch_scales(p.scale_a, scale_floats_a(p.scales, all_rows, p.k)),
                            of_b = fetch_scales(p.scale_b, scale_floats_b(p.scales, p.n, p.k));
   double* at = matrices.a.data();
   for (int row = 0; row < p.m; ++row)
-    for (int k = 0; k < p.k; ++k) *at++ *= of_a[scale_index_a(p.scales, all_rows, row, k)];
+    for (int k = 0; k < p.k; ++k)
+      *at++ *= scale_at(p.scales, of_a.data(), scale_index_a(p.scales, all_rows, p.k, row, k));
   at = matrices.b.data();
   for (int k = 0; k < p.k; ++k)
-    for (int col = 0; col < p.n; ++col) *at++ *= of_b[scale_index_b(p.scales, p.k, col, k)];
+    for (int col = 0; col < p.n; ++col) *at++ *= scale_at(p.scales, of_b.data(), scale_index_b(p.scales, p.k, col, k));
 }
 
 // A block of D whose sums stay in the L1 cache while k runs; each element of B serves all its rows.

@@ -25,8 +25,11 @@ Choices<Type> types() {
   return choices;
 }
 const Choices<Out> outs = {{"f32", Out::f32}, {"same", Out::same}};
-const Choices<Scales> scale_modes = {
-    {"none", Scales::none}, {"tensor", Scales::tensor}, {"rows", Scales::rows}, {"blocks", Scales::blocks}};
+const Choices<Scales> scale_modes = {{"none", Scales::none},
+                                     {"tensor", Scales::tensor},
+                                     {"rows", Scales::rows},
+                                     {"blocks", Scales::blocks},
+                                     {"mx", Scales::mx}};
 const Choices<Layouts> layout_words = {{"nn", {MatrixLayout::row_major, MatrixLayout::row_major}},
                                        {"nt", {MatrixLayout::row_major, MatrixLayout::col_major}},
                                        {"tn", {MatrixLayout::col_major, MatrixLayout::row_major}},
@@ -181,9 +184,10 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option("--kernels", kernels, "Rungs, such as 05,07-09,12b; without, all, or those that compute --type");
   app.add_option("--type", type, formatted("{}; each rung's first without", joined(words(types()), ", ")));
   app.add_option("--out", out, "Type of the result: f32, or same as the operands");
-  app.add_option("--scales", scales,
-                 "What A and B are multiplied by, element by element: none; tensor, one scale each; rows, one per row "
-                 "of A and column of B; blocks, one per 128 along k, of B for 128 columns");
+  app.add_option(
+      "--scales", scales,
+      "What A and B are multiplied by, element by element: none; tensor, one scale each; rows, one per row "
+      "of A and column of B; blocks, one per 128 along k, of B for 128 columns; mx, a power of 2 per 32 along k");
   app.add_option("--layout", layout,
                  "How A and B are stored: n, row by row as in the product, or t, transposed: nn, nt, tn or tt; each "
                  "rung's own without");

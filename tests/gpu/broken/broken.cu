@@ -116,8 +116,10 @@ __global__ void scaled_gemm(Problem p, ScaleFault fault) {
   for (int k = 0; k < p.k; ++k) {
     const int k_of_scale = fault == ScaleFault::first_of_a ? 0 : k;
     float scale = 1.0F;
-    if (fault != ScaleFault::forgets_a) scale *= p.scale_a[scale_index_a(p.scales, p.m, row_of_scale, k_of_scale)];
-    if (fault != ScaleFault::forgets_b) scale *= scale_b[scale_index_b(p.scales, p.k, col_of_scale, k)];
+    if (fault != ScaleFault::forgets_a)
+      scale *= scale_at(p.scales, p.scale_a, scale_index_a(p.scales, p.m, p.k, row_of_scale, k_of_scale));
+    if (fault != ScaleFault::forgets_b)
+      scale *= scale_at(p.scales, scale_b, scale_index_b(p.scales, p.k, col_of_scale, k));
     sum += static_cast<float>(a[k]) * static_cast<float>(b[k]) * scale;
   }
   float* const gC = static_cast<float*>(p.c) + static_cast<size_t>(row) * p.ldc + col;
