@@ -11,7 +11,7 @@
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_75 for f16, sm_80 for the others; any M, N, K; rows a
 //                   multiple of 16 bytes
 // Run               ./run_all.sh run 09a 4096 4096 4096 --type bf16
-// Read              docs/09b_wmma_smem.md
+// Read              docs/09a_wmma_block_tile.md
 #include <type_traits>
 
 #include "common/layout.h"
@@ -98,6 +98,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)
   wmma::fragment<wmma::accumulator, WM, WN, WK, float> acc;
   wmma::fill_fragment(acc, 0.0F);
 
+  // [multiply]
   // Adds the products of my warp's rows of the tile at sA and its columns of the tile at sB.
   const auto multiply_k_tile = [&] {
 #pragma unroll
@@ -110,8 +111,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)
       wmma::mma_sync(acc, rA, rB, acc);
     }
   };
+  // [/multiply]
 
-  // [main-loop]
   // 3. main loop
   for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
     uint4 next[COPIES];
@@ -125,6 +126,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)
 #pragma unroll
       for (int i = BM / COPY_ROWS; i < COPIES; ++i) next[i] = load16(ldg_src[i], bytes_left);
     }
+    // [tile]
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
       store16<type>(&smem[pitch_linear(copy_row + i * COPY_ROWS, copy_chunk * 16, PITCH_BYTES)], next[i]);
@@ -134,8 +136,8 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)
 
     multiply_k_tile();
     __syncthreads();  // everyone has read the tile
+    // [/tile]
   }
-  // [/main-loop]
 
   // 4. epilogue. An operation that is the same for all elements needs no map: every lane applies it to those it holds.
   if (row >= M || col >= N) return;  // no barrier below waits for this warp

@@ -4,10 +4,10 @@
 //                   of B by four of A. 16 unused bytes after each row let 8 rows begin in different banks.
 // Changed from 09a  128 x 128 tiles, and four warps; the skew; a warp's C goes to global memory through shared memory, 16
 //                   rows at a time
-// Expect            17 times 09a: one load per HMMA rather than four, and one wavefront per load rather than 8. With the
-//                   copies that is 2 wavefronts per HMMA where 09a has 34. The waiting is not counted
-// Limiter now       shared memory and L1: 256 wavefronts per warp and k tile, a third more clocks than its 128 HMMA
-//                   take; and no warp multiplies while the block waits for global memory
+// Expect            at most 17 times 09a: one load per HMMA rather than four, and one wavefront per load rather than 8.
+//                   With the copies that is 2 wavefronts per HMMA where 09a has 34. The waiting is not counted
+// Limiter now       waiting: two warps per scheduler do not fill the time after each instruction and the wait for
+//                   global memory. Shared memory and L1 are busy for half of the time
 // New instructions  none in PTX; ptxas turns FP16's wmma.load from shared memory into LDSM (ldmatrix), no other type's
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_75 for f16, sm_80 for the others; any M, N, K; rows a
 //                   multiple of 16 bytes
@@ -61,7 +61,6 @@ __device__ void store16(unsigned char* to, uint4 v) {
   *reinterpret_cast<uint4*>(to) = v;
 }
 
-// [epilogue]
 /// Stores a warp's tile of C, whose first element is C[row][col]. The library does not say which lane holds which element. So
 /// a warp passes 16 rows at a time through its own part of shared memory, sC; then a lane has two neighbouring elements of
 /// every row.
@@ -94,7 +93,6 @@ __device__ void store_results(const Accumulator (&acc)[Tile::WM / 16][Tile::WN /
     __syncwarp();
   }
 }
-// [/epilogue]
 
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one computes while the other loads
@@ -158,7 +156,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
   };
   // [/multiply]
 
-  // [main-loop]
   // 3. main loop
   for (; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
     uint4 next[COPIES];
@@ -182,7 +179,6 @@ __global__ void __launch_bounds__(Tile::THREADS, 2)  // two blocks per SM: one c
     multiply_k_tile();
     __syncthreads();  // everyone has read the tile
   }
-  // [/main-loop]
 
   // 4. epilogue
   float* const sC = reinterpret_cast<float*>(smem) + warp * 16 * Tile::C_PITCH;

@@ -6,13 +6,13 @@
 // Changed from 09b  two stages of A and B; the next k tile, which may belong to the next tile of C, is copied while
 //                   this one is multiplied; C has its own part of shared memory; TF32 is rounded in the fragments, as
 //                   in 09
-// Expect            1.33 times 09b, which waits for global memory in each k tile and at the end of each tile of C
-// Limiter now       shared memory: fragments as in 09b; because of the skew, the copies take more wavefronts than
-//                   stores
+// Expect            1.3 times 09b, which waits for global memory in each k tile and at the end of each tile of C
+// Limiter now       waiting, as in 09b: 200 instructions stand between the barrier and the first fragment of a k tile, most
+//                   for addresses of copies. Because of the skew, copies also take more wavefronts than stores
 // New instructions  cp.async.cg, cp.async.commit_group, cp.async.wait_group, all through <cuda/pipeline>
 // Limits            tf32 (rounded to nearest), bf16, f16; sm_80; any M, N, K; rows a multiple of 16 bytes
 // Run               ./run_all.sh run 09c 4096 4096 4096 --type bf16
-// Read              docs/09b_wmma_smem.md
+// Read              docs/09c_wmma_async.md
 #include <cuda/pipeline>
 #include <type_traits>
 
@@ -62,7 +62,6 @@ __device__ void round_to_operand(Fragment& fragment) {
     for (float& x : fragment.x) x = wmma::__float_to_tf32(x);
 }
 
-// [epilogue]
 /// Stores a warp's tile of C, whose first element is C[row][col]. The library does not say which lane holds which element. So
 /// a warp passes 16 rows at a time through its own part of shared memory, sC; then a lane has two neighbouring elements of
 /// every row.
@@ -95,7 +94,6 @@ __device__ void store_results(const Accumulator (&acc)[Tile::WM / 16][Tile::WN /
     __syncwarp();
   }
 }
-// [/epilogue]
 
 template <Type type, class TC>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
@@ -140,13 +138,13 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
     }
   };
 
-  // [copy]
   // 2. set up. The copies run ahead through the k tiles of all tiles of C of this block. The tile at the end of K comes
   // first; it may be a residue tile.
   const int k_bytes = K * static_cast<int>(sizeof(T));
   const int last_k_offset_bytes = (k_bytes - 1) / BK_BYTES * BK_BYTES;
   int copy_c_tile = blockIdx.x, copy_k_offset_bytes = last_k_offset_bytes;
   cuda::pipeline<cuda::thread_scope_thread> pipeline = cuda::make_pipeline();
+  // [copy]
   const auto copy_next = [&](unsigned char* dst) {  // dst: the stage to write
     if (copy_c_tile >= c_tiles) return;
     // Past the last row or column, read the last one: its results are not stored.
@@ -171,6 +169,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
       for (int i = 0; i < BN / COPY_ROWS; ++i)
         cuda::memcpy_async(sB + i * COPY_ROWS * PITCH_BYTES, gB(i), chunk, pipeline);
       pipeline.producer_commit();
+      // [/copy]
     } else {  // a residue tile: memcpy_async cannot fill with zeros
 #pragma unroll
       for (int i = 0; i < BM / COPY_ROWS; ++i)
@@ -187,7 +186,6 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
   };
   copy_next(smem);
   int read_stage = 0;
-  // [/copy]
 
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
     const int block_row = c_tile / tiles_n * BM, block_col = c_tile % tiles_n * BN;
@@ -201,7 +199,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS_PER_SM)
     // 3. main loop: gmem -cp.async-> smem[read_stage ^ 1]     smem[read_stage] -wmma.load-> registers -wmma.mma-> acc
     for (int k_offset_bytes = last_k_offset_bytes; k_offset_bytes >= 0; k_offset_bytes -= BK_BYTES) {
       cuda::pipeline_consumer_wait_prior<0>(pipeline);  // my copies have landed
-      __syncthreads();                                  // everyone's have, and everyone has read the other stage
+      __syncthreads();  // the copies of all threads have landed, and all warps have read the other stage
       copy_next(smem + (read_stage ^ 1) * Tile::STAGE_BYTES);
 
       const unsigned char *const sA = smem + read_stage * Tile::STAGE_BYTES, *const sB = sA + BM * PITCH_BYTES;

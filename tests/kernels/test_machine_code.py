@@ -247,6 +247,22 @@ def test_a_tile_ahead_takes_one_barrier_in_place_of_two(number, before, machine_
         assert per_multiply(kernel, "BAR") == per_multiply(other, "BAR") / 2
 
 
+def test_09c_computes_the_addresses_of_its_copies_between_the_barrier_and_the_first_fragment(machine_code):
+    """Chapter 09c: 11 keeps them in registers, and 09b has its copies before the barrier. The division takes a reciprocal."""
+
+    def after_the_barrier(kernel: Kernel) -> int:
+        names = [name.partition(".")[0] for name in once(kernel).instructions]
+        first = next(place for place, name in enumerate(names) if name in ("LD", "LDS", "LDSM"))
+        return names[:first][::-1].index("BAR")
+
+    found = {number: multiplying(machine_code(number)) for number in ("09b", "09c", "11")}
+    for before, own, later in zip(*found.values(), strict=True):
+        assert after_the_barrier(own) > 5 * after_the_barrier(before)
+        assert after_the_barrier(own) > 3 * after_the_barrier(later)
+    for number, divides in (("09b", False), ("09c", True), ("11", False)):
+        assert all((once(kernel).count("MUFU") > 0) == divides for kernel in found[number]), number
+
+
 def test_a_larger_thread_tile_saves_shared_loads_and_the_share_of_ffma_grows(machine_code):
     """Chapter 08: 16x8 results per thread take three quarters of the loads that 8x8 do. 17f, 18f, 34 to 38 multiply alike."""
 
