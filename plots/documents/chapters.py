@@ -134,12 +134,16 @@ def chapter_link(root: Path, facts: Facts, kernel: str, up: str = "", text: str 
     return ""
 
 
-def measured(root: Path, facts: Facts, rung: str, gpu: str = GPU) -> str:
-    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes. `gpu`: a
-    folder in bench/recorded, for a rung that was measured on another card than the series."""
+def measured(root: Path, facts: Facts, rung: str, kinds: list[str], gpu: str = GPU) -> str:
+    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes.
+    `kinds`: the types, or none for all. `gpu`: a folder in bench/recorded, for a rung that was measured on another card than the
+    series."""
     stem = facts.find(rung).stem
     results = recorded(root, facts, gpu)
     found = [table for table in tables(results) if stem in table.kernels] if results else []
+    if unknown := [kind for kind in kinds if found and kind not in [table.type for table in found]]:
+        raise InputError(f"measured {rung}: there is no type '{unknown[0]}'")
+    found = [table for table in found if not kinds or table.type in kinds]
     if not found:
         return NOT_YET
     shown = [row for table in found for row in sittings(table, _compared(table, stem), table.front)]

@@ -9,6 +9,7 @@ from synthetic import OTHER, write_folder
 from plots.__main__ import main
 from plots.data import rungs
 from plots.data.units import Shape
+from plots.documents import chapters
 from plots.documents.blocks import fill
 from plots.documents.numbers import GPU
 from plots.errors import InputError
@@ -223,6 +224,13 @@ def test_new_numbers_and_new_code_make_blocks_stale(root, capsys):
     assert "stale: docs/06_bank_conflict_free.md: code kernels/06_bank_conflict_free.cu inner" in capsys.readouterr().out
 
 
+def test_a_measured_table_shows_the_types_that_it_names():
+    facts = rungs.read(ROOT / "bench/recorded" / GPU / "rungs.json")
+    for kinds, shown in (([], ["tf32", "bf16", "f16"]), (["bf16"], ["bf16"]), (["tf32", "f16"], ["tf32", "f16"])):
+        text = chapters.measured(ROOT, facts, "21", kinds)
+        assert [line.split()[1] for line in text.splitlines() if "TFLOP/s / cuBLAS (ratio) |" in line] == shown
+
+
 def test_without_recorded_results_the_blocks_say_so(root):
     (root / "bench/recorded" / GPU / "ladder.csv").unlink()
     run("readme", root)
@@ -236,6 +244,7 @@ def test_without_recorded_results_the_blocks_say_so(root):
     [
         ("measure 06", "unknown block 'measure 06'"),
         ("measured 99", "there is no rung '99'"),
+        ("measured 06 f33", "measured 06: there is no type 'f33'"),
         ("code kernels/none.cu inner", "no such file"),
         ("code kernels/05_float4.cu outer", "needs one line '// [outer]'"),
     ],
