@@ -490,7 +490,7 @@ def test_additions_overwrite_addresses_of_copies_as_20_says(operand, machine_cod
     """In 20 most of the additions do so soon after the copies; in 16 none does."""
     chapter = (ROOT / "docs/20_cute_multistage.md").read_text(encoding="utf-8")
     stated = int(re.search(r"In 20 there are (\d+): they\s+overwrite", chapter)[1])
-    usual = re.compile("TileConfigILi256E.*fLb0E")
+    usual = re.compile(r"TileConfigILi256E.*TypeE\dEfLb0E")
     (in_cute,) = (kernel for kernel in of_type(machine_code("20"), operand) if usual.search(kernel.symbol))
     (by_hand,) = (kernel for kernel in of_type(machine_code("16"), operand) if usual.search(kernel.symbol))
     assert overwritten(by_hand, 16) == 0 < overwritten(in_cute, 16)
@@ -502,7 +502,7 @@ def test_the_warp_of_the_elected_lane_executes_more_as_21_says(machine_code):
     chapter = (ROOT / "docs/21_tma.md").read_text(encoding="utf-8")
     row = re.search(r"^\| \*\*together\*\* \| \*\*(\d+)\*\* \| \*\*(\d+)\*\* \| \*\*(\d+)\*\* \|$", chapter, re.M)
     (kernel,) = (kernel for kernel in of_type(machine_code("21"), "bf16") if "EfEE" in kernel.symbol)
-    (hand,) = (k for k in of_type(machine_code("16"), "bf16") if re.search("TileConfigILi256E.*fLb0E", k.symbol))
+    (hand,) = (k for k in of_type(machine_code("16"), "bf16") if re.search(r"TileConfigILi256E.*TypeE\dEfLb0E", k.symbol))
     others, first = (kernel.usual_round("HMMA", keep) for keep in ("HMMA", "HMMA|UTMALDG"))
     counts = [once(hand).count(".*"), others.count(".*"), first.count(".*") + 1]
     assert first.count("UTMALDG") == 2 and others.count("UTMALDG|ELECT") == 0 and counts[1] < counts[0]
