@@ -5,8 +5,8 @@
 //                   per thread and k tile become 2 bulk tensor copies per block. Their addresses and predicates disappear.
 // Changed from 16   tensor maps and mbarriers in place of cp.async; PipelineState; four stages; the columns of B are no longer permuted by
 //                   the copies but by the addresses of ldmatrix, in an order that needs selects in the epilogue
-// Expect            16 spends 6,900 of 119,700 clocks per tile of C on the copies' instructions, and 21 about 300 on selects in the
-//                   epilogue: 1.06 times 16, 0.71 of cuBLAS
+// Expect            16 loses 6,100 of 119,700 clocks per tile of C after its copies' instructions. 21 needs 256 for selects in the
+//                   epilogue, and 1,900 if nothing hides the elected lane's 30 instructions per k tile: 1.03 times 16
 // Limiter now       mma.sync, and a barrier per k tile at which the warps wait for one another
 // New instructions  cp.async.bulk.tensor, mbarrier.init, .arrive.expect_tx, .try_wait; fence.mbarrier_init; prefetch.tensormap
 // Limits            sm_90a; bf16, f16, tf32; rows of 16-byte multiples

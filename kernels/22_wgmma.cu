@@ -6,7 +6,7 @@
 // Changed from 21   wgmma in place of ldmatrix and mma; 128 x 256 results per block, 64 x 256 per warpgroup; columns in the order of B;
 //                   from common/hopper: tensor_map(), PipelineState
 // Expect            L2 sets the floor: 64 k tiles of 1,199 clocks, 76,700 per tile of C. 16 takes 1.21 times its floor; as much here, and
-//                   1,800 for stores of pairs, are 94,900 clocks, where 21 takes 113,100: 1.19 times 21, 0.81 of cuBLAS
+//                   1,800 for stores of pairs, are 94,900 clocks, where 21 takes 115,800: 1.22 times 21, 0.81 of cuBLAS
 // Limiter now       the wait and the barrier after each k tile, during which the tensor cores idle; the epilogue
 // New instructions  wgmma.mma_async, .fence, .commit_group, .wait_group
 // Limits            as 21

@@ -1,4 +1,4 @@
-"""The figures of chapter 21: a tensor map, TMA's 128-byte swizzle, an mbarrier's life, and the prologue."""
+"""The figures of chapter 21: a tensor map, TMA's 128-byte swizzle, an mbarrier's life, the prologue, and the barrier."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -238,6 +238,51 @@ def prologue() -> Drawing:
     return lanes.drawing
 
 
+# --- the barrier of the main loop: who waits for whom
+WARPS, COPYING = 8, 26  # warps of a block; pixels for the elected lane's instructions, out of scale
+
+
+def barrier() -> Drawing:
+    """Two k tiles of all warps: the warp of the elected lane also copies, in each k tile, and the others wait for it."""
+    left, top, line, gap, step = 96, 92, 18, 4, 62
+    k_tile = K_STEPS * step + COPYING  # from barrier to barrier
+    bottom = top + WARPS * (line + gap)
+    drawing = Drawing(left + 2 * k_tile + 24, bottom + 34, "The barrier of 21 and the warp of the elected lane")
+    drawing.text(12, 18, "21: all warps wait for the warp of the elected lane", 14, "start", bold=True)
+    drawing.text(12, 40, "Drawn by rule, not measured; the copies are drawn wider than they are.", 12, "start")
+    for x, fill, text in (
+        (12, BLUE, "a k step (number)"),
+        (160, ORANGE, "issues the copies"),
+        (312, WAIT, "waits at the barrier"),
+    ):
+        drawing.rect(x, 58, 14, 14, fill, INK)
+        drawing.text(x + 20, 65, text, 12, "start")
+    for warp in range(WARPS):
+        y = top + warp * (line + gap)
+        drawing.text(left - 8, y + line / 2, f"warp {warp}", 12, "end")
+        for first in (left, left + k_tile):
+            x = float(first)
+            for k_step in [K_STEPS - 1, *range(K_STEPS - 1)]:  # the barrier comes before the multiplication of the last
+                if k_step == COPY_STEP and warp == 0:
+                    drawing.rect(x, y, COPYING, line, ORANGE, INK)
+                    x += COPYING
+                drawing.rect(x, y, step, line, BLUE, INK)
+                drawing.text(x + step / 2, y + line / 2, str(k_step), 11, colour="white")
+                x += step
+            if warp:
+                drawing.rect(x, y, COPYING, line, WAIT, INK)
+    for at in range(3):
+        drawing.line(left + at * k_tile, top - 6, left + at * k_tile, bottom + 4, INK, 2)
+        drawing.text(left + at * k_tile, bottom + 16, "barrier", 11, "end" if at == 2 else "middle")
+    return drawing
+
+
 def figures(maps: Maps) -> dict[str, Drawing]:
     """These figures by file stem."""
-    return {"21_tensor_map": tensor_map(), "21_swizzle": swizzle(maps), "21_mbarrier": mbarrier(), "21_prologue": prologue()}
+    return {
+        "21_tensor_map": tensor_map(),
+        "21_swizzle": swizzle(maps),
+        "21_mbarrier": mbarrier(),
+        "21_prologue": prologue(),
+        "21_barrier": barrier(),
+    }

@@ -488,6 +488,56 @@ def test_a_k_tile_in_cute_takes_what_that_of_16_takes(operand, machine_code):
             assert per_multiply(kernel, ".*") <= most * per_multiply(hand, ".*")
 
 
+def overwritten(kernel: Kernel, within: int) -> int:
+    """Registers that an LDGSTS takes as addresses, and that are written again not more than so many HMMA later."""
+    loop = kernel.main_loop("HMMA")
+    skips = {s.start: s.stop for s in kernel.skips if s.stop <= loop.stop and not kernel.count("HMMA|LDGSTS", s)}
+    multiplied, count, place = 0, 0, loop.start
+    taken: dict[int, int] = {}  # register -> the HMMA before the last copy that took it
+    while place < loop.stop:
+        name, operands = kernel.instructions[place], kernel.operands[place]
+        multiplied += name.startswith("HMMA")
+        if name.startswith("LDGSTS"):
+            to, source = re.search(r"\[R(\d+).*\[R(\d+)\.64\]", operands).groups()
+            taken |= dict.fromkeys((int(to), int(source), int(source) + 1), multiplied)
+        elif written := re.match(r"\s*R(\d+),", operands):
+            count += multiplied - taken.pop(int(written[1]), -within - 1) <= within
+        place = skips.get(place + 1, place + 1)
+    return count
+
+
+@pytest.mark.parametrize("operand", ["bf16", "f16"])
+def test_additions_overwrite_addresses_of_copies_as_20_says(operand, machine_code):
+    """In 20 most of the additions do so soon after the copies; in 16 none does."""
+    chapter = (ROOT / "docs/20_cute_multistage.md").read_text(encoding="utf-8")
+    stated = int(re.search(r"In 20 there are (\d+): they\s+overwrite", chapter)[1])
+    usual = re.compile(r"TileConfigILi256E.*TypeE\dEfLb0E")
+    (in_cute,) = (kernel for kernel in of_type(machine_code("20"), operand) if usual.search(kernel.symbol))
+    (by_hand,) = (kernel for kernel in of_type(machine_code("16"), operand) if usual.search(kernel.symbol))
+    assert overwritten(by_hand, 16) == 0 < overwritten(in_cute, 16)
+    made_by_counted("20", lambda: overwritten(in_cute, 16) == stated)
+
+
+def test_the_warp_of_the_elected_lane_executes_more_as_21_says(machine_code):
+    """The chapter's table; in warp 0 about one more per k tile, since a new tile of C has its row and column computed."""
+    chapter = (ROOT / "docs/21_tma.md").read_text(encoding="utf-8")
+    row = re.search(r"^\| \*\*together\*\* \| \*\*(\d+)\*\* \| \*\*(\d+)\*\* \| \*\*(\d+)\*\* \|$", chapter, re.M)
+    (kernel,) = (kernel for kernel in of_type(machine_code("21"), "bf16") if "EfEE" in kernel.symbol)
+    (hand,) = (k for k in of_type(machine_code("16"), "bf16") if re.search(r"TileConfigILi256E.*TypeE\dEfLb0E", k.symbol))
+    others, first = (kernel.usual_round("HMMA", keep) for keep in ("HMMA", "HMMA|UTMALDG"))
+    counts = [once(hand).count(".*"), others.count(".*"), first.count(".*") + 1]
+    assert first.count("UTMALDG") == 2 and others.count("UTMALDG|ELECT") == 0 and counts[1] < counts[0]
+    made_by_counted("21", lambda: counts == list(map(int, row.groups())))
+
+
+def made_by_counted(number: str, holds) -> None:
+    """What a chapter states in numbers is of one compiler; others may make something else."""
+    built = {rung["stem"].partition("_")[0]: rung for rung in json.loads((ROOT / "build/generated/kernels.json").read_text())}
+    if (made_by := compiler(Path(built[number]["object"]))) != COUNTED:
+        pytest.skip(f"the chapter's numbers are of nvcc {COUNTED}, and this is {made_by}")
+    assert holds()
+
+
 def width(instruction: str) -> int:
     """Bytes of a load or store per thread."""
     parts = instruction.split(".")

@@ -34,3 +34,13 @@ def test_both_sides_stand_in_the_sources(number):
         for code, rung in ((in_cute, number), (by_hand, where)):
             (quoted,) = re.fullmatch(r"`([^`]+)`", code).groups()
             assert one_line(quoted) in source(rung), f"{rung}: {quoted}"
+
+
+def test_20_says_how_long_both_kernels_are():
+    """Lines of code: neither empty nor a comment."""
+    chapter = (ROOT / "docs/20_cute_multistage.md").read_text(encoding="utf-8")
+    stated = re.search(r"20 has (\d+) lines of code, 16 has (\d+)", chapter).groups()
+    for number, lines in zip(("20", "16"), stated, strict=True):
+        (path,) = (ROOT / "kernels").glob(f"{number}_*.cu")
+        code = [line for line in path.read_text(encoding="utf-8").splitlines() if not re.match(r"\s*(//.*)?$", line)]
+        assert len(code) == int(lines)
