@@ -134,12 +134,15 @@ def chapter_link(root: Path, facts: Facts, kernel: str, up: str = "", text: str 
     return ""
 
 
-def measured(root: Path, facts: Facts, rung: str, gpu: str = GPU) -> str:
-    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes. `gpu`: a
-    folder in bench/recorded, for a rung that was measured on another card than the series."""
+def measured(root: Path, facts: Facts, rung: str, kind: str = "", gpu: str = GPU) -> str:
+    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes; `kind`: of
+    one type alone. `gpu`: a folder in bench/recorded, for a rung that was measured on another card than the series."""
     stem = facts.find(rung).stem
     results = recorded(root, facts, gpu)
-    found = [table for table in tables(results) if stem in table.kernels] if results else []
+    known = tables(results) if results else []
+    if kind and known and kind not in [table.type for table in known]:
+        raise InputError(f"measured {rung} {kind}: there is no type '{kind}'")
+    found = [table for table in known if stem in table.kernels and kind in ("", table.type)]
     if not found:
         return NOT_YET
     shown = [row for table in found for row in sittings(table, _compared(table, stem), table.front)]

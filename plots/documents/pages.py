@@ -26,8 +26,8 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return chapters.ladder_table(root, facts, up, kind, *card)
         case ["climb", kind, *words] if words:
             return chapters.climb(root, facts, up, kind, words, *card)
-        case ["measured", rung]:
-            return chapters.measured(root, facts, rung, *card)
+        case ["measured", rung, *kind] if len(kind) < 2:
+            return chapters.measured(root, facts, rung, *(kind or [""]), *card)
         case ["ceilings"]:
             return chapters.ceilings(root, facts, *card)
         case ["compared"]:
@@ -48,8 +48,8 @@ def render(root: Path, facts: Facts, up: str, name: str) -> str:
             return chapters.lost(root, facts, *card)
         case ["machine-code", kinds, *words] if words:
             return chapters.compiled(root, facts, kinds.split(","), words)
-    expected = "steps TYPE, where-it-loses, ladder-table TYPE, climb TYPE NN..., measured NN, ceilings, compared, code FILE TAG, "
-    expected += "accuracy WHICH, sweep NN, profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, "
+    expected = "steps TYPE, where-it-loses, ladder-table TYPE, climb TYPE NN..., measured NN [TYPE], ceilings, compared, "
+    expected += "code FILE TAG, accuracy WHICH, sweep NN, profiled TYPE[@SIZE] NN..., conditions NN..., wins, losses, "
     expected += "or machine-code TYPE,... NN...; after most of them, a folder of bench/recorded"
     raise InputError(f"unknown block '{name}': expected {expected}")
 

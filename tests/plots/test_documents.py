@@ -223,6 +223,16 @@ def test_new_numbers_and_new_code_make_blocks_stale(root, capsys):
     assert "stale: docs/06_bank_conflict_free.md: code kernels/06_bank_conflict_free.cu inner" in capsys.readouterr().out
 
 
+def test_a_chapters_table_of_one_type(root):
+    """As the whole block, if no other type was recorded."""
+    chapter = root / "docs/06_bank_conflict_free.md"
+    run("docs", root)
+    whole = chapter.read_text()
+    assert "| f32 |" in whole and "Gain over" in whole
+    chapter.write_text(whole.replace("measured 06 -->", "measured 06 f32 -->"))
+    assert run("docs", root, "--check") == 0
+
+
 def test_without_recorded_results_the_blocks_say_so(root):
     (root / "bench/recorded" / GPU / "ladder.csv").unlink()
     run("readme", root)
@@ -236,6 +246,7 @@ def test_without_recorded_results_the_blocks_say_so(root):
     [
         ("measure 06", "unknown block 'measure 06'"),
         ("measured 99", "there is no rung '99'"),
+        ("measured 06 f23", "there is no type 'f23'"),
         ("code kernels/none.cu inner", "no such file"),
         ("code kernels/05_float4.cu outer", "needs one line '// [outer]'"),
     ],
