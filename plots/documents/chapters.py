@@ -135,8 +135,8 @@ def chapter_link(root: Path, facts: Facts, kernel: str, up: str = "", text: str 
 
 
 def measured(root: Path, facts: Facts, rung: str, kind: str = "", gpu: str = GPU) -> str:
-    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes; `kind`: of
-    one type alone. `gpu`: a folder in bench/recorded, for a rung that was measured on another card than the series."""
+    """A chapter's table: the rung's predecessor, the rung and its variants, each beside cuBLAS, at the published sizes;
+    `kind`: of one type alone. `gpu`: a folder in bench/recorded, for a rung that was measured on another card than the series."""
     stem = facts.find(rung).stem
     results = recorded(root, facts, gpu)
     known = tables(results) if results else []
