@@ -197,7 +197,7 @@ def draw(timeline: Timeline) -> Figure:
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(lanes) - 0.45, -0.55)
     ax.set_xlim(0, window[1] - window[0])
-    ax.set_xlabel(f"clocks; 0 is {window[0]} after the block began")
+    ax.set_xlabel(f"clocks; 0 is {window[0]} after the block set up its mbarriers")
     size = "×".join(str(edge) for edge in timeline.shape)
     cost = "" if timeline.cost is None else f"; recording lengthens the launch by {100 * timeline.cost:.1f} %"
     ax.set_title(f"{number(timeline.kernel)}, {timeline.type} at {size}, block {timeline.block}{cost}", color=style.INK)

@@ -231,8 +231,7 @@ PANELS = {
     "24: the consumers store C themselves": (True, {WGMMA: "wgmma, k tile", RESULTS: "stores of C"}),
     "25: the consumers write C into two buffers, TMA stores it": (
         False,
-        {f"stage {i}": f"stage {i}" for i in range(STAGES)}
-        | {WGMMA: "wgmma, k tile", RESULTS: "results to buffers, part", STORES: "TMA stores, part"},
+        {WGMMA: "wgmma, k tile", RESULTS: "warps write a part: W", STORES: "TMA stores a part: E"},
     ),
 }
 
