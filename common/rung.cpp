@@ -23,6 +23,8 @@ const char* name(MathInstruction instruction) {
       return "mma.sync";
     case MathInstruction::wgmma:
       return "wgmma";
+    case MathInstruction::tcgen05:
+      return "tcgen05.mma";
   }
   throw std::logic_error("no such instruction");
 }

@@ -20,9 +20,10 @@ enum class MathInstruction {
   ffma,      ///< FFMA: FP32 on the FMA pipe
   mma_sync,  ///< mma.sync, directly or through wmma: tensor cores, operands in registers
   wgmma,     ///< wgmma: tensor cores, operands in shared memory
+  tcgen05,   ///< tcgen05.mma: tensor cores, operands in shared memory, results in tensor memory
 };
 
-/// "FFMA", "mma.sync" or "wgmma".
+/// "FFMA", "mma.sync", "wgmma" or "tcgen05.mma".
 const char* name(MathInstruction instruction);
 
 /// What a rung is to the climb. A rung without a letter is a step; a letter may mean any of these.

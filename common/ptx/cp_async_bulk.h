@@ -33,6 +33,17 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(uint32_t smem,
       : "memory");
 }
 
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [smem], [map, {x, y}], [barrier];
+/// As cp_async_bulk_tensor_2d(), sm_100a, PTX ISA 8.6: to this block, while `barrier` may be one of the other block of its pair (tcgen05.h).
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_cta_group_2(uint32_t smem, const CUtensorMap& map, int x, int y,
+                                                                    uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(smem),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier)
+      : "memory");
+}
+
 /// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [map, {x, y}], [smem];
 /// One thread: copies `smem` to the box of `map` that begins at element x of row y; what lies outside of the matrix is not written.
 /// Before that, every thread that has written `smem` executes fence_proxy_async_shared(), and a barrier orders these before this thread.

@@ -21,10 +21,23 @@ __device__ __forceinline__ void store4_shared(uint32_t smem, const float (&x)[4]
                : "memory");
 }
 
+/// st.shared.v4.b32 [smem], {x.x, x.y, x.z, x.w}; `smem` is a multiple of 16.
+__device__ __forceinline__ void store16_shared(uint32_t smem, const uint4& x) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(smem), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+               : "memory");
+}
+
 /// ld.shared.f32 x, [smem];
 __device__ __forceinline__ float load_shared(uint32_t smem) {
   float x;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(smem) : "memory");
+  return x;
+}
+
+/// ld.shared.u32 x, [smem];
+__device__ __forceinline__ uint32_t load_shared_u32(uint32_t smem) {
+  uint32_t x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(smem) : "memory");
   return x;
 }
 

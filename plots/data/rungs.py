@@ -39,7 +39,7 @@ class Rung:
     kind: str  # "step", "variant", "counter-example" or "FP32 form"
     types: tuple[str, ...]
     arch: str  # "sm_80": that or later; "sm_90a": that family alone
-    instruction: str  # that multiplies: "FFMA", "mma.sync" or "wgmma"
+    instruction: str  # that multiplies: "FFMA", "mma.sync", "wgmma" or "tcgen05.mma"
     ceilings: dict[str, str]  # type -> the name of the measured ceiling that it cannot pass
     source: str  # its file, from the project's root where it lies inside
     constants: dict[str, dict[str, float]] = field(default_factory=dict)  # numbers of a tile or a model, by name

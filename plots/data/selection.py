@@ -56,7 +56,7 @@ class Ceiling:
     """A measured limit of compute: in GFLOP/s, and in FLOP/clk/SM, which power does not move; NaN where unknown."""
 
     name: str
-    instruction: str  # that it is the limit of: "FFMA", "mma.sync" or "wgmma"; a library may use another
+    instruction: str  # that it is the limit of: "FFMA", "mma.sync", "wgmma" or "tcgen05.mma"; a library may use another
     gflops: float
     flop_clk_sm: float
 

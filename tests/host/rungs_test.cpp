@@ -65,6 +65,7 @@ TEST(Ceilings, AreNamedByInstructionAndType) {
   EXPECT_EQ(ceiling_name(MathInstruction::ffma, Type::f32), "fp32_fma");
   EXPECT_EQ(ceiling_name(MathInstruction::mma_sync, Type::bf16), "mma_bf16");
   EXPECT_EQ(ceiling_name(MathInstruction::wgmma, Type::bf16), "wgmma_bf16");
+  EXPECT_EQ(ceiling_name(MathInstruction::tcgen05, Type::bf16), "tcgen05_bf16");
 }
 
 TEST(List, HoldsEveryFactOfARung) {

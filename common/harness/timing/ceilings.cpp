@@ -27,6 +27,8 @@ std::string ceiling_name(MathInstruction instruction, Type type) {
       return "mma_" + name(type);
     case MathInstruction::wgmma:
       return "wgmma_" + name(type);
+    case MathInstruction::tcgen05:
+      return "tcgen05_" + name(type);
   }
   throw std::logic_error("no such instruction");
 }
@@ -54,7 +56,7 @@ std::vector<Ceiling> read_ceilings(const std::string& path, const Device& device
   std::vector<std::string> needed = wanted;
   needed.push_back("dram");
   for (const std::string& name : needed)
-    if (!find(ceilings, name) && !name.starts_with("wgmma_"))
+    if (!find(ceilings, name) && !name.starts_with("wgmma_") && !name.starts_with("tcgen05_"))
       throw UsageError("--ceilings: '" + path + "' lacks " + name +
                        "; measure them again with build/bin/ceilings --csv");
   return ceilings;
