@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plots.data.cubin import SM_LIMITS, reserved_shared_bytes, sm_number
+from plots.data.cubin import SM_LIMITS, kernels, reserved_shared_bytes, sm_number
 from tests.checkout import LADDER, ROOT, needs_simulator, run
 
 PAGE = (ROOT / "docs/00_gpu.md").read_text(encoding="utf-8")
@@ -114,6 +114,16 @@ def has_all(instructions: list[str], target: str, folder: Path) -> bool:
     return had.pop()
 
 
+def counted(code: Path) -> dict[str, int]:
+    """Of these instructions."""
+    sass = disassembled(code)
+    return {name: len(re.findall(rf"\s{name}[. ]", sass)) for name in ("QMMA", "HMMA", "F2FP", "FADD")}
+
+
+def disassembled(code: Path) -> str:
+    return subprocess.run(["cuobjdump", "--dump-sass", code], check=True, capture_output=True, text=True).stdout
+
+
 def test_every_row_is_looked_at(table):
     assert set(table) == {"architecture", *LIMITS, *INSTRUCTIONS, "rungs that run"}
 
@@ -132,6 +142,13 @@ def test_instructions_are_those_that_ptxas_takes(row, table, tmp_path):
             assert has_all(INSTRUCTIONS[row], architecture, tmp_path) == (cell != NONE), architecture
 
 
+@pytest.mark.parametrize("row", ["`mma.sync`, FP16", "`mma.sync`, BF16 and TF32"])
+def test_16_bits_and_tf32_are_one_hmma_everywhere(row, table, tmp_path):
+    for architecture, cell in table[row].items():
+        for body in INSTRUCTIONS[row] if cell == YES and is_known(architecture) else []:
+            assert counted(assembled(body, architecture, tmp_path))["HMMA"] == 1, architecture
+
+
 def test_fp8_is_one_instruction_or_made_of_fp16(table, tmp_path):
     """Chapters 00 and 40: QMMA, or two HMMA of converted operands."""
     if release() < (12, 8):
@@ -142,29 +159,36 @@ def test_fp8_is_one_instruction_or_made_of_fp16(table, tmp_path):
             continue
         for body in INSTRUCTIONS["`mma.sync`, FP8"]:
             code = assembled(body, architecture, tmp_path)
-            sass = subprocess.run(["cuobjdump", "--dump-sass", code], check=True, capture_output=True, text=True).stdout
-            counted = {name: len(re.findall(rf"\s{name}[. ]", sass)) for name in ("QMMA", "HMMA", "F2FP", "FADD")}
             native = {"QMMA": 1, "HMMA": 0, "F2FP": 0, "FADD": 0}
             converted = {"QMMA": 0, "HMMA": 2, "F2FP": 2 * (4 + 2), "FADD": 4}  # both halves of six words
-            assert counted == {YES: native, AS_FP16: converted}[cell], architecture
+            assert counted(code) == {YES: native, AS_FP16: converted}[cell], architecture
         seen.add(cell)
     assert seen == {YES, AS_FP16}
+
+
+def test_40_has_half_of_the_instructions_on_an_rtx_40(tmp_path):
+    """Chapter 40, of sm_89; test_sm_120.py has the same of sm_120."""
+    code = tmp_path / "40.o"
+    nvcc = os.environ.get("CUDACXX", "nvcc")
+    options = ["-std=c++20", "-O3", f"-I{ROOT}", "--generate-code=arch=compute_89,code=sm_89"]
+    subprocess.run([nvcc, *options, "-c", ROOT / "kernels/40_fp8_mma.cu", "-o", code], check=True)
+    for kernel in kernels(code):
+        loop = kernel.usual_round("QMMA", "QMMA|LDGSTS")
+        assert loop.count("QMMA") == 48 and not loop.count("HMMA|F2FP|FADD")
+        assert len(loop.instructions) < 170 and kernel.registers < 160
 
 
 def test_a_copy_to_other_blocks_is_a_call_on_an_rtx_50(tmp_path):
     """What the page says of multicast: an instruction on Hopper and B200, and a routine of the system's on sm_120."""
     if release() < (12, 8):
         pytest.skip("CUDA before 12.8 does not know all of these architectures")
-    copy = TMA_COPY
-    multicast = copy.replace("bytes [", "bytes.multicast::cluster [").replace("];", "], id;")
+    multicast = TMA_COPY.replace("bytes [", "bytes.multicast::cluster [").replace("];", "], id;")
     called = {}
     for target in ("sm_90a", "sm_100a", "sm_120", "sm_120a"):
-        sass = {}
-        for body in (copy, multicast):
-            code = assembled(body, target, tmp_path)
-            sass[body] = subprocess.run(["cuobjdump", "--dump-sass", code], check=True, capture_output=True, text=True).stdout
-        called[target] = ["CALL" in sass[copy], "CALL" in sass[multicast], "UTMALDG" in sass[copy], "UTMALDG" in sass[multicast]]
-    one_instruction, routine = [False, False, True, True], [True, True, True, False]
+        sass = [disassembled(assembled(body, target, tmp_path)) for body in (TMA_COPY, multicast)]
+        called[target] = [("UTMALDG" in text, "CALL" in text) for text in sass]
+    one_instruction = [(True, False)] * 2
+    routine = [(True, True), (False, True)]  # without multicast it is called for the shared memory of another block alone
     assert called == {"sm_90a": one_instruction, "sm_100a": one_instruction, "sm_120": routine, "sm_120a": routine}
 
 
