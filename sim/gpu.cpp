@@ -115,7 +115,8 @@ constexpr Gpu table[] = {
      .smem_per_block_optin = 99 * KiB,
      .smem_reserved_per_block = 1 * KiB,
      .smem_granularity = 128},
-    // NVIDIA RTX Blackwell GPU Architecture.
+    // NVIDIA RTX Blackwell GPU Architecture (11 GPCs). Nobody here has one: how its SMs are spread over them is not known, nor its largest
+    // cluster; 8 blocks are what every GPU with clusters has.
     {.key = "rtx5090",
      .name = "Simulated NVIDIA GeForce RTX 5090 (PTX on the CPU)",
      .sm = 120,

@@ -1,6 +1,7 @@
 """The checkout that is tested: what is built of it, and how its programs are called."""
 
 import csv
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -12,6 +13,17 @@ BIN = ROOT / "build/bin"
 LADDER, BROKEN = BIN / "ladder", BIN / "broken_ladder"
 SIMULATOR = ROOT / "build/sim/libcudart.so.13"
 needs_simulator = pytest.mark.skipif(not SIMULATOR.exists(), reason="the simulator is not built here")
+
+
+def embeds_ptx_of_every_gpu() -> bool:
+    """A build for the GPU at hand holds code for that one alone."""
+    facts = ROOT / "build/generated/kernels.json"
+    return facts.exists() and any("75-virtual" in rung["architectures"] for rung in json.loads(facts.read_text()))
+
+
+needs_ptx_for_all = pytest.mark.skipif(
+    not embeds_ptx_of_every_gpu(), reason="this build is for the GPU here; one without a GPU embeds PTX for all"
+)
 
 WRONG, USAGE, WAIVED, INTERRUPTED = 1, 2, 77, 130  # exit statuses
 

@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-RESERVED_SHARED_BYTES = 1024  # what the system takes of each block's shared memory
 NEVER = "@!PT "  # the condition of instructions that ptxas puts before copies and that are never executed
 
 
@@ -72,7 +71,7 @@ def kernels(file: Path) -> list[Kernel]:
             sizes = {name: int(value) for name, value in re.findall(r"(\w+):(\d+)", usage)}
             shared = sizes["SHARED"]
             if shared and sm_number(arch) >= 90:
-                shared -= RESERVED_SHARED_BYTES  # from sm_90 on the dump counts them in
+                shared -= reserved_shared_bytes(sm_number(arch))  # from sm_90 on the dump counts them in
             threads, min_blocks = bounds.get(symbol, (0, 1))
             per_thread = (sizes["REG"], sizes["STACK"], sizes["LOCAL"])
             found.append(Kernel(arch, symbol, *per_thread, shared, threads, min_blocks, *code[arch, symbol]))
@@ -99,11 +98,20 @@ class Limits:
 
 
 SM_LIMITS = {
+    70: Limits(2048, 32, 96 * 1024),
+    75: Limits(1024, 16, 64 * 1024),
     80: Limits(2048, 32, 164 * 1024),
     86: Limits(1536, 16, 100 * 1024),
     89: Limits(1536, 24, 100 * 1024),
     90: Limits(2048, 32, 228 * 1024),
+    100: Limits(2048, 32, 228 * 1024),
+    120: Limits(1536, 24, 100 * 1024),
 }
+
+
+def reserved_shared_bytes(sm: int) -> int:
+    """What the system takes of each block's shared memory."""
+    return 1024 if sm >= 80 else 0
 
 
 def blocks_per_sm(sm: int, threads: int, registers: int, shared_bytes: int) -> int | None:
@@ -118,7 +126,7 @@ def blocks_per_sm(sm: int, threads: int, registers: int, shared_bytes: int) -> i
         limits.blocks,
         limits.threads // (warps * 32),
         warps_by_registers // warps,
-        limits.shared_bytes // (shared_bytes + RESERVED_SHARED_BYTES),
+        limits.shared_bytes // max(shared_bytes + reserved_shared_bytes(sm), 1),
     )
 
 

@@ -409,6 +409,13 @@ void Decoder::require_fp8(const char* feature) const {
   }
 }
 
+void Decoder::require_target(const char* feature, std::initializer_list<std::string_view> targets) const {
+  const std::string_view target = module_.target;
+  const auto same = [&](std::string_view one) { return target.starts_with(one); };  // texture modes may follow it
+  if (std::none_of(targets.begin(), targets.end(), same))
+    fail(formatted("feature '{}' is not supported on .target {}; {} has it", feature, target, *targets.begin()));
+}
+
 void Decoder::only(std::initializer_list<std::string_view> allowed) const {
   for (const std::string_view m : instruction_->modifiers)
     if (std::find(allowed.begin(), allowed.end(), m) == allowed.end()) fail(formatted("unknown modifier .{}", m));

@@ -238,6 +238,7 @@ void Decoder::bulk_copy(Op& op) {
 
 /// PTX ISA 9.7.15.5.2: wgmma.mma_async d, a, b, scale-d, imm-scale-a, imm-scale-b{, imm-trans-a}{, imm-trans-b}.
 void Decoder::wgmma(Op& op) {
+  require_target("wgmma", {"sm_90a"});
   if (!has("sync") || !has("aligned")) fail("unknown instruction");
   if (!has("mma_async")) {
     only({"fence", "commit_group", "wait_group", "sync", "aligned"});
@@ -314,6 +315,8 @@ void Decoder::wgmma(Op& op) {
 
 /// PTX ISA 9.7.18, setmaxnreg. A thread starts with .maxnreg registers, or with as many as all threads of .maxntid can have.
 void Decoder::set_registers(Op& op) {
+  require_target("setmaxnreg", {"sm_90a", "sm_100a", "sm_100f", "sm_101a", "sm_101f", "sm_103a", "sm_103f", "sm_110a",
+                                "sm_110f", "sm_120a", "sm_120f", "sm_121a", "sm_121f"});
   only({"inc", "dec", "sync", "aligned", "u32"});
   op.kind = has("inc") ? Kind::take_registers : Kind::give_registers;
   op.o.immediate = static_cast<uint32_t>(operand(0).bits);

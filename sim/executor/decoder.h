@@ -97,6 +97,8 @@ class Decoder {
   void only(std::initializer_list<std::string_view> allowed) const;
   /// Fails, in the words of ptxas, where the module's target is below sm_89, the first with the formats of 8 bits.
   void require_fp8(const char* feature) const;
+  /// Fails, in the words of ptxas, where the module's target is none of these.
+  void require_target(const char* feature, std::initializer_list<std::string_view> targets) const;
 
   Space space_of(std::initializer_list<std::string_view> allowed) const;
   /// An address `[...]`: op.o.a, op.displacement, op.address_bytes.

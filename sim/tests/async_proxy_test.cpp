@@ -460,6 +460,13 @@ TEST(WgmmaChecks, OutOfBounds) {
                 {"the matrix descriptor 0x0000000800401000 reaches 0x10000", "test.cu:104"});
 }
 TEST(WgmmaChecks, HalfAWarpgroup) { expect_report({fence}, {.threads = 64}, {"four whole warps", "test.cu:101"}); }
+TEST(WgmmaChecks, OtherTargets) {
+  for (const std::string target : {"sm_80", "sm_90", "sm_100a", "sm_120", "sm_120a"})
+    for (const std::string& body : {fence, multiply, commit})
+      expect_report({body}, {.threads = 128, .target = target},
+                    {"feature 'wgmma' is not supported on .target " + target + "; sm_90a has it", "test.cu:101"},
+                    Fault::unsupported, 1);
+}
 TEST(WgmmaChecks, OneWarpDoesNotTakePart) {
   expect_report({ones, "setp.ge.u32 %p3, %t, 96; @%p3 bra END;", fence, multiply, commit, wait_all, "END:"},
                 {.threads = 128},
@@ -483,6 +490,17 @@ TEST(RegisterPool, MovesBetweenWarps) {
 TEST(RegisterPool, MoreThanThereAre) {
   expect_report(redistribute("40", "240"), {.threads = 384, .directives = ".maxntid 384, 1, 1"},
                 {"deadlock", "waits for 240 registers per thread, of which it has 168", "test.cu:102"});
+}
+TEST(RegisterPool, Targets) {
+  const auto on = [](const char* target) {
+    return KernelLaunch{.threads = 384, .target = target, .directives = ".maxntid 384, 1, 1"};
+  };
+  for (const char* const target : {"sm_90a", "sm_100a", "sm_100f", "sm_120a", "sm_120f"})
+    EXPECT_NO_THROW(KernelRun(redistribute("40", "232"), on(target))) << target;
+  for (const char* const target : {"sm_90", "sm_100", "sm_120"})
+    expect_report(redistribute("40", "232"), on(target),
+                  {std::string("feature 'setmaxnreg' is not supported on .target ") + target, "test.cu:102"},
+                  Fault::unsupported, 1);
 }
 TEST(RegisterPool, TheWrongWay) {
   expect_report(redistribute("176", "232"), {.threads = 384, .directives = ".maxntid 384, 1, 1"},

@@ -5,24 +5,13 @@ import re
 
 import pytest
 
-from tests.checkout import LADDER, ROOT, WAIVED, needs_simulator, rows, run
+from tests.checkout import LADDER, WAIVED, needs_ptx_for_all, needs_simulator, rows, run
 
 SHAPES = "129x136x72,64x256x40"  # edges of every tile; whole tiles
 GPUS = ("h200", "h100", "b200", "a100", "rtx4090", "rtx5090", "t4")
 
 
-def embeds_ptx_of_every_gpu() -> bool:
-    """A build for the GPU at hand holds code for that one alone."""
-    facts = ROOT / "build/generated/kernels.json"
-    return facts.exists() and any("75-virtual" in rung["architectures"] for rung in json.loads(facts.read_text()))
-
-
-pytestmark = [
-    needs_simulator,
-    pytest.mark.skipif(
-        not embeds_ptx_of_every_gpu(), reason="this build is for the GPU here; one without a GPU embeds PTX for all"
-    ),
-]
+pytestmark = [needs_simulator, needs_ptx_for_all]
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,11 @@ ROOT = Path(__file__).parents[2]
         (90, 128, 40, 48 * 1024, 4),  # shared memory binds
         (90, 32, 16, 0, 32),  # blocks bind
         (90, 0, 16, 0, None),  # no launch bounds
+        (75, 256, 32, 32 * 1024, 2),  # nothing reserved
+        (75, 32, 16, 0, 16),  # no shared memory
+        (120, 256, 32, 0, 6),
+        (120, 256, 128, 48 * 1024, 2),
+        (120, 256, 64, 50 * 1024, 1),  # 2 x 50 KB, and 2 KB that the system takes
         (30, 256, 32, 0, None),  # not in the table
     ],
 )
