@@ -548,6 +548,7 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   check_shared_reads(work, !shape.transpose_a, !shape.transpose_b, element_bytes);
   check_collector(work, shape);
 
+  unit_.counts[work.pc].tensor_bytes += 16 * work.units.size() * blocks;
   unit_.counts[work.pc].flops += uint64_t{2} * shape.m * shape.n * shape.k;
   enqueue(std::move(work));
 }
@@ -600,6 +601,7 @@ void Tcgen05Engine::issue_copy(TensorWork work) {
     for (size_t i = 0; i < work.units.size() / 2; ++i) work.units[i] = work.units[2 * i];
     work.units.resize(work.units.size() / 2);
   }
+  unit_.counts[work.pc].tensor_bytes += 16 * work.units.size() * work.blocks.size();
   for (size_t i = 0; i < work.blocks.size(); ++i) {
     work.blocks[i]->shared.begin_async_reads(work.units, warp.actor, work.pc,
                                              [&](uint32_t word, const SharedMemory::Verdict& verdict) {

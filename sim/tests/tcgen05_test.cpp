@@ -392,6 +392,16 @@ std::vector<std::string> copy_in() {
           "fence.proxy.async.shared::cta; bar.sync 0;"};
 }
 
+/// Those of this kind alone.
+uint64_t products_of(const Counts& counts, const std::string& kind) {
+  uint64_t found = 0, all = 0;
+  for (size_t i = 0; i < mma_kinds; ++i) {
+    all += counts.mma[i];
+    if (kind == mma_kind_names[i]) found = counts.mma[i];
+  }
+  return all == found ? found : 0;
+}
+
 void expect_product(const Multiply& what) {
   std::mt19937_64 random(what.seed);
   const uint32_t k_size = what.a.k;
@@ -492,7 +502,13 @@ void expect_product(const Multiply& what) {
       ASSERT_EQ(got, expected) << "D[" << m << "][" << n << "] of " << what.a.kind << " " << what.a.code << " "
                                << what.m << "x" << what.n << " swizzle " << what.swizzle;
     }
-  EXPECT_EQ(run.counters.total.flops[3], uint64_t{2} * what.m * what.n * k_size * (twice ? 2 : 1));
+  const Counts& total = run.counters.total;
+  const uint64_t products = twice ? 2 : 1;
+  EXPECT_EQ(total.flops[3], 2 * what.m * what.n * k_size * products);
+  EXPECT_EQ(products_of(total, what.a.kind), products);
+  EXPECT_EQ(total.mma_shared_bytes, 32 * (what.n + (what.a_in_tensor_memory ? 0 : what.m)) * products);
+  EXPECT_EQ(total.tensor_load_bytes, columns * 128 * 4);
+  EXPECT_EQ(total.tensor_store_bytes, what.a_in_tensor_memory ? 8 * 128 * 4 : 0);
 }
 
 TEST(Tcgen05, MultipliesEveryFormat) {
@@ -836,6 +852,7 @@ TEST(Tcgen05, CopiesEveryShape) {
     lines = body(lines, dump(16, 1 << 15));
     lines.push_back(dealloc());
     const KernelRun run(lines, how);
+    EXPECT_EQ(run.counters.total.tensor_copy_bytes, copy.rows * copy.units * 16);
     std::vector<uint32_t> expected(16 * 128, 0x7fffdead);
     for (uint32_t r = 0; r < copy.rows; ++r)
       for (uint32_t w = 0; w < 4 * copy.units; ++w)
@@ -968,6 +985,7 @@ void expect_pair_product(const Multiply& what) {
             << "D[" << m << "][" << n << "] of " << what.m << "x" << what.n;
       }
   EXPECT_EQ(run.counters.total.flops[3], uint64_t{4} * what.m * what.n * k_size);
+  EXPECT_EQ(run.counters.total.mma_shared_bytes, 2 * 32 * (what.m + what.n)) << "of both blocks, twice";
 }
 
 TEST(Tcgen05, MultipliesInPairsOfBlocks) {
@@ -1064,6 +1082,67 @@ TEST(BulkCopy, SwizzlesAtomsOf32Bytes) {
     for (uint32_t atom = 0; atom < 4; ++atom)
       for (uint32_t word = 0; word < 8; ++word)
         ASSERT_EQ(run.out[16384 + 32 * row + 8 * (atom ^ row % 4) + word], 32 * row + 8 * atom + word) << row;
+}
+
+/// Elements of 4 and 6 bits (the driver's 16U4_ALIGN16B and 16U6_ALIGN16B): each 16 of them begin 16 bytes. The mbarrier counts the tensor's bytes.
+TEST(BulkCopy, PadsSmallElements) {
+  for (const uint32_t bits : {4U, 6U}) {
+    TensorMap map = map_of(8, 1, 8);
+    map.padded_bits = uint8_t(bits);
+    map.size = {256, 8};
+    map.stride = {256 / 8 * bits};
+    map.box = {128, 8};
+    map.swizzle = 128;
+    KernelLaunch how = with_map(blackwell(), map);
+    how.in.resize(1 << 15);
+    for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
+    const auto lines = [&](uint32_t bytes) {
+      return std::vector<std::string>{
+          "setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 "
+          "fence.mbarrier_init.release.cluster; bar.sync 0;",
+          "mov.b64 %d3, map; @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], " + std::to_string(bytes) + ";",
+          "@%p7 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [0], [%d3, {128, 0}], "
+          "[%r10];",
+          wait_for(0) +
+              "shl.b32 %r2, %t, 2; ld.shared.u32 %r3, [%r2]; ld.shared.u32 %r4, [%r2+512]; "
+              "st.global.u32 [%mine+65536], %r3; st.global.u32 [%mine+66048], %r4;"};
+    };
+    const KernelRun run(lines(1024 / 8 * bits), how);
+    const uint32_t words = bits / 2;  // of each 16 bytes
+    for (uint32_t row = 0; row < 8; ++row)
+      for (uint32_t unit = 0; unit < 8; ++unit)
+        for (uint32_t word = 0; word < words; ++word)
+          ASSERT_EQ(run.out[16384 + 32 * row + 4 * (unit ^ row) + word],
+                    row * 8 * bits + 4 * bits + unit * words + word)
+              << bits << " bits, row " << row;
+    expect_report(lines(1024), how, {"deadlock", "bytes missing"});
+  }
+}
+
+/// Pairs of 4 bits without gaps (16U4_ALIGN8B): coordinates count elements.
+TEST(BulkCopy, CopiesPackedPairs) {
+  TensorMap map = map_of(8, 1, 8);
+  map.in_pairs = true;
+  map.size = {128, 8};
+  map.stride = {128};
+  map.box = {64, 8};
+  KernelLaunch how = with_map(blackwell(), map);
+  how.in.resize(1 << 15);
+  for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
+  const auto lines = [](const std::string& x) {
+    return std::vector<std::string>{
+        "setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 "
+        "fence.mbarrier_init.release.cluster; bar.sync 0;",
+        "mov.b64 %d3, map; @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 512;",
+        "@%p7 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [0], [%d3, {" + x +
+            ", 0}], [%r10];",
+        wait_for(0) + "shl.b32 %r2, %t, 2; ld.shared.u32 %r3, [%r2]; st.global.u32 [%mine+65536], %r3;"};
+  };
+  const KernelRun run(lines("32"), how);
+  for (uint32_t row = 0; row < 8; ++row)
+    for (uint32_t word = 0; word < 16; ++word) ASSERT_EQ(run.out[16384 + 16 * row + word], 32 * row + 4 + word);
+  expect_report(lines("33"), how, {"a box that begins at element 33 of its row: of 4 bits, between two bytes"});
+  expect_report(lines("16"), how, {"only multiples of 16 bytes can be"});
 }
 
 // --- clusterlaunchcontrol ----------------------------------------------------------------------------------------------------
@@ -1259,6 +1338,9 @@ void expect_scaled_product(const Scaled& what) {
           << i << ", " << j << " of " << what.kind << what.vector << " " << what.a_id << what.b_id;
     }
   EXPECT_EQ(run.counters.total.flops[3], uint64_t{2} * m * n * k_size);
+  EXPECT_EQ(products_of(run.counters.total, what.kind), 1U);
+  EXPECT_EQ(run.counters.total.mma_shared_bytes, 32 * (n + (what.a_in_tensor_memory ? 0 : m)));
+  EXPECT_EQ(run.counters.total.tensor_store_bytes, (what.a_in_tensor_memory ? 24 : 16) * 128 * 4);
 }
 
 void expect_scaled_report(const Scaled& what, const std::vector<std::string>& parts) {
@@ -1444,6 +1526,16 @@ TEST(Tcgen05, WhatIsMissingIsRefusedByName) {
   expect("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%r5], %d1;",
          "tcgen05.cp that expands 4 or 6 bits to 8 is not supported");
   expect("tcgen05.ld.red.sync.aligned.32x32b.x2.min.f32 {%f0, %f1}, %f2, [%r5];", "tcgen05.ld.red is not supported");
+  const std::string tensor = "cp.async.bulk.tensor.4d.shared::cluster.global.";
+  for (const std::string mode : {"im2col", "im2col::w", "im2col::w::128"})
+    expect(tensor + mode + ".mbarrier::complete_tx::bytes [0], [%d3, {0, 0, 0, 0}], [%r10], {%h1, %h2};",
+           "a tensor copy with ." + mode + " is not supported");
+  expect("cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%d3, {0, 0, 0, 0}], {%h1, %h2};",
+         "a tensor copy with .im2col is not supported", "sm_90a");
+  expect(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [0], [%d3, {0, 0, "
+      "0, 0, 0}], [%r10];",
+      "a tensor copy with .tile::gather4 is not supported");
   expect("tcgen05.fence::after_thread_sync;", "feature 'tcgen05' is not supported on .target sm_90a", "sm_90a");
   expect("tcgen05.fence::after_thread_sync;", "feature 'tcgen05' is not supported on .target sm_120a", "sm_120a");
 }
