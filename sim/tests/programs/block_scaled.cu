@@ -1,15 +1,11 @@
 // Products of FP4 with scale factors on the tensor cores of sm_100a: NVFP4 (a UE4M3 per 16 of K), or with "mxfp4" MXFP4 (a UE8M0 per 32). TMA
 // brings packed E2M1, bulk copies bring the scale factors, tcgen05.cp takes them to tensor memory. M, N and K as the tiles have them. With an
 // argument it has one fault, which a kernel like it could have.
-#include <cuda.h>
-#include <cuda_runtime.h>
-
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "check.h"
+#include "blackwell.h"
 
 enum Fault {
   none,
@@ -59,34 +55,11 @@ constexpr int scale_tiles = BK / (4 * K_PER_FACTOR);  // of one operand and stag
 template <int K_PER_FACTOR>
 constexpr int stage_bytes = 2 * tile_bytes + 2 * scale_tiles<K_PER_FACTOR>* scale_tile_bytes;
 
-__device__ uint32_t address_of(const void* shared) { return static_cast<uint32_t>(__cvta_generic_to_shared(shared)); }
-
-__device__ void wait(uint64_t* barrier, int parity) {
-  asm volatile(
-      "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN;\n}" ::"r"(
-          address_of(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
-__device__ void load_tile(const CUtensorMap* map, const void* to, int x, int y, uint64_t* barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-          address_of(to)),
-      "l"(map), "r"(x), "r"(y), "r"(address_of(barrier))
-      : "memory");
-}
-
 __device__ void load_bytes(const void* from, const void* to, int bytes, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(address_of(to)),
       "l"(from), "r"(bytes), "r"(address_of(barrier))
       : "memory");
-}
-
-__device__ void commit(uint64_t* barrier) {
-  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(address_of(barrier))
-               : "memory");
 }
 
 /// Rows of 128 bytes with 128-byte swizzling, K contiguous.
@@ -133,19 +106,12 @@ __global__ void __launch_bounds__(192)
   __shared__ uint32_t tensor_address;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, k_tiles = k_size / BK;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < stages; ++i) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&full[i])));
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&empty[i])));
-    }
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&done)));
+    init(full, stages);
+    init(empty, stages);
+    init(&done, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  if (warp == 5) {
-    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(address_of(&tensor_address)),
-                 "n"(columns)
-                 : "memory");
-    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;");
-  }
+  if (warp == 5) allocate(&tensor_address, columns);
   __syncthreads();
 
   if (warp == 4 && lane == 0) {
@@ -155,9 +121,7 @@ __global__ void __launch_bounds__(192)
       unsigned char* const tile = smem + stage * stage_bytes<K_PER_FACTOR>;
       unsigned char* const scales = tile + 2 * tile_bytes;
       constexpr int scale_bytes = tiles * scale_tile_bytes;
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address_of(&full[stage])),
-                   "r"(stage_bytes<K_PER_FACTOR>)
-                   : "memory");
+      expect_bytes(&full[stage], stage_bytes<K_PER_FACTOR>);
       load_tile(&map_a, tile, i * BK / 2, blockIdx.y * BM, &full[stage]);
       load_tile(&map_b, tile + tile_bytes, i * BK / 2, blockIdx.x * BN, &full[stage]);
       load_bytes(scales_a + (blockIdx.y * k_tiles + i) * scale_bytes, scales, scale_bytes, &full[stage]);
@@ -206,9 +170,7 @@ __global__ void __launch_bounds__(192)
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
     for (int n = 0; n < BN; n += 8) {
       float v[8];
-      asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
-                   : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]), "=f"(v[4]), "=f"(v[5]), "=f"(v[6]), "=f"(v[7])
-                   : "r"(tensor_address + (warp << 21) + n));
+      load_columns(v, tensor_address + (warp << 21) + n);
       asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
       for (int i = 0; i < 8; ++i) d[size_t(blockIdx.y * BM + threadIdx.x) * n_size + blockIdx.x * BN + n + i] = v[i];
     }
@@ -248,21 +210,7 @@ struct Operand {
     return magnitudes[bits & 7] * (bits & 8 ? -1 : 1) *
            (k_per_factor == 16 ? std::ldexp(1.0, scale / 8 - 7) : std::ldexp(1.0, scale - 127));
   }
-  CUtensorMap map() const {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    CUtensorMap map;
-    const cuuint64_t size[] = {cuuint64_t(k) / 2, cuuint64_t(rows)}, stride[] = {cuuint64_t(k) / 2};
-    const cuuint32_t box[] = {BK / 2, 128}, step[] = {1, 1};
-    const auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-    expect_equal(0,
-                 int(encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, copied(bytes), size, stride, box, step,
-                            CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)),
-                 int(CUDA_SUCCESS));
-    return map;
-  }
+  CUtensorMap map() const { return map_of(CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, copied(bytes), rows, k / 2, 128); }
 };
 
 template <int K_PER_FACTOR>
