@@ -123,6 +123,7 @@ def deep_gemm(folder: Path) -> list[Kernel]:
         Kernel("DeepGEMM BF16, pairs", source, (*odd, "700x392x1000"), [*options, "-DPAIR=1", "-DTILE_N=256"]),
         Kernel("DeepGEMM FP8", fp8, ("256x256x512", "200x136x272", "513x392x1040"), [*options, "-DFP4=0"]),
         Kernel("DeepGEMM FP8 x FP4", fp8, ("256x256x512", "200x136x384", "513x392x1152"), [*options, "-DFP4=1"]),
+        Kernel("DeepGEMM FP4 logits", DRIVERS / "deep_gemm_logits.cu", ("8x512x128", "13x701x128"), options),
     ]
 
 

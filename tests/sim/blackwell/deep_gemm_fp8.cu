@@ -1,35 +1,14 @@
 // DeepGEMM's FP8 kernel for sm_100 in tiles of 128 x 128: E4M3 with a power of two per row and 128 of K. Any M; N in multiples of 8, K of 16.
 // With FP4 B is E2M1, with a power of two per 32 of K, and K is a multiple of 128.
-#include <cuda.h>
 #include <cuda_fp8.h>
 #include <deep_gemm/impls/sm100_fp8_fp4_gemm_1d1d.cuh>
 
 #include <cmath>
 
+#include "deep_gemm_maps.h"
 #include "operands.h"
 
 constexpr int tile = 128, stages = 4, sms = 148;
-
-CUtensorMap map_of(CUtensorMapDataType type, double bytes, void* matrix, int rows, int columns, uint32_t box_rows,
-                   uint32_t box_columns, bool swizzled = true) {
-  CUtensorMap map;
-  const cuuint64_t size[] = {cuuint64_t(columns), cuuint64_t(rows)}, stride[] = {cuuint64_t(columns * bytes)};
-  const cuuint32_t box[] = {box_columns, box_rows}, step[] = {1, 1};
-  const auto swizzle = swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE;
-  const CUresult status =
-      cuTensorMapEncodeTiled(&map, type, 2, matrix, size, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS) std::exit(2);
-  return map;
-}
-
-template <class T>
-T* copied(const std::vector<T>& host) {
-  T* device = nullptr;
-  cudaMalloc(&device, host.size() * sizeof(T));
-  cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice);
-  return device;
-}
 
 /// E4M3 or packed E2M1 by rows, and the scale factors' exponents: of `granularity` of K each, four to a word, words of neighbouring rows side
 /// by side.
@@ -58,14 +37,15 @@ struct Operand {
     std::vector<uint8_t> bytes(fp4 ? values.size() / 2 : values.size());
     for (size_t i = 0; i < values.size(); ++i)
       if (fp4)
-        bytes[i / 2] |= uint8_t((std::abs(values[i]) * 2 | (values[i] < 0 ? 8 : 0)) << i % 2 * 4);
+        bytes[i / 2] |= uint8_t(e2m1_bits(values[i]) << i % 2 * 4);
       else
         bytes[i] = uint8_t(__nv_cvt_float_to_fp8(float(values[i]), __NV_SATFINITE, __NV_E4M3));
     return map_of(fp4 ? CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B : CU_TENSOR_MAP_DATA_TYPE_UINT8, fp4 ? 0.5 : 1,
                   copied(bytes), rows, k, tile, 128);
   }
   CUtensorMap scales() const {
-    return map_of(CU_TENSOR_MAP_DATA_TYPE_INT32, 4, copied(words), (groups + 3) / 4, aligned, 1, tile, false);
+    return map_of(CU_TENSOR_MAP_DATA_TYPE_INT32, 4, copied(words), (groups + 3) / 4, aligned, 1, tile,
+                  CU_TENSOR_MAP_SWIZZLE_NONE);
   }
 };
 

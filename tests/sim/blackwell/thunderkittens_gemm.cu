@@ -11,14 +11,6 @@
 
 constexpr int format = FORMAT, k_per_factor = format == 3 ? 16 : format == 2 ? 32 : 0;
 
-template <class T>
-T* copied(const std::vector<T>& host) {
-  T* device = nullptr;
-  cudaMalloc(&device, host.size() * sizeof(T));
-  cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice);
-  return device;
-}
-
 /// By rows; 128 rows by four scale factors are a tile of 512 bytes.
 struct Operand {
   int rows, k;
@@ -55,11 +47,10 @@ struct Operand {
     for (size_t i = 0; i < values.size(); ++i) {
       const bf16 wide = __float2bfloat16(float(values[i]));
       const auto e4m3 = uint8_t(__nv_cvt_float_to_fp8(float(values[i]), __NV_SATFINITE, __NV_E4M3));
-      const auto e2m1 = uint8_t(std::abs(values[i]) * 2 | (values[i] < 0 ? 8 : 0));
       if (format == 0)
         std::memcpy(&bytes[2 * i], &wide, 2);
       else if (format == 3)
-        bytes[i / 2] |= uint8_t(e2m1 << i % 2 * 4);
+        bytes[i / 2] |= uint8_t(e2m1_bits(values[i]) << i % 2 * 4);
       else
         bytes[i] = e4m3;
     }
