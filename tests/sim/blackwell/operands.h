@@ -27,13 +27,21 @@ inline std::vector<int> integers(size_t count, uint32_t seed) {
   return values;
 }
 
+/// Of E2M1.
+inline int e2m1_bits(int value) { return std::abs(value) * 2 | (value < 0 ? 8 : 0); }
+
+template <class T>
+T* copied(const std::vector<T>& host) {
+  T* device = nullptr;
+  cudaMalloc(&device, host.size() * sizeof(T));
+  cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice);
+  return device;
+}
+
 inline bf16* on_device(const std::vector<int>& values) {
   std::vector<bf16> host(values.size());
   for (size_t i = 0; i < values.size(); ++i) host[i] = __float2bfloat16(float(values[i]));
-  bf16* device = nullptr;
-  cudaMalloc(&device, host.size() * sizeof(bf16));
-  cudaMemcpy(device, host.data(), host.size() * sizeof(bf16), cudaMemcpyHostToDevice);
-  return device;
+  return copied(host);
 }
 
 /// The program's exit status: `multiply` gets the sizes of the command line, A, B and D.
