@@ -51,6 +51,25 @@ __device__ __forceinline__ void tcgen05_mma_tf32(uint32_t d, uint64_t a, uint64_
       : "memory");
 }
 
+/// tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [d], a, b, instruction, [scale_a], [scale_b], accumulate;
+/// The same for types of 8 bits with a scale for each row of A and column of B: A (128 x 32), B (32 x N). Scales are bytes in tensor memory,
+/// UE8M0: that of row i in lane i % 32 of every 32, column scale + i / 32, which byte says the instruction descriptor.
+__device__ __forceinline__ void tcgen05_mma_mxf8f6f4(uint32_t d, uint64_t a, uint64_t b, uint32_t instruction,
+                                                     uint32_t scale_a, uint32_t scale_b, bool accumulate) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\n"
+      "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%0], %1, %2, %3, [%4], [%5], p;\n}" ::"r"(d),
+      "l"(a), "l"(b), "r"(instruction), "r"(scale_a), "r"(scale_b), "r"(static_cast<int>(accumulate))
+      : "memory");
+}
+
+/// tcgen05.cp.cta_group::1.32x128b.warpx4 [address], tile;
+/// One thread: 32 rows of 16 bytes, by a descriptor of shared memory, to 32 lanes and 4 columns of tensor memory, and the same to the other
+/// three times 32 lanes. Runs in its order with tcgen05.mma of this thread.
+__device__ __forceinline__ void tcgen05_cp_32x128b_warpx4(uint32_t address, uint64_t tile) {
+  asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(address), "l"(tile) : "memory");
+}
+
 /// tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [barrier];
 /// One thread: an arrival at `barrier` when all tcgen05.mma that this thread has issued are complete. They have then read their tiles of A
 /// and B, and D is in tensor memory.
