@@ -63,6 +63,18 @@ __device__ __forceinline__ void tcgen05_mma_mxf8f6f4(uint32_t d, uint64_t a, uin
       : "memory");
 }
 
+/// tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [d], a, b, instruction, [scale_a], [scale_b], accumulate;
+/// The same for E2M1, two in a byte, with four scales for each row of A and column of B: A (128 x 64), B (64 x N). The four bytes of a column
+/// are the scales of 16 neighbours along k each, UE4M3.
+__device__ __forceinline__ void tcgen05_mma_mxf4nvf4(uint32_t d, uint64_t a, uint64_t b, uint32_t instruction,
+                                                     uint32_t scale_a, uint32_t scale_b, bool accumulate) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\n"
+      "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], p;\n}" ::"r"(d),
+      "l"(a), "l"(b), "r"(instruction), "r"(scale_a), "r"(scale_b), "r"(static_cast<int>(accumulate))
+      : "memory");
+}
+
 /// tcgen05.cp.cta_group::1.32x128b.warpx4 [address], tile;
 /// One thread: 32 rows of 16 bytes, by a descriptor of shared memory, to 32 lanes and 4 columns of tensor memory, and the same to the other
 /// three times 32 lanes. Runs in its order with tcgen05.mma of this thread.
