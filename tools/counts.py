@@ -40,6 +40,21 @@ class Counts:
     def requests(self) -> int:
         return self["global_loads"] + self["global_stores"]
 
+    @property
+    def products(self) -> dict[str, int]:
+        """tcgen05.mma of each kind."""
+        kinds = {name.removeprefix("mma_"): n for name, n in self.columns.items() if name.startswith("mma_") and n}
+        return {kind: n for kind, n in kinds.items() if kind != "shared_bytes"}
+
+    def tensor_cells(self) -> list[str]:
+        """As TENSOR_COLUMNS."""
+        return [
+            "; ".join(f"{n:,} {kind}" for kind, n in self.products.items()),
+            readable(self["mma_shared_bytes"]),
+            readable(self["tensor_load_bytes"]),
+            readable(self["tensor_store_bytes"]),
+        ]
+
     def cells(self) -> list[str]:
         """As the columns of the table."""
         sectors, wavefronts = self.both("global_", "_sectors"), self.both("shared_", "_wavefronts")
@@ -69,6 +84,7 @@ COLUMNS = [
     "barrier arrivals",
     "FLOP",
 ]
+TENSOR_COLUMNS = ["tcgen05 .mma", "shared bytes read", "tensor bytes loaded", "tensor bytes stored"]  # of kernels that use them
 
 
 @dataclass
@@ -77,6 +93,16 @@ class Kernel:
     launches: int
     total: Counts
     lines: dict[tuple[str, int], Counts]
+
+    @property
+    def on_tensor_memory(self) -> bool:
+        return any(self.total[name] for name in ("mma_shared_bytes", "tensor_load_bytes", "tensor_store_bytes"))
+
+    def columns(self) -> list[str]:
+        return COLUMNS + (TENSOR_COLUMNS if self.on_tensor_memory else [])
+
+    def cells(self, counts: Counts) -> list[str]:
+        return counts.cells() + (counts.tensor_cells() if self.on_tensor_memory else [])
 
 
 def readable(value: int) -> str:
@@ -111,7 +137,7 @@ def table_of(kernel: Kernel, title: str) -> Table:
     table = Table(title=title, title_justify="left", pad_edge=False, expand=True)
     table.add_column("line", justify="right", style="dim", no_wrap=True)
     table.add_column("source", ratio=1, no_wrap=True, overflow="ellipsis")
-    for name in COLUMNS:
+    for name in kernel.columns():
         table.add_column(name, justify="right", min_width=min(len(word) for word in name.split()))
     for file in dict.fromkeys(file for file, _ in kernel.lines):
         text = source_lines(file)
@@ -125,10 +151,10 @@ def table_of(kernel: Kernel, title: str) -> Table:
                     table.add_row(str(between), Text(code(text, between), style="dim"))
             counts = kernel.lines[file, line]
             bad = counts.both("shared_", "_wavefronts") > counts.both("shared_", "_ideal")
-            table.add_row(str(line), Text(code(text, line)), *counts.cells(), style="red" if bad else None)
+            table.add_row(str(line), Text(code(text, line)), *kernel.cells(counts), style="red" if bad else None)
             before = line
         table.add_section()
-    table.add_row("", Text("in total", style="bold"), *kernel.total.cells(), style="bold")
+    table.add_row("", Text("in total", style="bold"), *kernel.cells(kernel.total), style="bold")
     return table
 
 
@@ -140,12 +166,14 @@ def write(kernels: list[Kernel], file: Path) -> None:
     """The table as CSV, with the source text as its last column."""
     with file.open("w", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(["kernel", "file", "line", *COLUMNS, "source"])
+        tensor = any(kernel.on_tensor_memory for kernel in kernels)
+        writer.writerow(["kernel", "file", "line", *COLUMNS, *(TENSOR_COLUMNS if tensor else []), "source"])
         for kernel in kernels:
             for (source, line), counts in kernel.lines.items():
-                plain = [cell.replace(",", "") for cell in counts.cells()]
+                plain = [cell.replace(",", "") for cell in counts.cells() + (counts.tensor_cells() if tensor else [])]
                 writer.writerow([kernel.name, source, line, *plain, code(source_lines(source), line).strip()])
-            writer.writerow([kernel.name, "", "", *(cell.replace(",", "") for cell in kernel.total.cells()), "in total"])
+            total = kernel.total.cells() + (kernel.total.tensor_cells() if tensor else [])
+            writer.writerow([kernel.name, "", "", *(cell.replace(",", "") for cell in total), "in total"])
 
 
 def run(stem: str, arguments: list[str]) -> list[Kernel]:

@@ -45,6 +45,14 @@ std::vector<std::string> counts_text(const Result& result) {
           formatted("{:.2f}", static_cast<double>(counts.warp_instructions) * 32 / fmas)};
 }
 
+/// What the tensor cores of sm_100 did; it has a line of its own.
+std::string tensor_text(const CudaSimCounts& counts) {
+  const auto megabytes = [](uint64_t bytes) { return formatted("{:.4g} MB", static_cast<double>(bytes) * 1e-6); };
+  return formatted("  {} tcgen05.mma read {} of shared memory; tensor memory: {} loaded, {} stored\n",
+                   counts.tensor_products, megabytes(counts.tensor_operand_bytes), megabytes(counts.tensor_load_bytes),
+                   megabytes(counts.tensor_store_bytes));
+}
+
 }  // namespace
 
 Console::Console(const Conditions& conditions, const std::vector<Cell>& cells) : conditions_(conditions) {
@@ -86,6 +94,7 @@ void Console::row(const Result& r) const {
   std::string status = r.reason.empty() ? name(r.status) : formatted("{}: {}", name(r.status), r.reason);
   if (r.footprint && r.footprint->plan) status += formatted(", {}", *r.footprint->plan);
   print(stdout, "{}", line(fields, status));
+  if (r.counts && r.counts->tensor_products) print(stdout, "{}", tensor_text(*r.counts));
   std::fflush(stdout);
 }
 

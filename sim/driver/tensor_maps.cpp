@@ -14,6 +14,9 @@ namespace {
 std::pair<uint8_t, NumberType> element_of(CUtensorMapDataType type) {
   switch (type) {
     case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B:
+    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
+    case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
       return {1, NumberType::unsigned_};
     case CU_TENSOR_MAP_DATA_TYPE_UINT16:
       return {2, NumberType::unsigned_};
@@ -88,6 +91,15 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* result, CUtensorMapDataType type, c
     map.box[d] = static_cast<uint16_t>(std::min(box[d], 65535U));
     map.step[d] = static_cast<uint8_t>(std::min(element_strides[d], 255U));
     if (d) map.stride[d - 1] = strides[d - 1];
+  }
+  if (type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B) map.padded_bits = 4;
+  if (type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) map.padded_bits = 6;
+  if (type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B) {
+    if (size[0] % 2 || box[0] % 2) return invalid("an odd number of elements of 4 bits");
+    if (box[0] > 256) return invalid(formatted("a box of {} in dimension 0: 1 to 256 can be", box[0]));
+    map.in_pairs = true;
+    map.size[0] /= 2;
+    map.box[0] /= 2;
   }
   if (const std::string wrong = map.check(); !wrong.empty()) return invalid(wrong);
   std::memset(result, 0, sizeof *result);

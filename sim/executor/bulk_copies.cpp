@@ -136,6 +136,17 @@ void BulkCopies::issue(Warp& warp, const Op& op, uint32_t pc, Mask mask) {
             warp, l, op,
             formatted("{} coordinates, but the tensor map is of rank {}", op.elements.size(), copy.map.rank),
             Fault::launch_failure);
+      if (copy.map.padded_bits && !to_shared)
+        reports_.report(warp, l, op, "a tensor copy of 4 or 6 bits in 8 to global memory is not supported",
+                        Fault::unsupported);
+      if (copy.map.in_pairs) {
+        if (copy.corner[0] % 2)
+          reports_.report(
+              warp, l, op,
+              formatted("a box that begins at element {} of its row: of 4 bits, between two bytes", copy.corner[0]),
+              Fault::illegal_instruction);
+        copy.corner[0] /= 2;
+      }
       copy.bytes = copy.map.box_bytes();
     } else {
       copy.bytes = value<uint32_t>(warp, op.o.b, l);
@@ -305,7 +316,12 @@ void BulkCopies::read_source(BulkCopy& copy) {
     const TensorRow row = copy.tensor_row(r);
     if (!row.bytes) continue;
     check_tensor_row(copy, row);
-    std::memcpy(&copy.data[size_t{r} * row_bytes + row.skipped], reinterpret_cast<const void*>(row.address), row.bytes);
+    std::byte* const to = &copy.data[size_t{r} * row_bytes + row.skipped];
+    const auto* const from = reinterpret_cast<const std::byte*>(row.address);
+    if (const uint32_t group = 2 * copy.map.padded_bits)  // bytes of 16 elements
+      for (uint32_t i = 0; i < row.bytes / group; ++i) std::memcpy(to + 16 * i, from + group * i, group);
+    else
+      std::memcpy(to, from, row.bytes);
   }
 }
 
@@ -361,7 +377,7 @@ void BulkCopies::write_destination(BulkCopy& copy) {
             copy.map.rank ? uint8_t(copy.map.swizzle + (copy.map.swizzles_pairs ? 2 : 1)) : 0;
     owner.shared.end_async_writes(copy.units, actor, copy.pc, time);
   }
-  m.tx_count -= copy.bytes;
+  m.tx_count -= copy.map.rank ? copy.map.tensor_bytes(copy.bytes) : copy.bytes;
   m.advance();
 }
 

@@ -48,11 +48,13 @@ Counts& Counts::operator+=(const Counts& o) {
     lanes[i] += o.lanes[i];
   }
   for (size_t i = 0; i < flops.size(); ++i) flops[i] += o.flops[i];
+  for (size_t i = 0; i < mma.size(); ++i) mma[i] += o.mma[i];
   for (const auto member :
        {&Counts::global_loads, &Counts::global_load_sectors, &Counts::global_stores, &Counts::global_store_sectors,
         &Counts::global_load_bytes, &Counts::global_store_bytes, &Counts::shared_loads, &Counts::shared_stores,
         &Counts::shared_load_wavefronts, &Counts::shared_store_wavefronts, &Counts::shared_load_ideal,
-        &Counts::shared_store_ideal, &Counts::shared_load_bytes, &Counts::shared_store_bytes, &Counts::barriers})
+        &Counts::shared_store_ideal, &Counts::shared_load_bytes, &Counts::shared_store_bytes, &Counts::barriers,
+        &Counts::mma_shared_bytes, &Counts::tensor_copy_bytes, &Counts::tensor_load_bytes, &Counts::tensor_store_bytes})
     this->*member += o.*member;
   return *this;
 }

@@ -1,4 +1,6 @@
 // Instructions that are new in sm_100: tcgen05 (PTX ISA 9.7.16).
+#include <tuple>
+
 #include "executor/decoder.h"
 #include "executor/tcgen05.h"
 
@@ -153,27 +155,35 @@ void Decoder::tensor_move(Op& op, bool is_load) {
   op.o.immediate = move.pack();
 }
 
-/// PTX ISA 9.7.16: tcgen05.mma [d], a-desc or [a], b-desc, idesc, {disable-output-lane}, enable-input-d{, scale-input-d}.
+/// PTX ISA 9.7.16: tcgen05.mma [d], a-desc or [a], b-desc, idesc, {disable-output-lane}, enable-input-d{, scale-input-d}; with scale factors
+/// [scale-a], [scale-b], enable-input-d after idesc; .ws: enable-input-d{, zero-column-mask-desc}.
 void Decoder::tensor_multiply(Op& op) {
-  static const std::map<std::string_view, MmaKind> kinds = {{"kind::f16", MmaKind::f16},
-                                                            {"kind::tf32", MmaKind::tf32},
-                                                            {"kind::f8f6f4", MmaKind::f8f6f4},
-                                                            {"kind::mxf8f6f4", MmaKind::mxf8f6f4}};
-  for (const char* const missing : {"ws", "sp", "kind::i8", "kind::mxf4", "kind::mxf4nvf4", "ashift"})
+  static const std::map<std::string_view, MmaKind> kinds = {
+      {"kind::f16", MmaKind::f16},           {"kind::tf32", MmaKind::tf32},
+      {"kind::f8f6f4", MmaKind::f8f6f4},     {"kind::i8", MmaKind::i8},
+      {"kind::mxf8f6f4", MmaKind::mxf8f6f4}, {"kind::mxf4", MmaKind::mxf4},
+      {"kind::mxf4nvf4", MmaKind::mxf4nvf4}};
+  for (const char* const missing : {"sp", "ashift"})
     if (has(missing)) fail(formatted("tcgen05.mma with .{} is not supported", missing));
   MmaOptions options;
-  std::string_view kind, collector = "mma";  // which operand stays in the collector is a hint on speed
+  options.weight_stationary = has("ws");
+  std::string_view kind, collector = "mma";
   for (const std::string_view m : instruction_->modifiers) {
     if (m.starts_with("kind::")) kind = m;
-    if (m.starts_with("collector::a")) collector = m;
+    if (m.starts_with("collector::")) collector = m;
   }
   const auto found = kinds.find(kind);
   if (found == kinds.end()) fail("unknown kind");
-  const bool scaled = found->second == MmaKind::mxf8f6f4;
-  if (scaled != has("block_scale")) fail(scaled ? "no .block_scale" : "unknown modifier .block_scale");
-  only({"mma", "cta_group::1", "cta_group::2", kind, collector, "block_scale", "scale_vec::1X", "block32"});
-  cta_group();
   options.kind = found->second;
+  if (collector != "mma") collector_use(options, collector);
+  const bool scaled = has_scale_factors(options.kind);
+  if (scaled != has("block_scale")) fail(scaled ? "no .block_scale" : "unknown modifier .block_scale");
+  if (scaled && options.weight_stationary) fail(formatted("no .{} with .ws", kind));
+  std::string_view block = "mma", vector = "mma";
+  if (scaled) std::tie(block, vector) = scale_vector(options);
+  only({"mma", "ws", "cta_group::1", "cta_group::2", kind, collector, "block_scale", block, vector});
+  cta_group();
+  if (options.weight_stationary && !has("cta_group::1")) fail("tcgen05.mma.ws is of .cta_group::1");
   op.kind = Kind::tensor_multiply;
   op.counted = Class::tensor;
   op.addresses.push_back(tensor_address(operand(0)));
@@ -188,18 +198,51 @@ void Decoder::tensor_multiply(Op& op) {
   if (scaled) {  // the last two addresses: scale factors of A and of B
     op.addresses.push_back(tensor_address(operand(next++)));
     op.addresses.push_back(tensor_address(operand(next++)));
-  } else if (operand(next).kind == Operand::Kind::vector)
+  } else if (!options.weight_stationary && operand(next).kind == Operand::Kind::vector) {
     list(op, operand(next++), program_.block_pairs ? 8 : 4, 4, false);
+  }
   op.o.c = read_predicate(op, operand(next++));
+  if (options.weight_stationary && next < operands()) {
+    options.has_zero_columns = true;
+    op.elements.push_back({read_bytes(operand(next++), 8), 8});
+  }
   options.has_scale = next < operands();
   if (options.has_scale) {
     const Operand& scale = operand(next++);
-    if (options.kind == MmaKind::f8f6f4 || scaled || scale.kind != Operand::Kind::integer || scale.bits > 15)
+    if ((options.kind != MmaKind::f16 && options.kind != MmaKind::tf32) || options.weight_stationary ||
+        scale.kind != Operand::Kind::integer || scale.bits > 15)
       fail("scale-input-d is an immediate from 0 to 15, of kind::f16 and kind::tf32");
     options.scale = static_cast<uint32_t>(scale.bits);
   }
   if (next != operands()) fail("the wrong number of operands");
   op.o.immediate = options.pack();
+}
+
+/// PTX ISA 9.7.16, .collector_usage: .collector::a::op, or of .ws .collector::b0::op to b3.
+void Decoder::collector_use(MmaOptions& options, std::string_view modifier) {
+  static const std::map<std::string_view, CollectorUse> uses = {{"fill", CollectorUse::fill},
+                                                                {"use", CollectorUse::use},
+                                                                {"lastuse", CollectorUse::lastuse},
+                                                                {"discard", CollectorUse::discard}};
+  modifier.remove_prefix(std::string_view("collector::").size());
+  const size_t colons = modifier.find("::");
+  const std::string_view buffer = modifier.substr(0, colons);
+  const auto use = colons == modifier.npos ? uses.end() : uses.find(modifier.substr(colons + 2));
+  const bool is_b = buffer.size() == 2 && buffer[0] == 'b' && buffer[1] >= '0' && buffer[1] <= '3';
+  if (use == uses.end() || (options.weight_stationary ? !is_b : buffer != "a"))
+    fail(formatted("unknown modifier .collector::{}", modifier));
+  options.collector = use->second;
+  options.buffer = is_b ? uint32_t(buffer[1] - '0') + 1 : 0;
+}
+
+/// PTX ISA 9.7.16.10.7.1: which .scale_vectorsize goes with which kind. Returns its two names.
+std::pair<std::string_view, std::string_view> Decoder::scale_vector(MmaOptions& options) {
+  const bool is_4x = options.kind == MmaKind::mxf4nvf4 && (has("scale_vec::4X") || has("block16"));
+  options.scale_factors = options.kind == MmaKind::mxf8f6f4 ? 1 : is_4x ? 4 : 2;
+  if (is_4x) return {"block16", "scale_vec::4X"};
+  if (options.kind == MmaKind::mxf4nvf4 && !has("scale_vec::2X") && !has("block32"))
+    fail("no .scale_vec::2X or .scale_vec::4X");
+  return {"block32", options.scale_factors == 1 ? "scale_vec::1X" : "scale_vec::2X"};
 }
 
 /// PTX ISA 9.7.16: tcgen05.cp [taddr], s-desc.

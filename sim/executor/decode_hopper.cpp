@@ -137,7 +137,7 @@ void Decoder::bulk_group(Op& op) {
 Address Decoder::other_address(Op& op, const Operand& a) {
   Operand plain = a;
   if (!a.elements.empty()) {
-    if (a.elements.size() != 1 || !op.elements.empty()) fail("im2col is not supported");
+    if (a.elements.size() != 1 || !op.elements.empty()) fail("two vectors in an address");
     for (const Operand& coordinate : a.elements[0].elements) op.elements.push_back({read_bytes(coordinate, 4), 4});
     plain.elements.clear();
   }
@@ -150,6 +150,9 @@ Address Decoder::other_address(Op& op, const Operand& a) {
 /// (not of a tensor), [mbarrier], the blocks of a multicast; to global memory: [to], [from], bytes. A cache policy follows.
 void Decoder::bulk_copy(Op& op) {
   op.counted = Class::global;
+  for (const std::string_view m : instruction_->modifiers)
+    if (m.starts_with("im2col") || m.starts_with("tile::"))
+      fail(formatted("a tensor copy with .{} is not supported", m));
   if (has("prefetch")) {  // a hint on speed
     only({"async", "bulk", "prefetch", "tensor", "1d", "2d", "3d", "4d", "5d", "L2", "global", "tile",
           "L2::cache_hint"});

@@ -19,6 +19,8 @@
 
 namespace sim {
 
+struct MmaOptions;
+
 class Decoder {
  public:
   Decoder(const ptx::Module& module, const ptx::Function& kernel) : module_(module), kernel_(kernel) {}
@@ -163,6 +165,8 @@ class Decoder {
   void tensor_allocation(Op& op, std::string_view what);
   void tensor_move(Op& op, bool is_load);
   void tensor_multiply(Op& op);
+  void collector_use(MmaOptions& options, std::string_view modifier);
+  std::pair<std::string_view, std::string_view> scale_vector(MmaOptions& options);
   void tensor_copy(Op& op);
   void tensor_shift(Op& op);
   void tensor_commit(Op& op);

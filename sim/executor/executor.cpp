@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "executor/cluster.h"
+#include "executor/tcgen05.h"
 #include "text.h"
 
 namespace sim {
@@ -39,6 +40,13 @@ void add_counts(const Program& program, const std::vector<OpCount>& counts, Coun
     (load ? c.shared_load_ideal : c.shared_store_ideal) = n.ideal;
     (load ? c.shared_load_bytes : c.shared_store_bytes) = n.shared_bytes;
     if (op.kind == Kind::barrier) c.barriers = n.warps;
+    if (op.kind == Kind::tensor_multiply) {
+      c.mma[size_t(MmaOptions::unpack(op.o.immediate).kind)] = n.lanes;
+      c.mma_shared_bytes = n.tensor_bytes;
+    }
+    if (op.kind == Kind::tensor_copy) c.tensor_copy_bytes = n.tensor_bytes;
+    if (op.kind == Kind::tensor_load || op.kind == Kind::tensor_store)
+      (op.kind == Kind::tensor_load ? c.tensor_load_bytes : c.tensor_store_bytes) = n.lanes * op.elements.size() * 4;
     counters.total += c;
     const SourceLine& line = program.sources[op.source];
     counters.lines[{line.file, line.line}] += c;

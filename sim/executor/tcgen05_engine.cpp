@@ -390,14 +390,14 @@ void Tcgen05Engine::enqueue(TensorWork work) {
 TensorRegion Tcgen05Engine::rows(const TensorWork& work, uint32_t address, const DataPath& path, uint32_t columns,
                                  const char* matrix) {
   const uint32_t lane = address >> 16;
-  const bool may_begin_at_16 = path.m == 64 && !path.pair;
+  const bool may_begin_at_16 = path.interleaved();
   if (lane != 0 && !(may_begin_at_16 && lane == 16))
     reports_.report(*work.warp, work.lane, *work.op,
                     formatted("{} of {} rows at lane {} of tensor memory: they begin at lane 0{}", matrix, path.m, lane,
                               may_begin_at_16 ? " or 16" : ""),
                     Fault::illegal_address);
   TensorRegion region{address & 0xffff, columns, {}};
-  if (path.halves())
+  if (path.parts() > 1)
     region.lanes.fill(0xffff);
   else
     for (uint32_t row = 0; row < path.m; row += group_lanes)
@@ -405,9 +405,19 @@ TensorRegion Tcgen05Engine::rows(const TensorWork& work, uint32_t address, const
   return region;
 }
 
-/// Where the scale factors of `count` rows or columns lie (PTX ISA 9.7.16, "Block Scaling"): those of 32 in a column, in a byte of each lane
-/// of a quarter, and the same in all quarters.
+/// Where the scale factors of `count` rows or columns lie (PTX ISA 9.7.16.10.7, "Block Scaling"): those of 32 in a column, in one, two or
+/// four bytes of each lane of a quarter, and the same in all quarters.
 TensorRegion Tcgen05Engine::scales(const TensorWork& work, uint32_t address, uint32_t count, const char* matrix) {
+  // CUTLASS keeps the scale factor ID in the address's upper two bits, which a B200 does not look at.
+  if (address >> 30) {
+    if (!std::exchange(scale_bits_reported_, true) && reports_.finds(Check::tensor_fence, *work.op))
+      reports_.report(*work.warp, work.lane, *work.op,
+                      formatted("the address {:#x} of scale factors of {}: bits 30 and 31 are of no lane (PTX ISA "
+                                "9.7.16.1)",
+                                address, matrix),
+                      Check::tensor_fence);
+    address &= 0x3fffffff;
+  }
   if (address >> 16)
     reports_.report(
         *work.warp, work.lane, *work.op,
@@ -482,13 +492,23 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   work.descriptor = value<uint32_t>(warp, op.o.d, lane);
   const InstructionDescriptor shape(work.descriptor, options.kind);
   const auto blocks = uint32_t(work.blocks.size());
-  if (const std::string wrong = shape.check(options.kind, blocks); !wrong.empty())
+  if (const std::string wrong = shape.check(options, blocks); !wrong.empty())
     fail(warp, lane, op, formatted("the instruction descriptor {:#010x}: {}", work.descriptor, wrong));
   const Mask add = *at<Mask>(warp.registers, op.o.c) ^ (op.o.flags & flag_not_c ? all_lanes : 0);
   work.add = add >> lane & 1;
-  for (size_t i = 0; i < op.elements.size(); ++i) work.disabled[i] = value<uint32_t>(warp, op.elements[i].offset, lane);
+  if (options.has_zero_columns) {
+    work.zero_columns = value<uint64_t>(warp, op.elements[0].offset, lane);
+    if (ZeroColumns(work.zero_columns, shape.m, shape.n).shift)
+      reports_.report(
+          warp, lane, op,
+          formatted("the zero-column mask descriptor {:#018x}: a column shift is not supported", work.zero_columns),
+          Fault::unsupported);
+  } else {
+    for (size_t i = 0; i < op.elements.size(); ++i)
+      work.disabled[i] = value<uint32_t>(warp, op.elements[i].offset, lane);
+  }
 
-  const DataPath path{shape.m / blocks, shape.n, blocks == 2};
+  const DataPath path{shape.m / blocks, shape.n, blocks == 2, options.weight_stationary};
   const uint32_t address = tensor_address(warp, lane, op.addresses[0]);
   work.d_lane = address >> 16;
   for (uint32_t i = 0; i < blocks; ++i) {
@@ -498,12 +518,13 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
       if (work.disabled[4 * i + l / 32] >> l % 32 & 1) d.lanes[l / group_lanes] &= uint16_t(~(1U << l % group_lanes));
     check(warp, lane, op, *work.blocks[i], d, {.reads = work.add, .writes = true, .in_pipeline = true});
   }
-  const uint32_t element_bytes = 16 / elements_per_unit(shape.a);
+  const uint32_t element_bytes = std::max(1U, 16 / elements_per_unit(shape.a));  // packed FP4 has K contiguous
   if (options.a_in_tensor_memory) {
-    if (shape.a >= OperandFormat::e2m3 || path.halves())
+    if (shape.a >= OperandFormat::e2m3 || path.parts() > 1)
       reports_.report(warp, lane, op,
-                      path.halves() ? std::string("A in tensor memory with M 128 of a pair of blocks is not supported")
-                                    : formatted("A of {} in tensor memory is not supported", name(shape.a)),
+                      path.parts() > 1 ? formatted("A in tensor memory with M {} {} is not supported", shape.m,
+                                                   options.weight_stationary ? "and .ws" : "of a pair of blocks")
+                                       : formatted("A of {} in tensor memory is not supported", name(shape.a)),
                       Fault::unsupported);
     if (shape.transpose_a) fail(warp, lane, op, "A in tensor memory cannot be transposed");
     const uint32_t a_address = tensor_address(warp, lane, op.addresses[1]);
@@ -513,7 +534,7 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   } else {
     begin_shared_reads(work, value<uint64_t>(warp, op.o.a, lane), !shape.transpose_a, path.m, element_bytes, "A");
   }
-  if (options.kind == MmaKind::mxf8f6f4) {
+  if (has_scale_factors(options.kind)) {
     const size_t at = op.addresses.size() - 2;
     work.a_scales = scales(work, tensor_address(warp, lane, op.addresses[at]), path.m, "A");
     work.b_scales = scales(work, tensor_address(warp, lane, op.addresses[at + 1]), shape.n, "B");
@@ -525,9 +546,32 @@ void Tcgen05Engine::issue_multiply(TensorWork work) {
   begin_shared_reads(work, value<uint64_t>(warp, op.o.b, lane), !shape.transpose_b, shape.n / blocks, element_bytes,
                      "B");
   check_shared_reads(work, !shape.transpose_a, !shape.transpose_b, element_bytes);
+  check_collector(work, shape);
 
+  unit_.counts[work.pc].tensor_bytes += 16 * work.units.size() * blocks;
   unit_.counts[work.pc].flops += uint64_t{2} * shape.m * shape.n * shape.k;
   enqueue(std::move(work));
+}
+
+/// PTX ISA 9.7.16, tcgen05.mma, .collector_usage: a matrix that is used from a collector buffer must have been filled there, with nothing else
+/// between that takes or discards the buffer. It is read from memory all the same, which the ISA allows.
+void Tcgen05Engine::check_collector(const TensorWork& work, const InstructionDescriptor& shape) {
+  const MmaOptions options = MmaOptions::unpack(work.op->o.immediate);
+  const bool in_tensor_memory = options.buffer == 0 && options.a_in_tensor_memory;
+  const Collected wanted{in_tensor_memory
+                             ? tensor_address(*work.warp, work.lane, work.op->addresses[1])
+                             : value<uint64_t>(*work.warp, options.buffer ? work.op->o.b : work.op->o.a, work.lane),
+                         in_tensor_memory, options.buffer ? shape.b : shape.a, options.buffer ? shape.n : shape.m};
+  std::optional<Collected>& held = collectors_[work.blocks[0]][options.buffer];
+  if (options.collector >= CollectorUse::use && held != wanted)
+    fail(*work.warp, work.lane, *work.op,
+         formatted("{}: {} is not in the collector buffer, because no tcgen05.mma before has filled it with the same "
+                   "matrix (PTX ISA 9.7.16, .collector_usage)",
+                   work.op->text, options.buffer ? "B" : "A"));
+  if (options.collector == CollectorUse::fill || options.collector == CollectorUse::use)
+    held = wanted;
+  else
+    held.reset();
 }
 
 /// PTX ISA 9.7.16, tcgen05.cp: rows of 16 or 32 bytes, as a descriptor has them, become lanes.
@@ -557,6 +601,7 @@ void Tcgen05Engine::issue_copy(TensorWork work) {
     for (size_t i = 0; i < work.units.size() / 2; ++i) work.units[i] = work.units[2 * i];
     work.units.resize(work.units.size() / 2);
   }
+  unit_.counts[work.pc].tensor_bytes += 16 * work.units.size() * work.blocks.size();
   for (size_t i = 0; i < work.blocks.size(); ++i) {
     work.blocks[i]->shared.begin_async_reads(work.units, warp.actor, work.pc,
                                              [&](uint32_t word, const SharedMemory::Verdict& verdict) {

@@ -1,9 +1,11 @@
 // tcgen05: allocates tensor memory, issues, lands, and multiplies.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +23,10 @@ class Tcgen05Engine {
       : unit_(unit), reports_(reports), checker_(checker), sync_(sync), program_(unit.program), clocks_(unit.clocks) {}
 
   /// The unit starts.
-  void start() { queues_.clear(); }
+  void start() {
+    queues_.clear();
+    collectors_.clear();
+  }
 
   /// tcgen05.alloc, dealloc and relinquish_alloc_permit, by all lanes of a warp together. False: the warp waits for columns.
   bool allocation(Warp& warp, const Op& op, uint32_t pc);
@@ -50,6 +55,15 @@ class Tcgen05Engine {
         false;  ///< after others of its thread that are under way (PTX ISA 9.7.16, "Pipelined tcgen05 Instructions")
     bool in_order =
         true;  ///< after accesses that are over; tcgen05.dealloc need only come after them in time: a use after it is reported
+  };
+
+  /// A matrix in a collector buffer: its descriptor, or its address in tensor memory; and what it is.
+  struct Collected {
+    uint64_t matrix = 0;
+    bool in_tensor_memory = false;
+    OperandFormat format = OperandFormat::none;
+    uint32_t extent = 0;
+    bool operator==(const Collected&) const = default;
   };
 
   static uint32_t thread_of(const Warp& warp, int lane) { return warp.actor * warp_size + uint32_t(lane); }
@@ -83,11 +97,14 @@ class Tcgen05Engine {
   void begin_shared_reads(TensorWork& work, uint64_t bits, bool k_contiguous, uint32_t extent, uint32_t element_bytes,
                           const char* matrix);
   void check_shared_reads(TensorWork& work, bool a_k_contiguous, bool b_k_contiguous, uint32_t element_bytes);
+  void check_collector(const TensorWork& work, const InstructionDescriptor& shape);
   void enqueue(TensorWork work);
 
   void land(Queue& queue, size_t last);
   void carry_out(TensorWork& work);
   void multiply(TensorWork& work);  // tcgen05_multiply.cpp
+  void multiply_rows(const TensorWork& work, uint32_t index, uint32_t first_row, uint32_t rows);
+  void apply_scale_factors(const TensorWork& work, Block& block, uint32_t first_row, uint32_t rows);
   void copy(const TensorWork& work, Block& block);
   void shift(const TensorWork& work, Block& block);
   void arrive(TensorWork& work);
@@ -98,9 +115,12 @@ class Tcgen05Engine {
   Synchronisation& sync_;
   const Program& program_;
   Clocks& clocks_;
-  std::map<uint32_t, Queue> queues_;  ///< by the thread that issued
-  bool lanes_reported_ = false;       ///< once is enough
-  std::vector<double> a_, b_;         ///< of one product: a[k][m], b[n][k]
+  std::map<uint32_t, Queue> queues_;                           ///< by the thread that issued
+  bool lanes_reported_ = false, scale_bits_reported_ = false;  ///< once is enough
+  std::vector<double> a_, b_;                                  ///< of one product: a[k][m], b[n][k]
+  std::vector<double> scaled_b_;                               ///< by the scale factors that some rows have
+  /// Of each block (of a pair, the even one) what its collector buffers hold: of A, and four of B.
+  std::map<const Block*, std::array<std::optional<Collected>, 5>> collectors_;
 };
 
 }  // namespace sim

@@ -41,12 +41,21 @@ struct TensorMap {
   std::array<uint16_t, 5> box{};     ///< elements
   std::array<uint8_t, 5> step{};     ///< element strides
   bool swizzles_pairs = false;       ///< Swizzle::pairs
+  /// Elements of 4 or 6 bits: 16 of them take 16 bytes in shared memory, of which the first are theirs (16U4_ALIGN16B, 16U6_ALIGN16B);
+  /// `element_bytes` is 1. 0: all others.
+  uint8_t padded_bits = 0;
+  /// Elements of 4 bits without gaps (16U4_ALIGN8B). What counts elements here counts pairs of them, but for coordinates.
+  bool in_pairs = false;
 
   uint32_t row_bytes() const { return box[0] * element_bytes; }
   /// Of the box. Dimension 0 has no element stride.
   uint32_t rows_in(int d) const { return (box[d] + step[d] - 1U) / step[d]; }
   uint32_t rows() const;
   uint32_t box_bytes() const { return rows() * row_bytes(); }
+  /// Bytes in the tensor of so many in shared memory. An mbarrier counts them: DeepGEMM expects as many of its FP4 operands on a B200.
+  uint32_t tensor_bytes(uint32_t shared_bytes) const {
+    return padded_bits ? shared_bytes / 8 * padded_bits : shared_bytes;
+  }
 
   /// What the driver would not accept: an explanation; "" where it is fine.
   std::string check() const;
@@ -56,8 +65,10 @@ static_assert(offsetof(TensorMap, cleared_by_cutlass) == 8, "the second word");
 
 /// The part of one row of the box that lies in the tensor.
 struct TensorRow {
-  uint64_t address = 0;             ///< of its first byte in the tensor
-  uint32_t skipped = 0, bytes = 0;  ///< outside before it; inside; the rest of the row is outside again
+  uint64_t address = 0;  ///< of its first byte in the tensor
+  uint32_t skipped = 0,
+           bytes =
+               0;  ///< of shared memory, outside before it; of the tensor, inside; the rest of the row is outside again
 };
 
 /// Row `row` of the box at `corner`. In `units` the tensor ends only after the 16 bytes in which it ends: so an H200 clips what it

@@ -32,7 +32,8 @@ struct OpCount {
   uint64_t warps = 0, lanes = 0;
   uint64_t global_requests = 0, sectors = 0, global_bytes = 0;
   uint64_t shared_requests = 0, wavefronts = 0, ideal = 0, shared_bytes = 0;
-  uint64_t flops = 0;  ///< beyond Op::flops: of an operation whose shape is known when it runs
+  uint64_t flops = 0;         ///< beyond Op::flops: of an operation whose shape is known when it runs
+  uint64_t tensor_bytes = 0;  ///< of shared memory that tcgen05.mma or tcgen05.cp reads
 };
 
 struct Unit {

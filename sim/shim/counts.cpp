@@ -50,6 +50,10 @@ constexpr Column columns[] = {
     {"shared_store_wavefronts", &Counts::shared_store_wavefronts},
     {"shared_store_ideal", &Counts::shared_store_ideal},
     {"shared_store_bytes", &Counts::shared_store_bytes},
+    {"mma_shared_bytes", &Counts::mma_shared_bytes},
+    {"tensor_copy_bytes", &Counts::tensor_copy_bytes},
+    {"tensor_load_bytes", &Counts::tensor_load_bytes},
+    {"tensor_store_bytes", &Counts::tensor_store_bytes},
     {"barriers", &Counts::barriers},
 };
 constexpr const char* flops[] = {"flops_fp32", "flops_fp64", "flops_fp16", "flops_tensor"};
@@ -59,6 +63,7 @@ void write_row(FILE* file, const std::string& kernel, uint64_t launches, const s
   print(file, "{},{},{},{},{}", kernel, launches, source, line, counts.warp_instructions());
   for (const uint64_t count : counts.instructions) print(file, ",{}", count);
   for (const uint64_t count : counts.flops) print(file, ",{}", count);
+  for (const uint64_t count : counts.mma) print(file, ",{}", count);
   for (const Column& column : columns) print(file, ",{}", counts.*column.count);
   print(file, "\n");
 }
@@ -72,6 +77,7 @@ void write() {
   print(file, "kernel,launches,file,line,warp_instructions");
   for (int i = 0; i < classes; ++i) print(file, ",{}_instructions", name(static_cast<Class>(i)));
   for (const char* unit : flops) print(file, ",{}", unit);
+  for (const char* kind : mma_kind_names) print(file, ",mma_{}", kind);
   for (const Column& column : columns) print(file, ",{}", column.name);
   print(file, "\n");
   for (const auto& [kernel, counters] : gathered()) {
@@ -116,5 +122,9 @@ CUDA_API void cudaSimStopCounting(CudaSimCounts* counts) {
              .global_store_bytes = total.global_store_bytes,
              .shared_wavefronts = total.wavefronts(),
              .shared_ideal = total.ideal_wavefronts(),
-             .barriers = total.barriers};
+             .barriers = total.barriers,
+             .tensor_products = std::accumulate(total.mma.begin(), total.mma.end(), uint64_t{0}),
+             .tensor_operand_bytes = total.mma_shared_bytes,
+             .tensor_load_bytes = total.tensor_load_bytes,
+             .tensor_store_bytes = total.tensor_store_bytes};
 }

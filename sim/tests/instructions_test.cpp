@@ -43,6 +43,7 @@ bool is_pair(const std::string& type) { return type.ends_with("x2"); }
 std::string half_of(const std::string& pair) { return pair.substr(0, pair.size() - 2); }
 bool is_signed(const std::string& type) { return type[0] == 's'; }
 int bits_of(const std::string& type) {
+  if (type == "f32x2") return 64;
   if (type == "pred" || type == "small" || is_pair(type)) return 32;
   return type == "tf32" ? 32 : std::stoi(type.substr(type.find_first_of("0123456789")));
 }
@@ -76,7 +77,7 @@ bool is_nan(const std::string& type, uint64_t bits) { return is_float(type) && s
 uint64_t operand(const std::string& type, std::mt19937_64& random) {
   const auto one_of = [&](const std::vector<uint64_t>& list) { return list[random() % list.size()]; };
   if (type == "small") return random() % 80;  // amounts of shifts: some beyond the width
-  if (is_pair(type)) return operand(half_of(type), random) | operand(half_of(type), random) << 16;
+  if (is_pair(type)) return operand(half_of(type), random) | operand(half_of(type), random) << bits_of(type) / 2;
   const uint64_t any = low(random(), 8 * bytes_of(type));
   if (!is_float(type)) {
     const uint64_t edges[] = {0,          1,    2,      31,     32,         33,         63,         64,
@@ -167,10 +168,10 @@ struct Parts {
   std::vector<std::string> modifiers, types;
 
   explicit Parts(const std::string& mnemonic) {
-    static const std::vector<std::string> known = {"s8",  "u8",    "s16",    "u16",    "b16",   "s32",  "u32",
-                                                   "b32", "s64",   "u64",    "b64",    "f16",   "bf16", "f32",
-                                                   "f64", "f16x2", "bf16x2", "tf32",   "pred",  "s4",   "u4",
-                                                   "s2",  "u2",    "e4m3x2", "e5m2x2", "s16x2", "u16x2"};
+    static const std::vector<std::string> known = {"s8",  "u8",    "s16",    "u16",    "b16",   "s32",   "u32",
+                                                   "b32", "s64",   "u64",    "b64",    "f16",   "bf16",  "f32",
+                                                   "f64", "f16x2", "bf16x2", "tf32",   "pred",  "s4",    "u4",
+                                                   "s2",  "u2",    "e4m3x2", "e5m2x2", "s16x2", "u16x2", "f32x2"};
     size_t at = 0;
     while (at <= mnemonic.size()) {
       const size_t end = std::min(mnemonic.find('.', at), mnemonic.size());
@@ -765,19 +766,20 @@ std::optional<Reference> reference(const std::string& mnemonic) {
     one.erase(one.rfind("x2"), 2);
     const auto half = reference(one);
     if (!half) return std::nullopt;
-    const auto part = [](const Args& x, int by) {
+    const int bits = bits_of(type) / 2;
+    const auto part = [=](const Args& x, int by) {
       Args h;
-      for (size_t i = 0; i < h.size(); ++i) h[i] = x[i] >> by & 0xffff;
+      for (size_t i = 0; i < h.size(); ++i) h[i] = low(x[i] >> by, bits);
       return h;
     };
     Reference pair{type, std::vector<std::string>(half->types.size(), type), {}};
     if (half->exact)
       pair.exact = [=](const Args& x) {
-        return (half->exact(part(x, 0)) & 0xffff) | (half->exact(part(x, 16)) & 0xffff) << 16;
+        return low(half->exact(part(x, 0)), bits) | low(half->exact(part(x, bits)), bits) << bits;
       };
     else
       pair.near = [=](uint64_t d, const Args& x) {
-        return half->near(d & 0xffff, part(x, 0)) && half->near(d >> 16, part(x, 16));
+        return half->near(low(d, bits), part(x, 0)) && half->near(d >> bits, part(x, bits));
       };
     return pair;
   }
@@ -791,8 +793,8 @@ std::optional<Reference> reference(const std::string& mnemonic) {
 }
 
 bool equal(const std::string& type, uint64_t got, uint64_t want) {
-  if (is_pair(type))
-    return equal(half_of(type), got & 0xffff, want & 0xffff) && equal(half_of(type), got >> 16, want >> 16);
+  if (const int bits = bits_of(type) / 2; is_pair(type))
+    return equal(half_of(type), low(got, bits), low(want, bits)) && equal(half_of(type), got >> bits, want >> bits);
   return got == want || (is_nan(type, got) && is_nan(type, want));
 }
 

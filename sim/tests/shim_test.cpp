@@ -71,6 +71,47 @@ TEST(Blackwell, PlantedFaults) {
   expect("types_that_differ", {"A is BF16 and B is F16", "tcgen05.mma"});
 }
 
+TEST(Blackwell, BlockScaledProducts) {
+  for (int seed = 0; seed < 5; ++seed)
+    for (const char* const format : {"", "mxfp4"})
+      EXPECT_EQ(run("block_scaled", format, on_b200 + std::to_string(seed)).output, "passed\n") << format << seed;
+}
+TEST(Blackwell, PlantedFaultsOfScaleFactors) {
+  const auto expect = [](const std::string& fault, const std::string& of_nvfp4, const std::string& of_mxfp4 = "") {
+    for (int seed = 0; seed < 4; ++seed) {
+      const bool mxfp4 = seed % 2;
+      const Result result = run("block_scaled", fault + (mxfp4 ? " mxfp4" : ""), on_b200 + std::to_string(seed));
+      const std::string& part = mxfp4 && !of_mxfp4.empty() ? of_mxfp4 : of_nvfp4;
+      const bool wrong = part == "at 0: got";  // nothing that the ISA forbids
+      EXPECT_THAT(result.output, testing::HasSubstr(part)) << fault << ", seed " << seed;
+      if (wrong) {
+        EXPECT_EQ(result.status, 1) << fault;
+      } else {
+        EXPECT_THAT(result.output, testing::HasSubstr("block_scaled.cu:")) << fault;
+      }
+    }
+  };
+  const std::string wrong = "at 0: got";
+  expect("scale_factor_id", "the scale factor ID 2 of A: with .scale_vec::4X it is 0",
+         "the scale factor ID 1 of A: with .scale_vec::2X it is 0 or 2");
+  expect("other_half", "the scale factor ID 2 of A", wrong);
+  expect("scales_outside", "column 400 of tensor memory is not allocated",
+         "column 392 of tensor memory is not allocated");
+  expect("scales_at_lane_16", "scale factors of A at lane 16 of tensor memory");
+  expect("scales_not_copied", "a read of column 128, lane 0, of tensor memory, which nobody in this block has written");
+  expect("scales_of_a_for_b", wrong);
+  expect("other_scale_type", wrong, "scale factors of mxf4 are UE8M0");
+  expect("k_96", "K 96 is not supported: sm_103a has it");
+  expect("type_of_f8f6f4", "the type 5 of A is none of this kind");
+  expect("transposed", "E2M1 with M or N contiguous");
+  expect("one_factor", wrong);
+  expect("copy_without_multicast", "a read of column 128, lane 1, of tensor memory, which nobody");
+  expect("scales_stored_unfenced", "no fence.proxy.async between");
+  expect("scales_overwritten", "while an asynchronous operation still reads it");
+  expect("copied_after_the_products", "a read of column 128, lane 0, of tensor memory, which nobody");
+  expect("k_offset_of_fp8", wrong);
+}
+
 TEST(ShimAlone, WhatIsNotSupportedIsNamed) {
   const Result result = run("driver");
   EXPECT_THAT(result.output, testing::EndsWith("passed\n"));

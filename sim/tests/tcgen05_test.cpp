@@ -6,6 +6,7 @@
 #include <random>
 
 #include "executor/rounding.h"
+#include "executor/tcgen05.h"
 #include "executor/tensor_map.h"
 #include "tests/kernel_run.h"
 
@@ -319,6 +320,8 @@ const Format e5m2_format = {"f8f6f4", 1, 8, 8, 32, [](uint32_t b) { return small
 const Format e2m3_format = {"f8f6f4", 3, 6, 8, 32, [](uint32_t b) { return small(b, 2, 3, 1); }};
 const Format e3m2_format = {"f8f6f4", 4, 6, 8, 32, [](uint32_t b) { return small(b, 3, 2, 3); }};
 const Format e2m1_format = {"f8f6f4", 5, 4, 8, 32, [](uint32_t b) { return small(b, 2, 1, 1); }};
+const Format u8_format = {"i8", 0, 8, 8, 32, [](uint32_t b) { return double(b); }};
+const Format s8_format = {"i8", 1, 8, 8, 32, [](uint32_t b) { return double(int8_t(b)); }};
 
 struct Multiply {
   Format a = bf16_format, b = bf16_format;
@@ -329,6 +332,10 @@ struct Multiply {
   int scale = -1;  ///< D * 2^-scale is added
   std::array<uint32_t, 4> disabled{};
   uint32_t d_lane = 0;
+  bool weight_stationary = false;
+  uint64_t zero_columns = 0;                   ///< a descriptor, of .ws
+  std::function<bool(uint32_t)> is_zero = {};  ///< what it says of a column of B
+  std::string collector = "";
   uint64_t seed = 1;
 };
 
@@ -369,9 +376,12 @@ struct Layout {
 
 std::string immediate(uint64_t value) { return std::to_string(int64_t(value)); }
 
+bool is_integer(const Format& format) { return std::string(format.kind) == "i8"; }
+
 uint32_t instruction_descriptor(const Multiply& what) {
-  return uint32_t(!what.f16_result) << 4 | what.a.code << 7 | what.b.code << 10 | what.negate_a << 13 |
-         what.negate_b << 14 | what.transpose_a << 15 | what.transpose_b << 16 | what.n / 8 << 17 | what.m / 16 << 24;
+  return (is_integer(what.a) ? 2U : uint32_t(!what.f16_result)) << 4 | what.a.code << 7 | what.b.code << 10 |
+         what.negate_a << 13 | what.negate_b << 14 | what.transpose_a << 15 | what.transpose_b << 16 |
+         what.n / 8 << 17 | what.m / 16 << 24;
 }
 
 /// The 60 KiB of shared memory that out[] brings; an mma, twice with a scale; then D at out[1 << 15].
@@ -380,6 +390,16 @@ std::vector<std::string> copy_in() {
           "COPY: shl.b32 %r3, %r2, 2; cvt.u64.u32 %d5, %r3; add.u64 %d5, %d5, %out; ld.global.u32 %r4, [%d5]; "
           "st.shared.u32 [%r3], %r4; add.u32 %r2, %r2, 128; setp.lt.u32 %p5, %r2, 15360; @%p5 bra COPY;",
           "fence.proxy.async.shared::cta; bar.sync 0;"};
+}
+
+/// Those of this kind alone.
+uint64_t products_of(const Counts& counts, const std::string& kind) {
+  uint64_t found = 0, all = 0;
+  for (size_t i = 0; i < mma_kinds; ++i) {
+    all += counts.mma[i];
+    if (kind == mma_kind_names[i]) found = counts.mma[i];
+  }
+  return all == found ? found : 0;
 }
 
 void expect_product(const Multiply& what) {
@@ -393,7 +413,7 @@ void expect_product(const Multiply& what) {
           : format.bits == 16 && format.code == 0 ? f16::from(small_whole).bits
           : format.bits == 16                     ? bf16::from(small_whole).bits
                                                   : uint32_t(random() & ((1U << format.bits) - 1));
-      if (format.bits == 8) b &= 0xbf;  // neither large nor NaN
+      if (format.bits == 8 && !is_integer(format)) b &= 0xbf;  // neither large nor NaN
     }
     return bits;
   };
@@ -445,35 +465,50 @@ void expect_product(const Multiply& what) {
     for (int i = 0; i < 4; ++i)
       lines.push_back("mov.u32 %r" + std::to_string(20 + i) + ", " + std::to_string(what.disabled[size_t(i)]) + ";");
   }
-  const std::string multiply = std::string("@%p7 tcgen05.mma.cta_group::1.kind::") + what.a.kind + " [%r9], " +
+  const std::string multiply = std::string("@%p7 tcgen05.mma.") + (what.weight_stationary ? "ws." : "") +
+                               "cta_group::1.kind::" + what.a.kind + what.collector + " [%r9], " +
                                (what.a_in_tensor_memory ? "[%r5+480]" : "%d1") + ", %d2, %r8, ";
-  lines.push_back(multiply + "0;");
-  if (what.scale >= 0 || !mask.empty())
-    lines.push_back(multiply + mask + "1" + (what.scale >= 0 ? ", " + std::to_string(what.scale) : "") + ";");
+  const std::string zero_columns = what.zero_columns ? ", " + immediate(what.zero_columns) : "";
+  lines.push_back(multiply + "0" + zero_columns + ";");
+  const bool twice = what.scale >= 0 || !mask.empty() || is_integer(what.a) || what.zero_columns;
+  if (twice)
+    lines.push_back(multiply + mask + "1" + (what.scale >= 0 ? ", " + std::to_string(what.scale) : "") + zero_columns +
+                    ";");
   lines.push_back(commit);
   lines.push_back(wait_for(0) + " " + after);
-  how.checks = what.m == 64 ? "proxy=error,tcgen05=error" : how.checks;  // half of the lanes hold nothing
-  lines = body(lines, dump(what.n, 1 << 15));
+  const uint32_t columns = what.weight_stationary ? what.n * what.m / 128 : what.n;
+  if (what.m == 64 && !what.weight_stationary)
+    how.checks = "proxy=error,tcgen05=error";  // half of the lanes hold nothing
+  lines = body(lines, dump(columns, 1 << 15));
   lines.push_back(dealloc());
   const KernelRun run(lines, how);
 
-  const bool twice = what.scale >= 0 || !mask.empty();
   for (uint32_t m = 0; m < what.m; ++m)
     for (uint32_t n = 0; n < what.n; ++n) {
       double sum = 0;
       for (uint32_t k = 0; k < k_size; ++k) sum += what.a.value(a[m * k_size + k]) * what.b.value(b[n * k_size + k]);
       if (what.negate_a != what.negate_b) sum = -sum;
-      const uint32_t lane = what.d_lane + (what.m == 64 ? m / 16 * 32 + m % 16 : m);
+      if (what.is_zero && what.is_zero(n)) sum = 0;
+      const uint32_t lane =
+          what.weight_stationary ? m + n / columns * what.m : what.d_lane + (what.m == 64 ? m / 16 * 32 + m % 16 : m);
       const auto rounded = [&](double x) { return what.f16_result ? f16::from(x).value() : double(float(x)); };
       double expected = rounded(sum);
       if (twice && !(what.disabled[lane / 32] >> lane % 32 & 1))
         expected = rounded(sum + expected * std::pow(2.0, -std::max(0, what.scale)));
-      const uint32_t bits = run.out[(1 << 15) + n * 128 + lane];
-      const double got = what.f16_result ? f16{uint16_t(bits)}.value() : double(std::bit_cast<float>(bits));
+      const uint32_t bits = run.out[(1 << 15) + n % columns * 128 + lane];
+      const double got = is_integer(what.a) ? double(int32_t(bits))
+                         : what.f16_result  ? f16{uint16_t(bits)}.value()
+                                            : double(std::bit_cast<float>(bits));
       ASSERT_EQ(got, expected) << "D[" << m << "][" << n << "] of " << what.a.kind << " " << what.a.code << " "
                                << what.m << "x" << what.n << " swizzle " << what.swizzle;
     }
-  EXPECT_EQ(run.counters.total.flops[3], uint64_t{2} * what.m * what.n * k_size * (twice ? 2 : 1));
+  const Counts& total = run.counters.total;
+  const uint64_t products = twice ? 2 : 1;
+  EXPECT_EQ(total.flops[3], 2 * what.m * what.n * k_size * products);
+  EXPECT_EQ(products_of(total, what.a.kind), products);
+  EXPECT_EQ(total.mma_shared_bytes, 32 * (what.n + (what.a_in_tensor_memory ? 0 : what.m)) * products);
+  EXPECT_EQ(total.tensor_load_bytes, columns * 128 * 4);
+  EXPECT_EQ(total.tensor_store_bytes, what.a_in_tensor_memory ? 8 * 128 * 4 : 0);
 }
 
 TEST(Tcgen05, MultipliesEveryFormat) {
@@ -517,6 +552,89 @@ TEST(Tcgen05, ScalesAndMasksItsInput) {
   expect_product({.a = tf32_format, .b = tf32_format, .scale = 15});
   expect_product({.disabled = {0xff, 0, 0x80000001, 0xffffffff}});
   expect_product({.m = 64, .disabled = {0xff, 0, 0x80000001, 0xffffffff}});
+}
+
+TEST(Tcgen05, MultipliesIntegers) {
+  for (const Format& a : {u8_format, s8_format})
+    for (const Format& b : {u8_format, s8_format}) expect_product({.a = a, .b = b, .n = 48});
+  for (const uint32_t n : {8U, 24U, 32U, 256U})
+    expect_product({.a = s8_format, .b = u8_format, .m = n == 24 ? 64U : 128U, .n = n, .swizzle = 64});
+  expect_product({.a = s8_format, .b = s8_format, .transpose_a = true, .transpose_b = true});
+  expect_product({.a = s8_format, .b = s8_format, .a_in_tensor_memory = true});
+  expect_product({.a = s8_format, .b = s8_format, .disabled = {0xff, 0, 0x80000001, 0xffffffff}});
+}
+
+/// D begins near the end of the 32-bit integers, as each lane's number says.
+TEST(Tcgen05, IntegersSaturateOrWrap) {
+  const Layout a{0, 128, 1, false}, b{0, 8, 1, false};
+  for (const bool saturate : {false, true})
+    for (const int sign : {1, -1}) {
+      const uint32_t first = sign > 0 ? 0x7ffffff0U : 0x80000010U;
+      std::vector<std::string> lines = body(
+          prologue(), {"mov.u32 %r2, %t; ONES: shl.b32 %r3, %r2, 2; mov.u32 %r4, 0x01010101; st.shared.u32 [%r3], %r4; "
+                       "add.u32 %r2, %r2, 128; setp.lt.u32 %p5, %r2, 15360; @%p5 bra ONES;",
+                       "fence.proxy.async.shared::cta; mov.u32 %r20, " + std::to_string(int32_t(first)) + ";"});
+      lines.push_back("bar.sync 0; shl.b32 %r3, %t, 4; mov.u32 %r4, -1;");
+      for (uint32_t word = 0; sign < 0 && word < 8; ++word)  // all of A is -1
+        lines.push_back("st.shared.u32 [%r3+" + std::to_string(word / 4 * 2048 + word % 4 * 4) + "], %r4;");
+      lines.push_back("fence.proxy.async.shared::cta;");
+      std::string store;
+      for (uint32_t c = 0; c < 8; ++c)
+        store += "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r7+" + std::to_string(c) + "], {%r20};";
+      lines = body(
+          lines,
+          {store + wait_store + before + " bar.sync 0; " + after,
+           "mov.b64 %d1, " + immediate(a.descriptor(0)) + "; mov.b64 %d2, " + immediate(b.descriptor(b_base)) +
+               "; mov.u32 %r8, " +
+               immediate(instruction_descriptor({.a = s8_format, .b = s8_format, .n = 8}) | uint32_t(saturate) << 3) +
+               ";",
+           "@%p7 tcgen05.mma.cta_group::1.kind::i8 [%r5], %d1, %d2, %r8, 1;", commit, wait_for(0) + " " + after});
+      lines = body(lines, dump(8, 1 << 15));
+      lines.push_back(dealloc());
+      const KernelRun run(lines, blackwell());
+      const uint32_t expected = saturate ? (sign > 0 ? 0x7fffffffU : 0x80000000U) : first + uint32_t(32 * sign);
+      for (uint32_t i = 0; i < 8 * 128; ++i) ASSERT_EQ(run.out[(1 << 15) + i], expected) << saturate << sign << i;
+    }
+}
+
+TEST(Tcgen05, KeepsWeights) {
+  for (const uint32_t m : {32U, 64U, 128U})
+    for (const uint32_t n : {64U, 128U, 256U})
+      expect_product({.m = m, .n = n, .swizzle = n == 256 ? 64U : 128U, .weight_stationary = true});
+  for (const Format& format : {tf32_format, e4m3_format, s8_format})
+    expect_product({.a = format, .b = format, .m = 32, .weight_stationary = true});
+  expect_product({.a_in_tensor_memory = true, .weight_stationary = true});
+  // Columns that are taken as 0: skipped in threes, used in fours, as in the ISA's second and third example.
+  const uint64_t mask = uint64_t{1} << 39 | uint64_t{2} << 40 | uint64_t{3} << 48;
+  expect_product({.weight_stationary = true, .zero_columns = mask, .is_zero = [](uint32_t n) { return n % 7 >= 4; }});
+  expect_product({.m = 64,
+                  .n = 128,
+                  .weight_stationary = true,
+                  .zero_columns = mask | uint64_t{1} << 32,
+                  .is_zero = [](uint32_t n) { return n < 64 ? n % 7 < 3 : n % 64 % 7 >= 4; }});
+}
+
+/// PTX ISA 9.7.16.4.3: its four examples, from the first column on.
+TEST(Tcgen05, ZeroColumnMasksAreThoseOfTheIsa) {
+  const auto mask = [](uint64_t bits, uint32_t m, uint32_t first, uint32_t count) {
+    const ZeroColumns columns(bits, m, 128);
+    std::string text;
+    for (uint32_t c = first; c < first + count; ++c) text += columns.zero[c] ? '1' : '0';
+    return text;
+  };
+  const uint64_t spans = uint64_t{2} << 40 | uint64_t{3} << 48, generated = uint64_t{1} << 39;
+  EXPECT_EQ(mask(uint64_t{4} << 40 | uint64_t{3} << 48, 128, 0, 128), std::string(128, '0'));
+  EXPECT_EQ(mask(spans | generated, 128, 0, 14), "00001110000111");
+  const uint64_t third = spans | generated | uint64_t{1} << 32;
+  EXPECT_EQ(mask(third, 64, 0, 17), "11100001110000111");
+  EXPECT_EQ(mask(third, 64, 64, 17), "00001110000111000");
+  const uint64_t fourth = spans | generated | uint64_t{3} << 32 | uint64_t{1} << 8 | uint64_t{2} << 16 |
+                          uint64_t{1} << 24 | uint64_t{2} << 56;
+  EXPECT_EQ(mask(fourth, 32, 0, 14), "11100001110000");
+  EXPECT_EQ(mask(fourth, 32, 32, 13), "1100001110000");
+  EXPECT_EQ(mask(fourth, 32, 64, 12), "001110000111");
+  EXPECT_EQ(mask(fourth, 32, 96, 13), "0001110000111");
+  EXPECT_EQ(ZeroColumns(fourth, 32, 128).shift, 2U);
 }
 
 TEST(Tcgen05, TakesAFromTensorMemory) {
@@ -734,6 +852,7 @@ TEST(Tcgen05, CopiesEveryShape) {
     lines = body(lines, dump(16, 1 << 15));
     lines.push_back(dealloc());
     const KernelRun run(lines, how);
+    EXPECT_EQ(run.counters.total.tensor_copy_bytes, copy.rows * copy.units * 16);
     std::vector<uint32_t> expected(16 * 128, 0x7fffdead);
     for (uint32_t r = 0; r < copy.rows; ++r)
       for (uint32_t w = 0; w < 4 * copy.units; ++w)
@@ -866,6 +985,7 @@ void expect_pair_product(const Multiply& what) {
             << "D[" << m << "][" << n << "] of " << what.m << "x" << what.n;
       }
   EXPECT_EQ(run.counters.total.flops[3], uint64_t{4} * what.m * what.n * k_size);
+  EXPECT_EQ(run.counters.total.mma_shared_bytes, 2 * 32 * (what.m + what.n)) << "of both blocks, twice";
 }
 
 TEST(Tcgen05, MultipliesInPairsOfBlocks) {
@@ -964,6 +1084,67 @@ TEST(BulkCopy, SwizzlesAtomsOf32Bytes) {
         ASSERT_EQ(run.out[16384 + 32 * row + 8 * (atom ^ row % 4) + word], 32 * row + 8 * atom + word) << row;
 }
 
+/// Elements of 4 and 6 bits (the driver's 16U4_ALIGN16B and 16U6_ALIGN16B): each 16 of them begin 16 bytes. The mbarrier counts the tensor's bytes.
+TEST(BulkCopy, PadsSmallElements) {
+  for (const uint32_t bits : {4U, 6U}) {
+    TensorMap map = map_of(8, 1, 8);
+    map.padded_bits = uint8_t(bits);
+    map.size = {256, 8};
+    map.stride = {256 / 8 * bits};
+    map.box = {128, 8};
+    map.swizzle = 128;
+    KernelLaunch how = with_map(blackwell(), map);
+    how.in.resize(1 << 15);
+    for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
+    const auto lines = [&](uint32_t bytes) {
+      return std::vector<std::string>{
+          "setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 "
+          "fence.mbarrier_init.release.cluster; bar.sync 0;",
+          "mov.b64 %d3, map; @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], " + std::to_string(bytes) + ";",
+          "@%p7 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [0], [%d3, {128, 0}], "
+          "[%r10];",
+          wait_for(0) +
+              "shl.b32 %r2, %t, 2; ld.shared.u32 %r3, [%r2]; ld.shared.u32 %r4, [%r2+512]; "
+              "st.global.u32 [%mine+65536], %r3; st.global.u32 [%mine+66048], %r4;"};
+    };
+    const KernelRun run(lines(1024 / 8 * bits), how);
+    const uint32_t words = bits / 2;  // of each 16 bytes
+    for (uint32_t row = 0; row < 8; ++row)
+      for (uint32_t unit = 0; unit < 8; ++unit)
+        for (uint32_t word = 0; word < words; ++word)
+          ASSERT_EQ(run.out[16384 + 32 * row + 4 * (unit ^ row) + word],
+                    row * 8 * bits + 4 * bits + unit * words + word)
+              << bits << " bits, row " << row;
+    expect_report(lines(1024), how, {"deadlock", "bytes missing"});
+  }
+}
+
+/// Pairs of 4 bits without gaps (16U4_ALIGN8B): coordinates count elements.
+TEST(BulkCopy, CopiesPackedPairs) {
+  TensorMap map = map_of(8, 1, 8);
+  map.in_pairs = true;
+  map.size = {128, 8};
+  map.stride = {128};
+  map.box = {64, 8};
+  KernelLaunch how = with_map(blackwell(), map);
+  how.in.resize(1 << 15);
+  for (uint32_t i = 0; i < how.in.size(); ++i) how.in[i] = i;
+  const auto lines = [](const std::string& x) {
+    return std::vector<std::string>{
+        "setp.eq.s32 %p7, %t, 0; mov.u32 %r10, 64000; @%p7 mbarrier.init.shared.b64 [%r10], 1; @%p7 "
+        "fence.mbarrier_init.release.cluster; bar.sync 0;",
+        "mov.b64 %d3, map; @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 512;",
+        "@%p7 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [0], [%d3, {" + x +
+            ", 0}], [%r10];",
+        wait_for(0) + "shl.b32 %r2, %t, 2; ld.shared.u32 %r3, [%r2]; st.global.u32 [%mine+65536], %r3;"};
+  };
+  const KernelRun run(lines("32"), how);
+  for (uint32_t row = 0; row < 8; ++row)
+    for (uint32_t word = 0; word < 16; ++word) ASSERT_EQ(run.out[16384 + 16 * row + word], 32 * row + 4 + word);
+  expect_report(lines("33"), how, {"a box that begins at element 33 of its row: of 4 bits, between two bytes"});
+  expect_report(lines("16"), how, {"only multiples of 16 bytes can be"});
+}
+
 // --- clusterlaunchcontrol ----------------------------------------------------------------------------------------------------
 
 /// Each block does its own tile, and those of the clusters whose launch it cancels. The blocks of a cluster take the same result.
@@ -1035,85 +1216,289 @@ TEST(LaunchControl, MisuseIsReported) {
 
 // --- scale factors -----------------------------------------------------------------------------------------------------------
 
-/// kind::mxf8f6f4: a power of two per row of A and column of B. The scale factors come to columns 480 (A) and 488 (B) in bytes `a_byte` and
-/// `b_byte`, in all four quarters; what the other bytes hold does not matter.
-void expect_scaled_product(const Format& a_format, const Format& b_format, uint32_t n, uint32_t a_byte, uint32_t b_byte,
-                           const std::string& spoil = "") {
+const Format packed_format = {"mxf4", 1, 4, 4, 64, [](uint32_t b) { return small(b, 2, 1, 1); }};
+
+struct Scaled {
+  std::string kind = "mxf8f6f4", vector = ".scale_vec::1X";
+  Format a = e4m3_format, b = e4m3_format;
+  uint32_t factors = 1;  ///< of a row of A
+  bool ue4m3 = false;
+  uint32_t n = 64, a_id = 0, b_id = 0;
+  uint32_t swizzle = 128;
+  bool negate_a = false, negate_b = false, a_in_tensor_memory = false;
+  uint32_t add_to_descriptor = 0;          ///< these bits change
+  std::string a_at = "480", b_at = "488";  ///< columns of the scale factors
+  std::string spoil = "", before_mma = "";
+};
+Scaled mxf4(uint32_t a_id, uint32_t b_id) {
+  return {.kind = "mxf4",
+          .vector = ".scale_vec::2X",
+          .a = packed_format,
+          .b = packed_format,
+          .factors = 2,
+          .a_id = a_id,
+          .b_id = b_id};
+}
+Scaled nvfp4(bool ue4m3) {
+  return {.kind = "mxf4nvf4",
+          .vector = ".scale_vec::4X",
+          .a = packed_format,
+          .b = packed_format,
+          .factors = 4,
+          .ue4m3 = ue4m3};
+}
+
+/// The scale factors come to columns 480 (A) and 488 (B) in all four quarters, from byte `a_id` and `b_id` of each column on; what the other bytes
+/// hold does not matter.
+void expect_scaled_product(const Scaled& what) {
   std::mt19937_64 random(7);
-  const uint32_t m = 128, k_size = 32;
+  const uint32_t m = 128, k_size = what.a.k, n = what.n;
   const auto fill = [&](const Format& format, uint32_t extent) {
     std::vector<uint32_t> bits(extent * k_size);
     for (uint32_t& b : bits) b = uint32_t(random() & ((1U << format.bits) - 1)) & (format.bits == 8 ? 0xbf : 0xff);
     return bits;
   };
-  const std::vector<uint32_t> a = fill(a_format, m), b = fill(b_format, n);
+  const std::vector<uint32_t> a = fill(what.a, m), b = fill(what.b, n);
   KernelLaunch how = blackwell();
   how.in.resize(1 << 15);
   auto* const bytes = reinterpret_cast<uint8_t*>(how.in.data());
-  const Layout a_layout{128, m, 1, false}, b_layout{128, n, 1, false};
+  const Layout a_layout{what.swizzle, m, 1, false}, b_layout{what.swizzle, n, 1, false};
+  const auto put_bits = [](uint8_t* unit, const Format& format, uint32_t index, uint32_t bits) {
+    for (uint32_t bit = 0; bit < format.bits; ++bit)
+      if (bits >> bit & 1) unit[(index * format.bits + bit) / 8] |= uint8_t(1U << (index * format.bits + bit) % 8);
+  };
   const auto put = [&](const Layout& layout, const Format& format, uint32_t base, const std::vector<uint32_t>& bits,
                        uint32_t extent) {
+    const uint32_t per = 128 / format.container;
     for (uint32_t i = 0; i < extent; ++i)
       for (uint32_t k = 0; k < k_size; ++k)
-        for (uint32_t bit = 0; bit < format.bits; ++bit)
-          if (bits[i * k_size + k] >> bit & 1) {
-            const uint32_t at = k % 16 * format.bits + bit;
-            bytes[base + layout.unit(i, k / 16 * 16) + at / 8] |= uint8_t(1U << at % 8);
-          }
+        put_bits(bytes + base + layout.unit(i, k / per * 16), format, k % per, bits[i * k_size + k]);
   };
-  put(a_layout, a_format, a_base, a, m);
-  put(b_layout, b_format, b_base, b, n);
-  std::vector<uint32_t> a_scale(m), b_scale(256, 127);
-  for (uint32_t& e : a_scale) e = 120 + random() % 16;
-  for (uint32_t i = 0; i < n; ++i) b_scale[i] = 120 + random() % 16;
+  if (!what.a_in_tensor_memory) put(a_layout, what.a, a_base, a, m);
+  put(b_layout, what.b, b_base, b, n);
+  const auto factors_of = [&](uint32_t extent) {
+    std::vector<uint32_t> factors(extent * what.factors);
+    for (uint32_t& e : factors) e = what.ue4m3 ? random() % 127 : 120 + random() % 16;
+    return factors;
+  };
+  const std::vector<uint32_t> a_scale = factors_of(m), b_scale = factors_of(256);
   for (uint32_t c = 0; c < 16; ++c)  // words 16384 on: 16 columns of 128 lanes
     for (uint32_t lane = 0; lane < 128; ++lane) {
-      const uint32_t noise = uint32_t(random()), byte = c < 8 ? a_byte : b_byte;
-      const uint32_t e = c < 4 ? a_scale[32 * c + lane % 32] : c < 8 ? 255 : b_scale[32 * (c - 8) + lane % 32];
-      how.in[16384 + c * 128 + lane] = (noise & ~(0xffU << 8 * byte)) | e << 8 * byte;
+      const uint32_t byte = c < 8 ? what.a_id : what.b_id, i = 32 * (c % 8) + lane % 32;
+      auto word = uint32_t(random());
+      for (uint32_t f = 0; f < what.factors; ++f) {
+        const uint32_t e = c >= 8 ? b_scale[i * what.factors + f] : i < m ? a_scale[i * what.factors + f] : 255;
+        word = (word & ~(0xffU << 8 * (byte + f))) | e << 8 * (byte + f);
+      }
+      how.in[16384 + c * 128 + lane] = word;
     }
   std::vector<std::string> lines = body(prologue(), copy_in());
-  for (uint32_t c = 0; c < 16; c += 8) {
+  const auto store_columns = [&](uint32_t word, uint32_t column) {
     std::string line;
     for (uint32_t i = 0; i < 8; ++i)
-      line += "ld.global.u32 %r" + std::to_string(20 + i) + ", [%mine+" + std::to_string(4 * (16384 + (c + i) * 128)) +
-              "]; ";
-    lines.push_back(line + "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r7+" + std::to_string(480 + c) + "], " +
+      line += "ld.global.u32 %r" + std::to_string(20 + i) + ", [%mine+" + std::to_string(4 * (word + i * 128)) + "]; ";
+    lines.push_back(line + "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r7+" + std::to_string(column) + "], " +
                     registers(8) + ";");
+  };
+  store_columns(16384, 480);
+  store_columns(16384 + 8 * 128, 488);
+  if (what.a_in_tensor_memory) {  // a row's 32 bytes at columns 464 on
+    for (uint32_t row = 0; row < m; ++row) {
+      uint8_t unit[32] = {};
+      for (uint32_t k = 0; k < k_size; ++k) put_bits(unit, what.a, k, a[row * k_size + k]);
+      for (uint32_t w = 0; w < 8; ++w) std::memcpy(&how.in[20480 + w * 128 + row], unit + 4 * w, 4);
+    }
+    store_columns(20480, 464);
   }
-  lines.push_back(wait_store + before + " bar.sync 0; " + after + spoil);
-  const uint32_t shape =
-      a_format.code << 7 | b_format.code << 10 | b_byte << 4 | n / 8 << 17 | 1U << 23 | m / 16 << 24 | a_byte << 29;
+  lines.push_back(wait_store + before + " bar.sync 0; " + after + what.spoil);
+  const uint32_t shape = what.a.code << 7 | what.b.code << 10 | what.b_id << 4 | what.negate_a << 13 |
+                         what.negate_b << 14 | n / 8 << 17 | uint32_t(!what.ue4m3) << 23 | m / 16 << 24 |
+                         what.a_id << 29;
   lines.push_back("mov.b64 %d1, " + immediate(a_layout.descriptor(a_base)) + "; mov.b64 %d2, " +
-                  immediate(b_layout.descriptor(b_base)) + "; mov.u32 %r8, " + std::to_string(int32_t(shape)) + ";");
-  lines.push_back(
-      "@%p7 tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%r5], %d1, %d2, %r8, [%r5+480], "
-      "[%r5+488], 0;");
+                  immediate(b_layout.descriptor(b_base)) + "; mov.u32 %r8, " +
+                  std::to_string(int32_t(shape ^ what.add_to_descriptor)) + "; " + what.before_mma);
+  lines.push_back("@%p7 tcgen05.mma.cta_group::1.kind::" + what.kind + ".block_scale" + what.vector + " [%r5], " +
+                  (what.a_in_tensor_memory ? "[%r5+464]" : "%d1") + ", %d2, %r8, [%r5+" + what.a_at + "], [%r5+" +
+                  what.b_at + "], 0;");
   lines.push_back(commit + wait_for(0) + " " + after);
   lines = body(lines, dump(n, 1 << 15));
   lines.push_back(dealloc());
   const KernelRun run(lines, how);
+  const auto factor = [&](uint32_t bits) { return what.ue4m3 ? small(bits, 4, 3, 7) : std::pow(2.0, int(bits) - 127); };
   for (uint32_t i = 0; i < m; ++i)
     for (uint32_t j = 0; j < n; ++j) {
       double sum = 0;
-      for (uint32_t k = 0; k < k_size; ++k)
-        sum += a_format.value(a[i * k_size + k]) * b_format.value(b[j * k_size + k]);
-      const double expected =
-          double(float(sum * std::pow(2.0, int(a_scale[i]) - 127) * std::pow(2.0, int(b_scale[j]) - 127)));
-      ASSERT_EQ(double(std::bit_cast<float>(run.out[(1 << 15) + j * 128 + i])), expected) << i << ", " << j;
+      for (uint32_t k = 0; k < k_size; ++k) {
+        const uint32_t f = k * what.factors / k_size;
+        sum += what.a.value(a[i * k_size + k]) * what.b.value(b[j * k_size + k]) *
+               factor(a_scale[i * what.factors + f]) * factor(b_scale[j * what.factors + f]);
+      }
+      if (what.negate_a != what.negate_b) sum = -sum;
+      ASSERT_EQ(std::bit_cast<float>(run.out[(1 << 15) + j * 128 + i]), float(sum))
+          << i << ", " << j << " of " << what.kind << what.vector << " " << what.a_id << what.b_id;
     }
+  EXPECT_EQ(run.counters.total.flops[3], uint64_t{2} * m * n * k_size);
+  EXPECT_EQ(products_of(run.counters.total, what.kind), 1U);
+  EXPECT_EQ(run.counters.total.mma_shared_bytes, 32 * (n + (what.a_in_tensor_memory ? 0 : m)));
+  EXPECT_EQ(run.counters.total.tensor_store_bytes, (what.a_in_tensor_memory ? 24 : 16) * 128 * 4);
+}
+
+void expect_scaled_report(const Scaled& what, const std::vector<std::string>& parts) {
+  try {
+    expect_scaled_product(what);
+    FAIL() << "no report: " << parts.front();
+  } catch (const Error& error) {
+    for (const std::string& part : parts)
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " is not in\n" << error.what();
+  }
 }
 
 TEST(Tcgen05, ScalesRowsAndColumns) {
-  expect_scaled_product(e4m3_format, e4m3_format, 64, 0, 0);
-  expect_scaled_product(e5m2_format, e4m3_format, 96, 3, 1);
-  expect_scaled_product(e2m1_format, e3m2_format, 208, 1, 2);
-  try {
-    expect_scaled_product(e4m3_format, e4m3_format, 64, 0, 0, " shl.b32 %r5, %r5, 0; add.u32 %r5, %r5, 16;");
-    FAIL() << "no report";
-  } catch (const Error& error) {  // the scale factors are taken from columns that nobody has written
-    EXPECT_NE(std::string(error.what()).find("of tensor memory"), std::string::npos) << error.what();
+  for (uint32_t id = 0; id < 4; ++id) expect_scaled_product({.a_id = id, .b_id = 3 - id});
+  expect_scaled_product({.a = e5m2_format, .n = 96, .a_id = 3, .b_id = 1});
+  expect_scaled_product({.a = e2m1_format, .b = e3m2_format, .n = 208, .a_id = 1, .b_id = 2});
+  expect_scaled_product({.vector = ""});
+  expect_scaled_product({.vector = ".block32", .n = 8});
+}
+
+TEST(Tcgen05, ScalesPackedFp4) {
+  for (const uint32_t a_id : {0U, 2U})
+    for (const uint32_t b_id : {0U, 2U}) expect_scaled_product(mxf4(a_id, b_id));
+  for (const bool ue4m3 : {false, true})
+    for (const uint32_t n : {8U, 40U, 128U, 192U, 256U}) {
+      Scaled what = nvfp4(ue4m3);
+      what.n = n;
+      what.swizzle = n == 256 ? 32 : n == 40 ? 0 : n == 192 ? 64 : 128;
+      what.vector = n == 128 ? ".block16" : what.vector;
+      expect_scaled_product(what);
+    }
+  for (const char* const vector : {".scale_vec::2X", ".block32"}) {
+    Scaled what = mxf4(2, 0);
+    what.kind = "mxf4nvf4";
+    what.vector = vector;
+    expect_scaled_product(what);
   }
+  for (const char* const vector : {"", ".block32"}) {
+    Scaled what = mxf4(0, 2);
+    what.vector = vector;
+    expect_scaled_product(what);
+  }
+  Scaled what = nvfp4(true);
+  what.a_in_tensor_memory = true;
+  expect_scaled_product(what);
+  what.negate_a = true;
+  expect_scaled_product(what);
+  what.negate_b = true;
+  expect_scaled_product(what);
+  what.a_in_tensor_memory = what.negate_a = false;
+  expect_scaled_product(what);
+}
+
+TEST(Tcgen05, MisuseOfScaleFactorsIsReported) {
+  const auto expect = [](Scaled what, const std::function<void(Scaled&)>& change,
+                         const std::vector<std::string>& parts) {
+    change(what);
+    expect_scaled_report(what, parts);
+  };
+  const auto descriptor = [&](const Scaled& what, uint32_t bits, const std::vector<std::string>& parts) {
+    expect(
+        what, [&](Scaled& s) { s.add_to_descriptor = bits; }, parts);
+  };
+  descriptor(nvfp4(true), 2U << 29, {"the scale factor ID 2 of A: with .scale_vec::4X it is 0", "tcgen05.mma"});
+  descriptor(nvfp4(true), 1U << 4, {"the scale factor ID 1 of B: with .scale_vec::4X it is 0"});
+  descriptor(mxf4(0, 0), 1U << 29, {"the scale factor ID 1 of A: with .scale_vec::2X it is 0 or 2"});
+  descriptor(mxf4(0, 0), 1U << 23, {"scale factors of mxf4 are UE8M0 (bit 23)"});
+  descriptor({}, 1U << 23, {"scale factors of mxf8f6f4 are UE8M0 (bit 23)"});
+  expect(mxf4(0, 0), [](Scaled& s) { s.kind = "mxf4nvf4", s.add_to_descriptor = 1U << 23; },
+         {"scale factors of mxf4nvf4 with .scale_vec::2X are UE8M0"});
+  descriptor(nvfp4(true), 1U << 31, {"K 96 is not supported: sm_103a has it"});
+  descriptor({}, 1U << 31, {"a reserved bit is set"});
+  descriptor(nvfp4(true), 1U << 12, {"a reserved bit is set"});
+  descriptor(nvfp4(true), 1U << 24, {"a reserved bit is set"});
+  descriptor(nvfp4(true), 1U << 7, {"the type 0 of A is none of this kind"});
+  descriptor(nvfp4(true), 1U << 15, {"E2M1 with M or N contiguous"});
+  descriptor(nvfp4(true), 3U << 27, {"M is 256: with scale factors only 128 is supported"});
+  // Where they lie.
+  expect(nvfp4(true), [](Scaled& s) { s.b_at = "511"; }, {"column 512 of tensor memory: there are 512"});
+  expect(nvfp4(true), [](Scaled& s) { s.a_at = "2097632"; }, {"scale factors of A at lane 32 of tensor memory"});
+  expect(nvfp4(true), [](Scaled& s) { s.b_at = "440"; },
+         {"a read of column 440, lane 0, of tensor memory, which nobody"});
+  expect(nvfp4(true), [](Scaled& s) { s.a_at = "-1073741344"; },
+         {"of scale factors of A: bits 30 and 31 are of no lane"});
+  // Not yet written, or written by a warp that nothing orders.
+  expect(nvfp4(true), [](Scaled& s) { s.before_mma = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r7+483], {%t};"; },
+         {"a read of column 483", "still writes", "tcgen05.wait::st"});
+  expect(nvfp4(true),
+         [](Scaled& s) { s.spoil = " tcgen05.st.sync.aligned.32x32b.x1.b32 [%r7+483], {%t}; " + wait_store; },
+         {"column 483 of tensor memory"});
+}
+
+/// Only the quarter that a row or a column of D lies in is looked at, so all four must have the scale factors; and the eighth bit of UE4M3.
+TEST(Tcgen05, ScaleFactorsThatDifferByQuarter) {
+  const auto product = [](uint32_t first, uint32_t second) {
+    const Layout a{0, 128, 1, false}, b{0, 8, 1, false};
+    const std::string fp4_ones =
+        "mov.u32 %r2, %t; ONES: shl.b32 %r3, %r2, 2; mov.u32 %r4, 0x22222222; st.shared.u32 [%r3], %r4; "
+        "add.u32 %r2, %r2, 128; setp.lt.u32 %p5, %r2, 15360; @%p5 bra ONES; fence.proxy.async.shared::cta;";
+    std::string stores;
+    for (uint32_t c = 480; c < 492; ++c)
+      stores += "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r7+" + std::to_string(c) + "], {%r20};";
+    const KernelRun run(
+        body(body(prologue(),
+                  {fp4_ones,
+                   "mov.u32 %r20, " + std::to_string(int32_t(first)) +
+                       "; setp.lt.u32 %p2, %t, 64; @%p2 mov.u32 %r20, " + std::to_string(int32_t(second)) + ";",
+                   stores + wait_store + before + " bar.sync 0; " + after,
+                   "mov.b64 %d1, " + immediate(a.descriptor(0)) + "; mov.b64 %d2, " + immediate(b.descriptor(b_base)) +
+                       "; mov.u32 %r8, " + std::to_string(1 << 7 | 1 << 10 | 1 << 17 | 8 << 24) + ";",
+                   "@%p7 tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%r5], %d1, %d2, %r8, "
+                   "[%r5+480], [%r5+484], 0;",
+                   commit + wait_for(0) + " " + after}),
+             body(dump(8, 1 << 15), {dealloc()})),
+        blackwell());
+    return std::pair(std::bit_cast<float>(run.out[1 << 15]), std::bit_cast<float>(run.out[(1 << 15) + 64]));
+  };
+  EXPECT_EQ(product(0x38383838, 0x38383838), std::pair(64.f, 64.f));  // 1
+  EXPECT_EQ(product(0x38383838, 0x40404040), std::pair(256.f, 64.f));
+  EXPECT_EQ(product(0x38383838, 0x38383840), std::pair(48.f + 64.f, 64.f));
+  EXPECT_EQ(product(0x38383838, 0x01010101), std::pair(64.f / 512 / 512, 64.f));
+  EXPECT_TRUE(std::isnan(product(0x38383838, 0x7f383838).first));
+  EXPECT_TRUE(std::isnan(product(0x38383838, 0x383838b8).first));
+}
+
+// --- collector buffers -------------------------------------------------------------------------------------------------------
+
+TEST(Tcgen05, CollectorBuffersHoldWhatWasFilled) {
+  const auto of = [](const std::string& collector, bool add = true, const std::string& descriptor = "%d1") {
+    return "@%p7 tcgen05.mma.cta_group::1.kind::f16.collector::a::" + collector + " [%r5], " + descriptor +
+           ", %d2, %r8, " + (add ? "1;" : "0;");
+  };
+  const auto lines = [](const std::vector<std::string>& products) {
+    return body(prologue(),
+                body(body({ones, "mov.b64 %d3, " + immediate(plain_a.descriptor(a_base + 1024)) + ";"}, products),
+                     {commit, wait_for(0) + after, load, "st.global.u32 [%mine], %r20;", dealloc()}));
+  };
+  const KernelRun run(lines({of("fill", false), of("use"), of("lastuse"), of("discard"), of("fill"), of("lastuse")}),
+                      blackwell());
+  for (uint32_t t = 0; t < 128; ++t) ASSERT_EQ(std::bit_cast<float>(run.out[t]), 96.f);
+  const auto expect = [&](const std::vector<std::string>& products, const std::string& line) {
+    expect_report(lines(products), blackwell(),
+                  {"A is not in the collector buffer, because no tcgen05.mma before has filled it", line});
+  };
+  expect({of("use", false)}, "test.cu:107");
+  expect({of("fill", false), of("lastuse"), of("use")}, "test.cu:109");
+  expect({of("fill", false), multiply_add, of("use")}, "test.cu:109");
+  expect({of("fill", false), of("use", true, "%d3")}, "test.cu:108");
+  expect_product({.m = 32, .weight_stationary = true, .collector = ".collector::b2::fill"});
+  const auto of_b = [&](const std::string& use, const std::string& b) {
+    return "@%p7 tcgen05.mma.ws.cta_group::1.kind::f16.collector::" + use + " [%r5], %d1, " + b + ", %r8, 0;";
+  };
+  const KernelRun both(lines({of_b("b0::fill", "%d2"), of_b("b3::fill", "%d3"), of_b("b0::use", "%d2"),
+                              of_b("b3::lastuse", "%d3"), of_b("b0::lastuse", "%d2")}),
+                       blackwell());
+  for (uint32_t t = 0; t < 128; ++t) ASSERT_EQ(std::bit_cast<float>(both.out[t]), 16.f);
+  expect_report(lines({of_b("b0::fill", "%d2"), of_b("b1::use", "%d2")}), blackwell(),
+                {"B is not in the collector buffer", "test.cu:108"});
 }
 
 TEST(Tcgen05, WhatIsMissingIsRefusedByName) {
@@ -1122,15 +1507,35 @@ TEST(Tcgen05, WhatIsMissingIsRefusedByName) {
     how.target = target;
     expect_report({line}, how, {part, "test.cu:101"}, Fault::unsupported, 1);
   };
-  for (const std::string kind : {"kind::i8", "kind::mxf4", "kind::mxf4nvf4"})
-    expect("tcgen05.mma.cta_group::1." + kind + ".block_scale [%r5], %d1, %d2, %r8, [%r6], [%r7], 0;",
-           "tcgen05.mma with ." + kind + " is not supported");
-  expect("tcgen05.mma.ws.cta_group::1.kind::f16 [%r5], %d1, %d2, %r8, 0;", "tcgen05.mma with .ws is not supported");
+  expect("tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r5], %d1, %d2, %r8, [%r6], [%r7], 0;",
+         "no .scale_vec::2X or .scale_vec::4X");
+  expect("tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::4X [%r5], %d1, %d2, %r8, [%r6], [%r7], 0;",
+         "scale_vec::4X");
+  expect("tcgen05.mma.cta_group::1.kind::mxf4 [%r5], %d1, %d2, %r8, [%r6], [%r7], 0;", "no .block_scale");
+  expect("tcgen05.mma.ws.cta_group::1.kind::mxf4.block_scale [%r5], %d1, %d2, %r8, [%r6], [%r7], 0;",
+         "no .kind::mxf4 with .ws");
+  expect("tcgen05.mma.cta_group::1.kind::f16.collector::b0::fill [%r5], %d1, %d2, %r8, 0;",
+         "unknown modifier .collector::b0::fill");
+  expect("tcgen05.mma.ws.cta_group::1.kind::f16.collector::b4::fill [%r5], %d1, %d2, %r8, 0;",
+         "unknown modifier .collector::b4::fill");
+  expect("tcgen05.mma.cta_group::1.kind::i8 [%r5], %d1, %d2, %r8, 0, 1;", "scale-input-d is an immediate");
+  expect("tcgen05.mma.cta_group::1.kind::f16.ashift [%r5], [%r6], %d2, %r8, 0;",
+         "tcgen05.mma with .ashift is not supported");
   expect("tcgen05.mma.sp.cta_group::1.kind::f16 [%r5], %d1, %d2, [%r6], %r8, 0;",
          "tcgen05.mma with .sp is not supported");
   expect("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%r5], %d1;",
          "tcgen05.cp that expands 4 or 6 bits to 8 is not supported");
   expect("tcgen05.ld.red.sync.aligned.32x32b.x2.min.f32 {%f0, %f1}, %f2, [%r5];", "tcgen05.ld.red is not supported");
+  const std::string tensor = "cp.async.bulk.tensor.4d.shared::cluster.global.";
+  for (const std::string mode : {"im2col", "im2col::w", "im2col::w::128"})
+    expect(tensor + mode + ".mbarrier::complete_tx::bytes [0], [%d3, {0, 0, 0, 0}], [%r10], {%h1, %h2};",
+           "a tensor copy with ." + mode + " is not supported");
+  expect("cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%d3, {0, 0, 0, 0}], {%h1, %h2};",
+         "a tensor copy with .im2col is not supported", "sm_90a");
+  expect(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [0], [%d3, {0, 0, "
+      "0, 0, 0}], [%r10];",
+      "a tensor copy with .tile::gather4 is not supported");
   expect("tcgen05.fence::after_thread_sync;", "feature 'tcgen05' is not supported on .target sm_90a", "sm_90a");
   expect("tcgen05.fence::after_thread_sync;", "feature 'tcgen05' is not supported on .target sm_120a", "sm_120a");
 }

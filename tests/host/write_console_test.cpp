@@ -79,6 +79,11 @@ TEST_F(Table, CountsOnTheSimulator) {
   const auto lines = printed({counted});
   EXPECT_THAT(lines[0], HasSubstr("wavefronts  conflicts  instr/FMA"));
   EXPECT_THAT(lines[1], HasSubstr("     32 MB       0 MB         300        200       2.00"));
+  counted.counts->tensor_products = 512;
+  counted.counts->tensor_operand_bytes = 4'194'304;
+  counted.counts->tensor_load_bytes = 131'072;
+  EXPECT_EQ(printed({counted})[2],
+            "  512 tcgen05.mma read 4.194 MB of shared memory; tensor memory: 0.1311 MB loaded, 0 MB stored");
 }
 
 }  // namespace

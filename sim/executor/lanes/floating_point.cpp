@@ -111,6 +111,13 @@ void add_rounded(LaneTable& t, std::string_view round) {
   const auto three = [&]<auto f>(std::string_view base, std::string_view modifiers) {
     t.add({base, round, modifiers, ".f32"}, entry<f, f32, f32, f32, f32>(Class::fp32, 2));
   };
+  const auto packed_two = [&]<auto f>(std::string_view base) {  // of sm_100
+    t.add({base, round, ".f32x2"}, entry<in_pair<f>, f32x2, f32x2, f32x2>(Class::fp32, 2));
+    t.add({base, round, ".ftz.f32x2"}, entry<in_pair<ftz<f>>, f32x2, f32x2, f32x2>(Class::fp32, 2));
+  };
+  packed_two.template operator()<sum>("add");
+  packed_two.template operator()<difference>("sub");
+  packed_two.template operator()<product>("mul");
   with_modifiers.template operator()<sum>("add", two);
   with_modifiers.template operator()<difference>("sub", two);
   with_modifiers.template operator()<product>("mul", two);
@@ -118,6 +125,8 @@ void add_rounded(LaneTable& t, std::string_view round) {
   t.add({"sub", round, ".f64"}, entry<in_mode<mode, fsub>, f64, f64, f64>(Class::fp64, 1));
   t.add({"mul", round, ".f64"}, entry<in_mode<mode, fmul>, f64, f64, f64>(Class::fp64, 1));
   if (round.empty()) return;  // the others name their rounding
+  t.add({"fma", round, ".f32x2"}, entry<in_pair<fused>, f32x2, f32x2, f32x2, f32x2>(Class::fp32, 4));
+  t.add({"fma", round, ".ftz.f32x2"}, entry<in_pair<ftz<fused>>, f32x2, f32x2, f32x2, f32x2>(Class::fp32, 4));
   for (const std::string_view base : {"fma", "mad"}) {
     with_modifiers.template operator()<fused>(base, three);
     t.add({base, round, ".f64"}, entry<in_mode<mode, ffma>, f64, f64, f64, f64>(Class::fp64, 2));

@@ -39,27 +39,21 @@ constexpr auto relu = []<class T>(T a, auto... rest) -> T {
 constexpr auto htanh = []<class T>(T a) { return T::from(f32(std::tanh(a.value()))); };
 constexpr auto hex2 = []<class T>(T a) { return T::from(f32(std::exp2(a.value()))); };
 
-/// Both halves of a pair.
-template <auto f>
-constexpr auto both = []<class T, class... Ts>(T a, Ts... rest) -> T {
-  return {f(a.low, rest.low...), f(a.high, rest.high...)};
-};
-
 // name.f16 and name.f16x2, or those of BF16.
 template <auto f, class... Ts>
 void add_one(LaneTable& t, std::string_view name) {
   add_unary<f, Ts...>(t, name);
-  add_unary<both<f>, Pair<Ts>...>(t, name);
+  add_unary<in_pair<f>, Pair<Ts>...>(t, name);
 }
 template <auto f, class... Ts>
 void add_two(LaneTable& t, std::string_view name, uint8_t flops = 0) {
   add_binary<f, Ts...>(t, name, flops);
-  add_binary<both<f>, Pair<Ts>...>(t, name, flops);
+  add_binary<in_pair<f>, Pair<Ts>...>(t, name, flops);
 }
 template <auto f, class... Ts>
 void add_three(LaneTable& t, std::string_view name) {
   add_ternary<f, Ts...>(t, name, 2);
-  add_ternary<both<f>, Pair<Ts>...>(t, name, 2);
+  add_ternary<in_pair<f>, Pair<Ts>...>(t, name, 2);
 }
 
 /// add, sub and mul, whose rounding is to nearest whether they say so or not.

@@ -31,6 +31,7 @@ using s64 = int64_t;
 using u64 = uint64_t;
 using f32 = float;
 using f64 = double;
+using f32x2 = Pair<f32>;
 
 class LaneTable {
  public:
@@ -123,6 +124,7 @@ auto number(T x) {
 
 /// Results that are NaN are the canonical one (PTX ISA 9.7.3, "Floating Point Instructions": 0x7fffffff).
 inline f32 canonical(f32 x) { return x == x ? x : std::bit_cast<f32>(0x7fffffffU); }
+inline f32x2 canonical(f32x2 x) { return {canonical(x.low), canonical(x.high)}; }
 template <class T>
 T canonical(T x) {
   return x;
@@ -138,6 +140,12 @@ Half<Digits> flush(Half<Digits> x) {
 /// .ftz: subnormal operands and results are flushed.
 template <auto f>
 constexpr auto ftz = [](auto... x) { return flush(f(flush(x)...)); };
+
+/// Both halves of a pair.
+template <auto f>
+constexpr auto in_pair = []<class T, class... Ts>(T a, Ts... rest) -> T {
+  return {f(a.low, rest.low...), f(a.high, rest.high...)};
+};
 
 // --- the loop --------------------------------------------------------------------------------------------------------------
 

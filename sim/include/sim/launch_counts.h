@@ -16,6 +16,10 @@ struct CudaSimCounts {
   uint64_t shared_wavefronts;     ///< loads and stores
   uint64_t shared_ideal;          ///< the fewest wavefronts for as many bytes
   uint64_t barriers;              ///< warps that arrived at a block's barrier
+  uint64_t tensor_products;       ///< tcgen05.mma
+  uint64_t tensor_operand_bytes;  ///< of shared memory that they read
+  uint64_t tensor_load_bytes;     ///< of tensor memory, by tcgen05.ld
+  uint64_t tensor_store_bytes;    ///< and by tcgen05.st
 };
 
 extern "C" {
