@@ -15,13 +15,14 @@ constexpr uint32_t operand_k_bytes = 32;  ///< of one row of A or column of B: K
 constexpr uint32_t units_per_row = operand_k_bytes / 16;
 
 /// Calls f(row of M or N, column of K, address, elements) for each 16 bytes of an operand; elements lie along K where K is
-/// contiguous, else along M or N.
+/// contiguous, else along M or N. Where K is contiguous, a row has `units` of 16 bytes.
 template <class F>
-void for_each_unit(const MatrixDescriptor& d, bool k_contiguous, uint32_t extent, uint32_t element_bytes, const F& f) {
+void for_each_unit(const MatrixDescriptor& d, bool k_contiguous, uint32_t extent, uint32_t element_bytes, const F& f,
+                   uint32_t units = units_per_row) {
   const uint32_t each = 16 / element_bytes, k = operand_k_bytes / element_bytes;
   if (k_contiguous)
     for (uint32_t i = 0; i < extent; ++i)
-      for (uint32_t j = 0; j < operand_k_bytes / 16; ++j) f(i, j * each, d.address(true, i, j));
+      for (uint32_t j = 0; j < units; ++j) f(i, j * each, d.address(true, i, j));
   else
     for (uint32_t j = 0; j < k; ++j)
       for (uint32_t i = 0; i < extent / each; ++i) f(i * each, j, d.address(false, i, j));

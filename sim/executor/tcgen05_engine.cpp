@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "executor/matrix_operands.h"
 #include "text.h"
 
 namespace sim {
@@ -430,14 +429,14 @@ TensorRegion Tcgen05Engine::scales(const TensorWork& work, uint32_t address, uin
 
 /// What an operand in shared memory consists of.
 void Tcgen05Engine::begin_shared_reads(TensorWork& work, uint64_t bits, bool k_contiguous, uint32_t extent,
-                                       uint32_t element_bytes, const char* matrix) {
+                                       uint32_t element_bytes, const char* matrix, uint32_t units) {
   const SharedDescriptor descriptor(bits);
   const Warp& warp = *work.warp;
   const auto describe = [&] { return formatted("the shared-memory descriptor {:#018x} of {}", bits, matrix); };
   if (const std::string wrong = descriptor.check(); !wrong.empty())
     reports_.report(warp, work.lane, *work.op, formatted("{}: {}", describe(), wrong), Fault::launch_failure);
   bool found = false;
-  for_each_unit(descriptor.layout, k_contiguous, extent, element_bytes, [&](uint32_t, uint32_t, uint32_t address) {
+  const auto read = [&](uint32_t, uint32_t, uint32_t address) {
     work.units.push_back(address);
     for (const Block* const block : work.blocks) {
       if (address + 16 > block->shared.size())
@@ -462,7 +461,8 @@ void Tcgen05Engine::begin_shared_reads(TensorWork& work, uint64_t bits, bool k_c
                     program_.ops[pc].text, reports_.where(program_.ops[pc]), address, mode(copied - 1U)),
           Check::swizzle);
     }
-  });
+  };
+  for_each_unit(descriptor.layout, k_contiguous, extent, element_bytes, read, units);
 }
 
 void Tcgen05Engine::check_shared_reads(TensorWork& work, bool a_k_contiguous, bool b_k_contiguous,
@@ -596,11 +596,7 @@ void Tcgen05Engine::issue_copy(TensorWork work) {
                         : shape == TensorCopyShape::s32x128b                                                   ? 32
                         : shape == TensorCopyShape::s64x128b_02_13 || shape == TensorCopyShape::s64x128b_01_23 ? 64
                                                                                                                : 128;
-  begin_shared_reads(work, value<uint64_t>(warp, op.o.a, work.lane), true, rows, 1, "the source");
-  if (!wide) {  // of 32 bytes the first 16
-    for (size_t i = 0; i < work.units.size() / 2; ++i) work.units[i] = work.units[2 * i];
-    work.units.resize(work.units.size() / 2);
-  }
+  begin_shared_reads(work, value<uint64_t>(warp, op.o.a, work.lane), true, rows, 1, "the source", wide ? 2 : 1);
   unit_.counts[work.pc].tensor_bytes += 16 * work.units.size() * work.blocks.size();
   for (size_t i = 0; i < work.blocks.size(); ++i) {
     work.blocks[i]->shared.begin_async_reads(work.units, warp.actor, work.pc,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/matrix_operands.h"
 #include "executor/memory_checker.h"
 #include "executor/reports.h"
 #include "executor/synchronisation.h"
@@ -95,7 +96,7 @@ class Tcgen05Engine {
   TensorRegion scales(const TensorWork& work, uint32_t address, uint32_t count, const char* matrix);
   bool meet_peer(Warp& warp);
   void begin_shared_reads(TensorWork& work, uint64_t bits, bool k_contiguous, uint32_t extent, uint32_t element_bytes,
-                          const char* matrix);
+                          const char* matrix, uint32_t units = units_per_row);
   void check_shared_reads(TensorWork& work, bool a_k_contiguous, bool b_k_contiguous, uint32_t element_bytes);
   void check_collector(const TensorWork& work, const InstructionDescriptor& shape);
   void enqueue(TensorWork work);

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "executor/matrix_operands.h"
 #include "executor/rounding.h"
 #include "executor/tcgen05_engine.h"
 

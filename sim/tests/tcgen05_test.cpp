@@ -863,6 +863,22 @@ TEST(Tcgen05, CopiesEveryShape) {
   }
 }
 
+/// Rows of 16 bytes are all that a narrow shape reads: here the last ones of shared memory.
+TEST(Tcgen05, CopiesTheEndOfSharedMemory) {
+  const Layout layout{0, 128, 1, false};
+  std::vector<std::string> lines =
+      body(prologue(), {"shl.b32 %r2, %t, 2; st.shared.u32 [%r2+65024], %t; fence.proxy.async.shared::cta; bar.sync 0;",
+                        "mov.b64 %d1, " + immediate(layout.descriptor(65024)) + ";",
+                        "@%p7 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r5], %d1;", commit, wait_for(0) + after});
+  for (uint32_t c = 0; c < 4; ++c)
+    lines.push_back("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r7+" + std::to_string(c) + "]; " + wait_load +
+                    " st.global.u32 [%mine+" + std::to_string(4 * 128 * c) + "], %r20;");
+  lines.push_back(dealloc());
+  const KernelRun run(lines, blackwell());
+  for (uint32_t c = 0; c < 4; ++c)
+    for (uint32_t lane = 0; lane < 128; ++lane) ASSERT_EQ(run.out[128 * c + lane], lane % 32 * 4 + c);
+}
+
 TEST(Tcgen05, ShiftsLanesDown) {
   std::vector<std::string> lines = body(prologue(), copy_in());
   lines = body(lines, {"mov.b64 %d1, " + immediate(Layout{0, 128, 1, false}.descriptor(0)) + ";",

@@ -62,14 +62,46 @@ def cutlass(folder: Path) -> list[Kernel]:
     options = [*includes, "-std=c++17", "-O1", "-DCUTLASS_ARCH_MMA_SM100_SUPPORTED"]
     shapes = ("512x1024x64", "512x1024x256", "1024x1024x320")
     tutorial = [Kernel(f"CUTLASS {source.stem}", source, shapes, options) for source in sorted(place.glob("0*_sm100.cu"))]
-    gemm = folder / "examples/70_blackwell_gemm/70_blackwell_fp16_gemm.cu"
-    return [*tutorial, Kernel(f"CUTLASS {gemm.stem}", gemm, ("512x512x256", "1000x520x136"), options, by_name=True)]
+    collective = {
+        "70_blackwell_gemm/70_blackwell_fp16_gemm": "1000x520x136",
+        "72_blackwell_narrow_precision_gemm/72a_blackwell_nvfp4_bf16_gemm": "1000x520x352",
+        "72_blackwell_narrow_precision_gemm/72c_blackwell_mixed_mxfp8_bf16_gemm": "1000x520x384",
+    }
+    sources = {(folder / "examples" / name).with_suffix(".cu"): odd for name, odd in collective.items()}
+    gemms = [Kernel(f"CUTLASS {gemm.stem}", gemm, ("512x512x256", odd), options, by_name=True) for gemm, odd in sources.items()]
+    return [*tutorial, *gemms]
 
 
 def thunderkittens(folder: Path) -> list[Kernel]:
-    place = folder / "kernels/gemm/educational_b200"
+    """The last levels of the course; the GEMMs of each format in two configurations, with M, N and K as the tiles have them."""
+    gemm = folder / "kernels/gemm"
+    place = gemm / "educational_b200"
     options = [f"-I{folder / 'include'}", f"-I{place}", "-std=c++20", "--use_fast_math", "-DNDEBUG", "-DKITTENS_BLACKWELL"]
-    return [
+    configurations = (
+        ("bf16", 0, "256, 64, 128, 4, true, 5, 2", ("256x64x128", "768x320x640")),
+        ("bf16", 0, "256, 256, 64, 4, false, 4, 8", ("512x256x64", "1536x768x192")),
+        ("fp8", 1, "256, 64, 256, 4, true, 5, 2", ("256x64x256", "768x320x1280")),
+        ("fp8", 1, "256, 256, 128, 8, false, 4, 8", ("512x256x128", "1536x768x384")),
+        ("mxfp8", 2, "128, 5, 4, 12, 2, true", ("256x128x128", "768x640x1152")),
+        ("mxfp8", 2, "256, 5, 8, 8, 2, false", ("256x256x128", "768x768x896")),
+        ("nvfp4", 3, "128, 5, 4, 12, 2, true", ("256x128x256", "768x640x1792")),
+        ("nvfp4", 3, "256, 4, 16, 1, 2, false", ("256x256x256", "768x768x1280")),
+    )
+    gemms = [
+        Kernel(
+            f"ThunderKittens {name}_b200, config<{values}>",
+            DRIVERS / "thunderkittens_gemm.cu",
+            shapes,
+            [
+                *options,
+                f'-DSOURCE="{gemm / f"{name}_b200/{name}_b200_gemm.cu"}"',
+                f"-DFORMAT={number}",
+                "-DCONFIG=config<{}>".format(values.replace(",", r"\,")),  # nvcc takes commas apart
+            ],
+        )
+        for name, number, values, shapes in configurations
+    ]
+    return gemms + [
         Kernel(
             f"ThunderKittens {level.stem}",
             DRIVERS / "thunderkittens.cu",
@@ -89,7 +121,8 @@ def deep_gemm(folder: Path) -> list[Kernel]:
     return [
         Kernel("DeepGEMM BF16", source, (*odd, "513x392x1000", "1x8x8"), [*options, "-DPAIR=0", "-DTILE_N=128"]),
         Kernel("DeepGEMM BF16, pairs", source, (*odd, "700x392x1000"), [*options, "-DPAIR=1", "-DTILE_N=256"]),
-        Kernel("DeepGEMM FP8", fp8, ("256x256x512", "200x136x272", "513x392x1040"), options),
+        Kernel("DeepGEMM FP8", fp8, ("256x256x512", "200x136x272", "513x392x1040"), [*options, "-DFP4=0"]),
+        Kernel("DeepGEMM FP8 x FP4", fp8, ("256x256x512", "200x136x384", "513x392x1152"), [*options, "-DFP4=1"]),
     ]
 
 
