@@ -79,7 +79,7 @@ int run(int m, int n, int k) {
     const int elements = std::max(1, rung.row_align_bytes / bytes);
     return ceil_div(extent, elements) * elements;
   };
-  visit(AllTypes{}, p.type, [&]<Type type>() {
+  visit(WholeByteTypes{}, p.type, [&]<Type type>() {
     using Element = typename Operand<type>::Element;
     const bool rows_of_k = p.layout_b == MatrixLayout::row_major;
     p.lda = aligned(k, sizeof(Element));

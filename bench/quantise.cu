@@ -84,7 +84,7 @@ struct Matrix {
     std::vector<char> host(bytes);
     x.resize(elements);
     Random random(103);
-    visit(AllTypes{}, type, [&]<Type of>() {
+    visit(WholeByteTypes{}, type, [&]<Type of>() {
       using T = typename Operand<of>::Element;
       for (size_t i = 0; i < elements; ++i) {
         // A row and a square of small numbers, and a square of zeros

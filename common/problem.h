@@ -30,12 +30,13 @@ enum class Type {
   f16,   ///< FP16 on the tensor cores
   e4m3,  ///< FP8 of 4 exponent and 3 mantissa bits on the tensor cores
   e5m2,  ///< the same for B; A is FP8 of 5 exponent and 2 mantissa bits, as gradients are in training
+  e2m1,  ///< FP4 of 2 exponent and 1 mantissa bit, two in a byte, on the tensor cores
 };
 
 /// Type of C and D.
 enum class Out {
   f32,   ///< FP32
-  same,  ///< the operand's type (FP32 for f32 and tf32, BF16 for FP8, whose 8 bits are too few for a sum)
+  same,  ///< the operand's type (FP32 for f32 and tf32, BF16 for FP8 and FP4, whose bits are too few for a sum)
 };
 
 /// In what products are added: FP32, where a rung does not say otherwise. fp22 is FP32 of which an instruction keeps 13 bits below its
@@ -52,6 +53,7 @@ enum class Scales {
   rows,    ///< one for each row of A, one for each column of B
   blocks,  ///< of A one for 128 neighbours along k; of B one for 128 along k and 128 columns
   mx,      ///< of both one for 32 neighbours along k, a power of 2 in 8 bits (UE8M0), as MXFP8 has them
+  nv,      ///< of both one for 16 neighbours along k, in E4M3 without its sign, as NVFP4 has them
 };
 
 /// What is applied to a result x = alpha * (A * B) + bias before beta * C is added.
@@ -84,7 +86,7 @@ struct Problem {
   cudaStream_t stream = nullptr;
 
   Scales scales = Scales::none;
-  const float *scale_a = nullptr, *scale_b = nullptr;  ///< with mx, bytes
+  const float *scale_a = nullptr, *scale_b = nullptr;  ///< with mx and nv, bytes
 
   /// Of groups, each has its rows of A and C and a B of its own: group g has rows first_row[g] to first_row[g + 1], which may be none,
   /// and B begins after g * n (or k) whole rows. 0: one product.

@@ -5,6 +5,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp4.h>
 #include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
@@ -28,7 +29,7 @@ enum class Arithmetic {
 
 /// A row of the table.
 ///   NAME        on the command line and in CSV
-///   Element     how an operand lies in memory; of B that of of_b(type)
+///   Element     how an operand lies in memory; of B that of of_b(type). Where there is PER_BYTE, so many share a byte: Elements
 ///   Result      how a result does, with Out::same
 ///   ROUNDOFF    most that rounding FP32 to a Result changes, relative to the value
 ///   TINY        most that it changes besides, where the exponent runs out
@@ -150,6 +151,21 @@ struct Operand<Type::e5m2> : Operand<Type::e4m3> {
   }
 };
 
+template <>
+struct Operand<Type::e2m1> {
+  using Element = __nv_fp4_e2m1;
+  using Result = __nv_bfloat16;
+  static constexpr const char* NAME = "e2m1";
+  static constexpr int BYTES = sizeof(Element), PER_BYTE = 2;
+  static constexpr double ROUNDOFF = 0x1p-8, TINY = 0x1p-126, TRUNCATION = 0.0;
+  static constexpr bool TENSOR = true;
+  static constexpr bool FP22 = false;
+  static constexpr float SCALE = 2.0F;  // the largest is 6
+  static constexpr cudaDataType_t CUDA = CUDA_R_4F_E2M1, CUDA_RESULT = CUDA_R_16BF;
+  static constexpr Arithmetic ARITHMETIC = Arithmetic::fp32;
+  static constexpr int SM = 100;
+};
+
 /// The type of B's elements.
 constexpr __host__ __device__ Type of_b(Type type) { return type == Type::e5m2 ? Type::e4m3 : type; }
 
@@ -158,10 +174,12 @@ template <Type... types>
 struct Types {
   static constexpr Type list[sizeof...(types)] = {types...};
 };
-using AllTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16, Type::e4m3, Type::e5m2>;
+using WholeByteTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16, Type::e4m3, Type::e5m2>;
+using AllTypes = Types<Type::f32, Type::tf32, Type::bf16, Type::f16, Type::e4m3, Type::e5m2, Type::e2m1>;
 using MmaSyncTypes = Types<Type::tf32, Type::bf16, Type::f16>;  ///< those of the rungs on mma.sync, but for 40
 using Fp8Types = Types<Type::e4m3, Type::e5m2>;                 ///< those of 40 and 41
 using E4m3Types = Types<Type::e4m3>;                            ///< those of the rungs whose scales are of blocks
+using E2m1Types = Types<Type::e2m1>;                            ///< those of 54
 
 /// Its NAME; of a type without a row, its number.
 inline std::string name(Type type) {
@@ -198,6 +216,7 @@ auto visit(Set set, Type type, Out out, F&& f) {
 struct TypeFacts {
   const char* name;
   int bytes, result_bytes;  ///< of an Element, of a Result
+  int per_byte;             ///< elements; 1 where they have one or more each
   double roundoff, tiny, truncation;
   bool tensor, fp22;
   float scale;
@@ -205,20 +224,32 @@ struct TypeFacts {
   Arithmetic arithmetic;
 };
 template <Type type>
+constexpr int per_byte() {
+  if constexpr (requires { Operand<type>::PER_BYTE; })
+    return Operand<type>::PER_BYTE;
+  else
+    return 1;
+}
+template <Type type>
 constexpr TypeFacts facts() {
   using O = Operand<type>;
   static_assert(O::BYTES == sizeof(typename O::Element));
-  return {O::NAME,     O::BYTES,       sizeof(typename O::Result),
-          O::ROUNDOFF, O::TINY,        O::TRUNCATION,
-          O::TENSOR,   O::FP22,        O::SCALE,
-          O::CUDA,     O::CUDA_RESULT, O::ARITHMETIC};
+  return {O::NAME,          O::BYTES,    sizeof(typename O::Result),
+          per_byte<type>(), O::ROUNDOFF, O::TINY,
+          O::TRUNCATION,    O::TENSOR,   O::FP22,
+          O::SCALE,         O::CUDA,     O::CUDA_RESULT,
+          O::ARITHMETIC};
 }
 inline TypeFacts facts(Type type) {
   return visit(AllTypes{}, type, [&]<Type row>() { return facts<row>(); });
 }
 
-inline int operand_bytes(Type type) { return facts(type).bytes; }  ///< of an element of A and B
-inline int result_bytes(Type type, Out out) {                      ///< of an element of C
+/// Of so many elements of A or B, one after another.
+inline size_t operand_bytes(Type type, size_t elements = 1) {
+  const TypeFacts row = facts(type);
+  return elements * row.bytes / row.per_byte;
+}
+inline int result_bytes(Type type, Out out) {  ///< of an element of C
   return out == Out::f32 ? sizeof(float) : facts(type).result_bytes;
 }
 
@@ -228,9 +259,26 @@ inline __host__ __device__ float to_float(__nv_bfloat16 x) { return __bfloat162f
 inline __host__ __device__ float to_float(__half x) { return __half2float(x); }
 inline __host__ __device__ float to_float(__nv_fp8_e4m3 x) { return static_cast<float>(x); }
 inline __host__ __device__ float to_float(__nv_fp8_e5m2 x) { return static_cast<float>(x); }
+inline __host__ __device__ float to_float(__nv_fp4_e2m1 x) { return static_cast<float>(x); }
 template <class Element>
 __host__ __device__ Element from_float(float x) {
   return Element(x);
 }
+
+/// Elements of an operand, by their number.
+template <class Element>
+struct Elements {
+  const void* data;
+  __host__ __device__ Element operator[](size_t index) const { return static_cast<const Element*>(data)[index]; }
+};
+template <>
+struct Elements<__nv_fp4_e2m1> {  // two in a byte, the first in the low bits
+  const void* data;
+  __host__ __device__ __nv_fp4_e2m1 operator[](size_t index) const {
+    __nv_fp4_e2m1 x;
+    x.__x = static_cast<const unsigned char*>(data)[index / 2] >> index % 2 * 4 & 0xF;
+    return x;
+  }
+};
 
 }  // namespace ladder

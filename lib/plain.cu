@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(256) fill(const float* column, float* to, int6
 
 void plain_gemm(const Problem& p) {
   const size_t scales_of_b = scale_stride_b(p.scales, p.n, p.k);
-  visit(AllTypes{}, p.type, p.out, [&]<Type type, class TC>() {
+  visit(WholeByteTypes{}, p.type, p.out, [&]<Type type, class TC>() {
     const unsigned blocks = static_cast<unsigned>(ceil_div(p.m, TILE)) * ceil_div(p.n, TILE);
     plain<typename Operand<type>::Element, typename Operand<of_b(type)>::Element, TC>
         <<<blocks, 256, 0, p.stream>>>(p, scales_of_b);
@@ -105,7 +105,7 @@ void plain_gemm(const Problem& p) {
 }
 
 void scale_c(const Problem& p) {
-  visit(AllTypes{}, p.type, p.out,
+  visit(WholeByteTypes{}, p.type, p.out,
         [&]<Type type, class TC>() { scale<TC><<<dim3(p.m, min(ceil_div(p.n, 256), 4096)), 256, 0, p.stream>>>(p); });
   cuda_check(cudaGetLastError());
 }

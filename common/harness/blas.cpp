@@ -30,7 +30,7 @@ cublasComputeType_t blas_compute_type(Type type) {
   throw std::logic_error("no such arithmetic");
 }
 
-/// Of A and B: pairs that cuBLASLt has on Hopper, and mx, which it has from sm_100 on. Its heuristics may abort the process when asked for others.
+/// Of A and B: pairs that cuBLASLt has on Hopper, mx and nv, which it has from sm_100 on. Its heuristics may abort the process when asked for others.
 struct ScaleModes {
   cublasLtMatmulMatrixScale_t a, b;
 };
@@ -45,6 +45,8 @@ ScaleModes scale_modes(Scales scales) {
       return {CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F, CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
     case Scales::mx:
       return {CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0, CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0};
+    case Scales::nv:
+      return {CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3, CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3};
   }
   throw std::logic_error("no such scales");
 }
@@ -52,6 +54,7 @@ ScaleModes scale_modes(Scales scales) {
 /// Does it have such a product at all? Asked before its heuristics are.
 bool lt_has(const Problem& p) {
   if (p.scales == Scales::mx) return p.type == Type::e4m3 && device_limits().sm >= 100 && p.k % 32 == 0;
+  if (p.type == Type::e2m1) return p.scales == Scales::nv && device_limits().sm >= 100 && p.k % 32 == 0;
   if (p.type == Type::e5m2) return p.scales == Scales::none || p.scales == Scales::tensor;
   return p.scales == Scales::none || (p.type == Type::e4m3 && (p.scales != Scales::blocks || p.m % 4 == 0));
 }

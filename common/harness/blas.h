@@ -27,7 +27,7 @@ class Blas {
   Blas& operator=(const Blas&) = delete;
 
   /// Does cublasGemmEx take operands of this type? Of FP8 BlasLt is the only one.
-  static bool has(Type type) { return operand_bytes(type) > 1; }
+  static bool has(Type type) { return facts(type).bytes > 1; }
 
   /// cublasGemmEx with its default algorithm, in the arithmetic of the problem's type: the baseline `cublas`.
   void gemm(const Problem& p) const;

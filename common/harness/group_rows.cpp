@@ -29,15 +29,16 @@ std::vector<int> first_rows(int m, int groups, GroupRows rows, uint64_t seed) {
 
 std::vector<Problem> products(const Problem& p, const std::vector<int>& first_row) {
   if (p.groups == 0) return {p};
-  const size_t operand = operand_bytes(p.type), result = result_bytes(p.type, p.out);
+  const size_t result = result_bytes(p.type, p.out);
   const size_t rows_b = p.layout_b == MatrixLayout::row_major ? p.k : p.n;
   std::vector<Problem> found;
   for (int group = 0; group < p.groups; ++group) {
     const size_t first = first_row[group];
     Problem q = p;
     q.m = first_row[group + 1] - first_row[group];
-    q.a = static_cast<const char*>(p.a) + first * (p.layout_a == MatrixLayout::row_major ? p.lda : 1) * operand;
-    q.b = static_cast<const char*>(p.b) + group * rows_b * p.ldb * operand;
+    q.a = static_cast<const char*>(p.a) +
+          operand_bytes(p.type, first * (p.layout_a == MatrixLayout::row_major ? p.lda : 1));
+    q.b = static_cast<const char*>(p.b) + operand_bytes(p.type, group * rows_b * p.ldb);
     q.c = static_cast<char*>(p.c) + first * p.ldc * result;
     if (p.scales != Scales::none) {
       q.scale_a = p.scale_a + (p.scales == Scales::tensor ? 0 : first);

@@ -72,14 +72,29 @@ struct Fill {
   uint64_t seed;
   Bits padding;
   bool poison;
+  __device__ size_t at(size_t index) const { return index / (rows * ld) * stride + index % (rows * ld); }
+  __device__ bool is_padding(size_t index) const { return index % (rows * ld) % ld >= cols; }
+  __device__ Element random(size_t index) const {
+    return from_float<Element>(scale * random_value(init, mix(seed, index)));
+  }
   __device__ void operator()(size_t index) const {
-    const size_t set = index / (rows * ld), within = index % (rows * ld), at = set * stride + within;
-    if (within % ld >= cols)
-      reinterpret_cast<Bits*>(data)[at] = padding;
+    if (is_padding(index))
+      reinterpret_cast<Bits*>(data)[at(index)] = padding;
     else if (poison)
-      reinterpret_cast<Bits*>(data)[at] = PatternOf<Element>::poison;
+      reinterpret_cast<Bits*>(data)[at(index)] = PatternOf<Element>::poison;
     else
-      data[at] = from_float<Element>(scale * random_value(init, mix(seed, index)));
+      data[at(index)] = random(index);
+  }
+};
+
+/// The same of elements of 4 bits, by the byte; rows have an even number of them. There is no NaN: padding holds 6.
+template <class Element>
+struct FillPairs {
+  Fill<Element> each;
+  __device__ void operator()(size_t index) const {
+    unsigned char byte = 0;
+    for (int i = 0; i < 2; ++i) byte |= (each.is_padding(2 * index + i) ? 7 : each.random(2 * index + i).__x) << 4 * i;
+    reinterpret_cast<unsigned char*>(each.data)[each.at(2 * index) / 2] = byte;
   }
 };
 
@@ -124,18 +139,21 @@ struct FillScales {
   }
 };
 
-/// Of `sets` matrices of scales of mx, `stride` bytes apart: a byte each, for 2^-7 to 2^-5, and 0 where there is none.
-struct FillScalesMx {
+/// Of `sets` matrices of scales of mx or nv, `stride` bytes apart: a byte each, from 2^-7 to 2^-5, of mx a power of 2, and 0 where there is
+/// none.
+struct FillScaleBytes {
   unsigned char* data;
-  int rows, k;
+  int vector, rows, k;
   size_t stride;
   uint64_t seed;
   __device__ void operator()(size_t index) const {
-    const size_t within = index % stride, atom = within / 512;
-    const int atoms_along_k = (k - 1) / 128 + 1;
-    const size_t row = atom / atoms_along_k * 128 + within % 16 / 4 * 32 + within % 512 / 16;
-    const size_t first_k = atom % atoms_along_k * 128 + within % 4 * SCALE_BLOCK_MX;
-    data[index] = row < rows && first_k < k ? 120 + (mix(seed, index) >> 40) % 3 : 0;
+    const size_t within = index % stride, tile = within / 512;
+    const int along_k = (k - 1) / (4 * vector) + 1;
+    const size_t row = tile / along_k * 128 + within % 16 / 4 * 32 + within % 512 / 16;
+    const size_t first_k = (tile % along_k * 4 + within % 4) * vector;
+    const int random = static_cast<int>((mix(seed, index) >> 40) & 0xFFFF);
+    const int byte = vector == 32 ? 120 + random % 3 : 4 + random % 13;  // UE8M0; E4M3: 2^-7, then steps of 2^-9
+    data[index] = row < rows && first_k < k ? byte : 0;
   }
 };
 
@@ -163,14 +181,12 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   return *this;
 }
 
-// Strides in elements, from one copy to the next.
+// Strides from one copy to the next: of A and B in bytes, of C in elements.
 size_t Operands::stride_a() const {
-  const size_t element = operand_bytes(spec_.type);
-  return round_up(static_cast<size_t>(spec_.rows_a()) * spec_.lda() * element) / element;
+  return round_up(operand_bytes(spec_.type, static_cast<size_t>(spec_.rows_a()) * spec_.lda()));
 }
 size_t Operands::stride_b() const {
-  const size_t element = operand_bytes(spec_.type);
-  return round_up(static_cast<size_t>(spec_.rows_b()) * spec_.ldb() * element) / element;
+  return round_up(operand_bytes(spec_.type, static_cast<size_t>(spec_.rows_b()) * spec_.ldb()));
 }
 size_t Operands::stride_c() const {
   const size_t element = spec_.c_bytes();
@@ -184,10 +200,10 @@ size_t Operands::stride_scale_c() const {
 
 size_t Operands::bytes(const OperandSpec& spec, int sets) {
   const size_t m = spec.shape.m, rows_a = spec.rows_a(), rows_b = spec.rows_b();
-  const size_t element = operand_bytes(spec.type), result = spec.c_bytes();
+  const size_t result = spec.c_bytes();
   const size_t scales_c = spec.scale_blocks() * (m + 4) * sizeof(float);
-  return sets * (round_up(rows_a * spec.lda() * element) +
-                 (1 + spec.epilogue.gate) * round_up(rows_b * spec.ldb() * element) +
+  return sets * (round_up(operand_bytes(spec.type, rows_a * spec.lda())) +
+                 (1 + spec.epilogue.gate) * round_up(operand_bytes(spec.type, rows_b * spec.ldb())) +
                  round_up((m * spec.ldc() + 2 * guard_elements) * result) + scales_c +
                  round_up(sizeof(float) * scale_floats_a(spec.scales, spec.shape.m, spec.shape.k)) +
                  round_up(sizeof(float) * spec.scale_floats_b())) +
@@ -195,9 +211,8 @@ size_t Operands::bytes(const OperandSpec& spec, int sets) {
 }
 
 Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets) {
-  const size_t element = operand_bytes(spec.type);
-  a_ = DeviceBuffer(sets * stride_a() * element);
-  b_ = DeviceBuffer(sets * stride_b() * element);
+  a_ = DeviceBuffer(sets * stride_a());
+  b_ = DeviceBuffer(sets * stride_b());
   c_ = DeviceBuffer(sets * stride_c() * spec.c_bytes());
   scale_c_ = DeviceBuffer(sets * stride_scale_c() * sizeof(float));
   if (spec.epilogue.gate) b_gate_ = DeviceBuffer(b_.bytes());
@@ -208,9 +223,13 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
     using ElementB = typename Operand<of_b(type)>::Element;
     const auto fill = [&]<class T>(T* data, size_t rows, size_t cols, size_t ld, size_t stride, float times,
                                    uint64_t salt) {
-      for_each_index(
-          sets * rows * ld, nullptr,
-          Fill<T>{data, rows, cols, ld, stride, spec.init, times, mix(spec.seed, salt), PatternOf<T>::poison, false});
+      const size_t stride_elements = stride / sizeof(T) * per_byte<type>();
+      const Fill<T> each{
+          data, rows, cols, ld, stride_elements, spec.init, times, mix(spec.seed, salt), PatternOf<T>::poison, false};
+      if constexpr (per_byte<type>() == 1)
+        for_each_index(sets * rows * ld, nullptr, each);
+      else
+        for_each_index(sets * rows * ld / 2, nullptr, FillPairs<T>{each});
     };
     fill(a_.as<Element>(), spec.rows_a(), spec.columns_a(), spec.lda(), stride_a(), scale(spec.type, spec.init), 1);
     fill(b_.as<ElementB>(), spec.rows_b(), spec.columns_b(), spec.ldb(), stride_b(), scale_b(spec), 2);
@@ -229,14 +248,15 @@ Operands::Operands(const OperandSpec& spec, int sets) : spec_(spec), sets_(sets)
         sets * stride, nullptr,
         FillScales{buffer.as<float>(), floats / ld, cols, ld, stride, blocks ? 1.0F : 3.0F, mix(spec.seed, salt)});
   };
-  const auto fill_scales_mx = [&](DeviceBuffer& buffer, int rows, uint64_t salt) {
-    const size_t stride = round_up(scale_floats_a(Scales::mx, rows, k) * sizeof(float));
+  const auto fill_scale_bytes = [&](DeviceBuffer& buffer, int rows, uint64_t salt) {
+    const size_t stride = round_up(scale_floats_a(spec.scales, rows, k) * sizeof(float));
     buffer = DeviceBuffer(sets * stride);
-    for_each_index(sets * stride, nullptr,
-                   FillScalesMx{buffer.as<unsigned char>(), rows, k, stride, mix(spec.seed, salt)});
+    for_each_index(
+        sets * stride, nullptr,
+        FillScaleBytes{buffer.as<unsigned char>(), scale_vector(spec.scales), rows, k, stride, mix(spec.seed, salt)});
   };
-  if (spec.scales == Scales::mx) {
-    fill_scales_mx(scale_a_, m, ~0ULL), fill_scales_mx(scale_b_, n, ~1ULL);
+  if (scale_vector(spec.scales) > 0) {
+    fill_scale_bytes(scale_a_, m, ~0ULL), fill_scale_bytes(scale_b_, n, ~1ULL);
   } else if (spec.scales != Scales::none) {
     const size_t a = scale_floats_a(spec.scales, m, k), b = spec.scale_floats_b();
     fill_scales(scale_a_, a, blocks ? m : a, blocks ? scale_ld_a(m) : a, ~0ULL);
@@ -269,10 +289,10 @@ Problem OperandSpec::problem(float alpha, float beta) const {
 }
 
 Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream) const {
-  const size_t element = operand_bytes(spec_.type), result = spec_.c_bytes();
+  const size_t result = spec_.c_bytes();
   Problem p = spec_.problem(alpha, beta);
-  p.a = a_.as<char>() + set * stride_a() * element;
-  p.b = b_.as<char>() + set * stride_b() * element;
+  p.a = a_.as<char>() + set * stride_a();
+  p.b = b_.as<char>() + set * stride_b();
   p.c = c_.as<char>() + (set * stride_c() + guard_elements) * result;
   p.stream = stream;
   if (spec_.scales != Scales::none) {
@@ -281,7 +301,7 @@ Problem Operands::problem(int set, float alpha, float beta, cudaStream_t stream)
   }
   p.first_row = first_row_.as<int>();
   if (spec_.epilogue.bias) p.bias = bias_.as<void>();
-  if (spec_.epilogue.gate) p.b_gate = b_gate_.as<char>() + set * stride_b() * element;
+  if (spec_.epilogue.gate) p.b_gate = b_gate_.as<char>() + set * stride_b();
   if (spec_.epilogue.quantise) p.scale_c = scale_c_.as<float>() + set * stride_scale_c() + guard_elements;
   return p;
 }

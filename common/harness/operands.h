@@ -67,9 +67,9 @@ struct OperandSpec {
   int columns_a() const { return layout_a == MatrixLayout::row_major ? shape.k : shape.m; }
   int rows_b() const { return (groups > 0 ? groups : 1) * (layout_b == MatrixLayout::row_major ? shape.k : shape.n); }
   int columns_b() const { return layout_b == MatrixLayout::row_major ? shape.n : shape.k; }
-  int lda() const { return padded(columns_a(), operand_bytes(type)); }
-  int ldb() const { return padded(columns_b(), operand_bytes(type)); }
-  int ldc() const { return padded(shape.n, c_bytes()); }
+  int lda() const { return padded(columns_a(), vector_of_operands(), facts(type).per_byte); }
+  int ldb() const { return padded(columns_b(), vector_of_operands(), facts(type).per_byte); }
+  int ldc() const { return padded(shape.n, 16 / c_bytes(), 1); }
   /// Of an element of C, which an epilogue may quantise.
   int c_bytes() const { return epilogue.quantise ? 1 : result_bytes(type, out); }
   /// Scales of C: for how many blocks of columns. Of rows each block has Problem::scale_c_ld().
@@ -85,17 +85,19 @@ struct OperandSpec {
   Problem problem(float alpha, float beta) const;
 
  private:
-  int padded(int columns, int element_bytes) const {
-    const int vector = 16 / element_bytes;
-    return ld_pad == ld_align ? (columns + vector - 1) / vector * vector : columns + ld_pad;
+  int vector_of_operands() const { return 16 / facts(type).bytes * facts(type).per_byte; }  // elements in 16 bytes
+  /// A whole number of vectors, or of bytes.
+  int padded(int columns, int vector, int per_byte) const {
+    const int least = ld_pad == ld_align ? columns : columns + ld_pad, step = ld_pad == ld_align ? vector : per_byte;
+    return (least + step - 1) / step * step;
   }
 };
 
 /// `sets` independent copies of A, B and C, each with data of its own, laid out one after another; a measurement that
 /// walks through them finds none of its data in L2. Row padding of A and B holds NaN. Around and between the copies of
 /// C, and of its scales, lie guard bands. Scales of A and B are positive and random, with blocks from 2^-6 to 2^-5, else from 2^-7 to 2^-4, of
-/// 16 significant bits: in FP32 their product with an operand of up to 8 bits is exact. Their padding holds NaN. Those of mx are 2^-7, 2^-6 or
-/// 2^-5, and their padding is 0, as tensor cores and cuBLASLt need it.
+/// 16 significant bits: in FP32 their product with an operand of up to 8 bits is exact. Their padding holds NaN. Those of mx and nv are from
+/// 2^-7 to 2^-5, and their padding is 0, as tensor cores and cuBLASLt need it.
 class Operands {
  public:
   Operands(const OperandSpec& spec, int sets);

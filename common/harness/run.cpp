@@ -90,13 +90,14 @@ std::string Runner::reason_to_waive(const Cell& cell) const {
       return "an epilogue of products with scales or groups cannot be checked";
   }
   const OperandSpec spec = operand_spec(cell);
-  const int operand = operand_bytes(cell.type), result = spec.c_bytes();
+  const int operands = std::max<int>(1, rung.row_align_bytes / facts(cell.type).bytes) * facts(cell.type).per_byte;
+  const int results = std::max(1, rung.row_align_bytes / spec.c_bytes());
   const std::tuple<const char*, int, int> rows[] = {
-      {"lda", spec.lda(), operand}, {"ldb", spec.ldb(), operand}, {"ldc", spec.ldc(), result}};
-  for (const auto& [leading_dimension, elements, bytes] : rows)
-    if (static_cast<size_t>(elements) * bytes % rung.row_align_bytes != 0)
-      return formatted("needs {} to be a multiple of {} for {}-byte accesses, got {}", leading_dimension,
-                       rung.row_align_bytes / bytes, rung.row_align_bytes, elements);
+      {"lda", spec.lda(), operands}, {"ldb", spec.ldb(), operands}, {"ldc", spec.ldc(), results}};
+  for (const auto& [leading_dimension, elements, step] : rows)
+    if (elements % step != 0)
+      return formatted("needs {} to be a multiple of {} for {}-byte accesses, got {}", leading_dimension, step,
+                       rung.row_align_bytes, elements);
   const Problem p = spec.problem(options_.alpha, options_.beta);
   if (const std::string reason = rung.refuses(p); !reason.empty()) return reason;
   const int smem_bytes = rung.resources(p).dynamic_smem_bytes;

@@ -25,7 +25,7 @@ class Condition(NamedTuple):
     """What must be equal for two rows to be comparable."""
 
     out: str
-    scales: str  # of the operands: "none", "tensor", "rows", "blocks" or "mx"
+    scales: str  # of the operands: "none", "tensor", "rows", "blocks", "mx" or "nv"
     alpha: float
     beta: float
     epilogue: str  # "none", or its steps

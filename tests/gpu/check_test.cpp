@@ -136,7 +136,7 @@ TEST_F(Check, FindsFaultsOfEpilogues) {
 /// A forgotten scale, and one from the wrong place, in every mode that has one; by every element and by samples, with every kind of data.
 TEST_F(Check, FindsWrongScales) {
   using broken::ScaleFault;
-  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks, Scales::mx})
+  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks, Scales::mx, Scales::nv})
     for (const Init init : {Init::normal, Init::integer})
       for (const CheckMode mode : {CheckMode::full, CheckMode::sample}) {
         OperandSpec spec{{67, 300, 264},          Type::e4m3, Out::f32, MatrixLayout::row_major,
@@ -144,7 +144,7 @@ TEST_F(Check, FindsWrongScales) {
         spec.scales = scales;
         Operands operands(spec, 1);
         Checker checker(operands, 1.25F, -0.5F, mode, blas_.get(), nullptr);
-        const Sum sums = scales == Scales::blocks ? Sum::promoted : scales == Scales::mx ? Sum::fp32 : Sum::fp22;
+        const Sum sums = scale_vector(scales) > 0 ? Sum::fp32 : scales == Scales::blocks ? Sum::promoted : Sum::fp22;
         const auto check = [&](ScaleFault fault) {
           return checker.check([=](const Problem& p) { broken::launch_scaled(fault, p); }, Workspace(), sums);
         };

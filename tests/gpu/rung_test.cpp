@@ -87,8 +87,8 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
         for (const auto& [c, scales] : scaled(cases(rung), rung)) {
           if (device_->simulated && turn++ % 4 != 0) continue;
           const OperandSpec spec{shape, type, out, layout_a, layout_b, c.ld_pad, c.init, ++seed, scales};
-          const bool aligned = (spec.lda() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
-                               (spec.ldb() * operand_bytes(type)) % rung.row_align_bytes == 0 &&
+          const bool aligned = operand_bytes(type, spec.lda()) % rung.row_align_bytes == 0 &&
+                               operand_bytes(type, spec.ldb()) % rung.row_align_bytes == 0 &&
                                (spec.ldc() * result_bytes(type, out)) % rung.row_align_bytes == 0;
           if (!aligned || !rung.refuses(spec.problem(c.alpha, c.beta)).empty()) continue;
           Operands operands(spec, 1);

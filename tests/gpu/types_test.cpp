@@ -106,9 +106,9 @@ TEST_F(GpuTest, ScaledBaselinesPassTheCheck) {
 }
 
 TEST_F(GpuTest, ScaledProductsOfCpuAndGpuInFp64Agree) {
-  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks})
+  for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks, Scales::mx, Scales::nv})
     for (const MatrixLayout layout : {MatrixLayout::row_major, MatrixLayout::col_major}) {
-      const Type type = layout == MatrixLayout::row_major ? Type::e4m3 : Type::e5m2;
+      const Type type = scales == Scales::nv ? Type::e2m1 : layout == MatrixLayout::row_major ? Type::e4m3 : Type::e5m2;
       OperandSpec spec{{35, 264, 300}, type, Out::f32, layout, layout, 8, Init::normal, 11};
       spec.scales = scales;
       const Operands operands(spec, 1);

@@ -13,19 +13,19 @@ namespace {
 
 TEST(Scales, HaveAPlaceForEachThatDiffers) {
   for (const auto& [m, k] : {std::pair(1, 1), std::pair(3, 128), std::pair(130, 129), std::pair(8, 1000)})
-    for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks, Scales::mx}) {
+    for (const Scales scales : {Scales::tensor, Scales::rows, Scales::blocks, Scales::mx, Scales::nv}) {
       std::set<size_t> of_a, of_b;  // of B: m columns
       for (int at = 0; at < m; ++at)
         for (int i = 0; i < k; ++i) {
           of_a.insert(scale_index_a(scales, m, k, at, i));
           of_b.insert(scale_index_b(scales, k, at, i));
         }
-      const bool mx = scales == Scales::mx;
-      const size_t along_k = ceil_div(k, mx ? 32 : 128), per_float = mx ? 4 : 1;
+      const int vector = scale_vector(scales);
+      const size_t along_k = ceil_div(k, vector ? vector : 128), per_float = vector ? 4 : 1;
       EXPECT_EQ(of_a.size(), scales == Scales::tensor ? 1 : scales == Scales::rows ? m : m * along_k);
       EXPECT_EQ(of_b.size(), scales == Scales::tensor ? 1
                              : scales == Scales::rows ? m
-                             : mx                     ? m * along_k
+                             : vector                 ? m * along_k
                                                       : ceil_div(m, 128) * along_k);
       EXPECT_LT(*of_a.rbegin(), scale_floats_a(scales, m, k) * per_float);
       EXPECT_LT(*of_b.rbegin(), scale_floats_b(scales, m, k) * per_float);
@@ -45,17 +45,20 @@ TEST(Scales, OfBlocksHaveRowsOfWhole16Bytes) {
   EXPECT_EQ(scale_floats_b(Scales::blocks, 200, 300), 8);
 }
 
-TEST(Scales, OfMxLieAsTensorMemoryTakesThem) {
+TEST(Scales, OfVectorsLieAsTensorMemoryTakesThem) {
   // 200 x 300: two times three atoms of 512 bytes.
   EXPECT_EQ(scale_floats_a(Scales::mx, 200, 300), 6 * 128);
-  EXPECT_EQ(scale_index_mx(300, 0, 32), 1);
-  EXPECT_EQ(scale_index_mx(300, 1, 0), 16);
-  EXPECT_EQ(scale_index_mx(300, 32, 0), 4);
-  EXPECT_EQ(scale_index_mx(300, 0, 128), 512);
-  EXPECT_EQ(scale_index_mx(300, 128, 0), 3 * 512);
-  const unsigned char bytes[4] = {127, 0, 126, 130};
+  EXPECT_EQ(scale_index_vector(32, 300, 0, 32), 1);
+  EXPECT_EQ(scale_index_vector(32, 300, 1, 0), 16);
+  EXPECT_EQ(scale_index_vector(32, 300, 32, 0), 4);
+  EXPECT_EQ(scale_index_vector(32, 300, 0, 128), 512);
+  EXPECT_EQ(scale_index_vector(32, 300, 128, 0), 3 * 512);
+  EXPECT_EQ(scale_floats_b(Scales::nv, 200, 300), 10 * 128);
+  EXPECT_EQ(scale_index_vector(16, 300, 0, 64), 512);
+  const unsigned char bytes[4] = {127, 0x38, 126, 130};
   EXPECT_EQ(scale_at(Scales::mx, reinterpret_cast<const float*>(bytes), 2), 0.5F);
   EXPECT_EQ(scale_at(Scales::mx, reinterpret_cast<const float*>(bytes), 3), 8.0F);
+  EXPECT_EQ(scale_at(Scales::nv, reinterpret_cast<const float*>(bytes), 1), 1.0F);
 }
 
 TEST(Scales, OfGroupsLieOneAfterAnother) {

@@ -20,7 +20,7 @@ std::string refusal(F&& f) {
 TEST(Types, HaveNamesAndSizes) {
   std::string names;
   for (const Type type : AllTypes::list) names += name(type) + " ";
-  EXPECT_EQ(names, "f32 tf32 bf16 f16 e4m3 e5m2 ");
+  EXPECT_EQ(names, "f32 tf32 bf16 f16 e4m3 e5m2 e2m1 ");
   EXPECT_EQ(operand_bytes(Type::tf32), 4);
   EXPECT_EQ(operand_bytes(Type::bf16), 2);
   EXPECT_EQ(result_bytes(Type::f16, Out::f32), 4);
@@ -29,6 +29,7 @@ TEST(Types, HaveNamesAndSizes) {
   EXPECT_EQ(result_bytes(Type::e4m3, Out::f32), 4);
   EXPECT_EQ(result_bytes(Type::e4m3, Out::same), 2) << "BF16";
   EXPECT_EQ(facts(Type::e4m3).cuda_result, CUDA_R_16BF);
+  EXPECT_EQ(operand_bytes(Type::e2m1, 6), 3);
 }
 
 TEST(Types, HaveTheSameElementInAAndBButForE5M2) {
@@ -52,6 +53,17 @@ TEST(Types, AreChosenWithTheElementOfTheResult) {
   };
   EXPECT_TRUE(result(Out::same));
   EXPECT_FALSE(result(Out::f32));
+}
+
+TEST(Types, OfFourBitsShareBytes) {
+  const unsigned char bytes[] = {0x21, 0xF7};
+  const Elements<__nv_fp4_e2m1> elements{bytes};
+  EXPECT_EQ(to_float(elements[0]), 0.5F);
+  EXPECT_EQ(to_float(elements[1]), 1.0F);
+  EXPECT_EQ(to_float(elements[2]), 6.0F);
+  EXPECT_EQ(to_float(elements[3]), -6.0F);
+  EXPECT_EQ(to_float(from_float<__nv_fp4_e2m1>(2.4F)), 2.0F);
+  EXPECT_EQ(to_float(from_float<__nv_fp4_e2m1>(-100.0F)), -6.0F);
 }
 
 TEST(Types, ThatAreNotServedAreRefusedByName) {

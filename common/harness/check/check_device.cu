@@ -37,18 +37,18 @@ __device__ double block_sum(double x) {
 /// The element of D at index[blockIdx.x] in FP64, and its scale S. One block per element.
 template <class ElementA, class ElementB, class C>
 __global__ void fp64_element(Problem p, const size_t* index, double* value, double* scale) {
-  const ElementA* A = static_cast<const ElementA*>(p.a);
-  const ElementB* B = static_cast<const ElementB*>(p.b);
+  const Elements<ElementA> A{p.a};
+  const Elements<ElementB> B{p.b};
   const size_t row = index[blockIdx.x] / p.n, col = index[blockIdx.x] % p.n;
   int group = 0;
   while (group + 1 < p.groups && p.first_row[group + 1] <= row) ++group;
-  B += static_cast<size_t>(group) * (p.layout_b == MatrixLayout::row_major ? p.k : p.n) * p.ldb;
+  const size_t first_b = static_cast<size_t>(group) * (p.layout_b == MatrixLayout::row_major ? p.k : p.n) * p.ldb;
   const float* const scale_b = p.scale_b + group * scale_stride_b(p.scales, p.n, p.k);
   double sum = 0.0, magnitude = 0.0;
   for (int k = threadIdx.x; k < p.k; k += product_threads) {
     const size_t at_a = p.layout_a == MatrixLayout::row_major ? row * p.lda + k : static_cast<size_t>(k) * p.lda + row;
     const size_t at_b = p.layout_b == MatrixLayout::row_major ? static_cast<size_t>(k) * p.ldb + col : col * p.ldb + k;
-    double product = static_cast<double>(to_float(A[at_a])) * static_cast<double>(to_float(B[at_b]));
+    double product = static_cast<double>(to_float(A[at_a])) * static_cast<double>(to_float(B[first_b + at_b]));
     if (p.scales != Scales::none)
       product *=
           static_cast<double>(
@@ -171,7 +171,7 @@ struct ClearSign {
 
 template <class Element>
 struct Widen {
-  const Element* from;
+  Elements<Element> from;
   __half* to;
   __device__ void operator()(size_t index) const { to[index] = from_float<__half>(to_float(from[index])); }
 };
@@ -179,7 +179,7 @@ struct Widen {
 /// An operand times its scales, with `columns` of `ld` elements in each of its stored rows. Index: where(column or row of the product, k).
 template <class Element, class Index>
 struct Scale {
-  const Element* from;
+  Elements<Element> from;
   float* to;
   const float* scales;
   int columns, ld;
@@ -214,8 +214,8 @@ DeviceBuffer scaled(const Problem& p, Type type, const void* data, const float* 
   visit(AllTypes{}, type, [&]<Type row>() {
     using Element = typename Operand<row>::Element;
     for_each_index(elements, p.stream,
-                   Scale<Element, Index>{static_cast<const Element*>(data), copy.as<float>(), scales,
-                                         rows_run_along_k ? p.k : extent, ld, rows_run_along_k, where});
+                   Scale<Element, Index>{
+                       {data}, copy.as<float>(), scales, rows_run_along_k ? p.k : extent, ld, rows_run_along_k, where});
   });
   return copy;
 }
@@ -289,9 +289,9 @@ DeviceBuffer dequantised(const Problem& p, const ScalesOfC& scales) {
 Tally tally_infinite(const Problem& p) { return tally(p, JudgeFinite{}); }
 
 DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t stream) {
-  DeviceBuffer copy(elements * operand_bytes(type));
+  DeviceBuffer copy(operand_bytes(type, elements));
   cuda_check(cudaMemcpyAsync(copy.as<void>(), data, copy.bytes(), cudaMemcpyDeviceToDevice, stream));
-  visit(AllTypes{}, type, [&]<Type row>() {
+  visit(WholeByteTypes{}, type, [&]<Type row>() {
     for_each_index(elements, stream, ClearSign<typename Operand<row>::Element>{copy.as<unsigned char>()});
   });
   return copy;
@@ -299,9 +299,9 @@ DeviceBuffer absolute(const void* data, size_t elements, Type type, cudaStream_t
 
 DeviceBuffer as_f16(const void* data, size_t elements, Type type, cudaStream_t stream) {
   DeviceBuffer copy(elements * sizeof(__half));
-  visit(Fp8Types{}, type, [&]<Type row>() {
+  visit(Types<Type::e4m3, Type::e5m2, Type::e2m1>{}, type, [&]<Type row>() {
     using Element = typename Operand<row>::Element;
-    for_each_index(elements, stream, Widen<Element>{static_cast<const Element*>(data), copy.as<__half>()});
+    for_each_index(elements, stream, Widen<Element>{{data}, copy.as<__half>()});
   });
   return copy;
 }

@@ -14,13 +14,14 @@ namespace ladder {
 namespace {
 
 /// A row-major matrix of the device, without its padding; its transpose where `transposed`.
-template <class Element>
+template <class Element, int per_byte = 1>
 std::vector<double> fetch(const void* data, size_t rows, size_t cols, size_t ld, bool transposed) {
-  std::vector<Element> raw(rows * ld);
-  cuda_check(cudaMemcpy(raw.data(), data, raw.size() * sizeof(Element), cudaMemcpyDeviceToHost));
+  std::vector<char> raw(rows * ld * sizeof(Element));  // enough, where elements share bytes, too
+  cuda_check(cudaMemcpy(raw.data(), data, raw.size() / per_byte, cudaMemcpyDeviceToHost));
+  const Elements<Element> element{raw.data()};
   std::vector<double> matrix(rows * cols);
   for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < cols; ++j) matrix[transposed ? j * rows + i : i * cols + j] = to_float(raw[i * ld + j]);
+    for (size_t j = 0; j < cols; ++j) matrix[transposed ? j * rows + i : i * cols + j] = to_float(element[i * ld + j]);
   return matrix;
 }
 
@@ -33,10 +34,10 @@ Matrices fetch(const Problem& p) {
   return visit(AllTypes{}, p.type, p.out, [&]<Type type, class C>() {
     using Element = typename Operand<type>::Element;
     using ElementB = typename Operand<of_b(type)>::Element;
-    return Matrices{p.layout_a == MatrixLayout::row_major ? fetch<Element>(p.a, m, k, p.lda, false)
-                                                          : fetch<Element>(p.a, k, m, p.lda, true),
-                    p.layout_b == MatrixLayout::row_major ? fetch<ElementB>(p.b, k, n, p.ldb, false)
-                                                          : fetch<ElementB>(p.b, n, k, p.ldb, true),
+    return Matrices{p.layout_a == MatrixLayout::row_major ? fetch<Element, per_byte<type>()>(p.a, m, k, p.lda, false)
+                                                          : fetch<Element, per_byte<type>()>(p.a, k, m, p.lda, true),
+                    p.layout_b == MatrixLayout::row_major ? fetch<ElementB, per_byte<type>()>(p.b, k, n, p.ldb, false)
+                                                          : fetch<ElementB, per_byte<type>()>(p.b, n, k, p.ldb, true),
                     p.beta == 0.0F ? std::vector<double>(m * n) : fetch<C>(p.c, m, n, p.ldc, false)};
   });
 }

@@ -83,7 +83,7 @@ std::string list_json(const std::vector<const Rung*>& rungs) {
   std::vector<std::string> types, families, lines;
   for (const Type type : AllTypes::list)
     types.push_back(formatted(R"({{"name":{},"bytes":{},"result_bytes":{{"f32":{},"same":{}}}}})",
-                              json_string(name(type)), operand_bytes(type), result_bytes(type, Out::f32),
+                              json_string(name(type)), operand_bytes(type, 2) / 2.0, result_bytes(type, Out::f32),
                               result_bytes(type, Out::same)));
   for (const ShapeFamily& family : shape_families()) families.push_back(family_json(family));
   for (const Rung* rung : rungs) lines.push_back(rung_json(*rung));

@@ -25,11 +25,8 @@ Choices<Type> types() {
   return choices;
 }
 const Choices<Out> outs = {{"f32", Out::f32}, {"same", Out::same}};
-const Choices<Scales> scale_modes = {{"none", Scales::none},
-                                     {"tensor", Scales::tensor},
-                                     {"rows", Scales::rows},
-                                     {"blocks", Scales::blocks},
-                                     {"mx", Scales::mx}};
+const Choices<Scales> scale_modes = {{"none", Scales::none},     {"tensor", Scales::tensor}, {"rows", Scales::rows},
+                                     {"blocks", Scales::blocks}, {"mx", Scales::mx},         {"nv", Scales::nv}};
 const Choices<Layouts> layout_words = {{"nn", {MatrixLayout::row_major, MatrixLayout::row_major}},
                                        {"nt", {MatrixLayout::row_major, MatrixLayout::col_major}},
                                        {"tn", {MatrixLayout::col_major, MatrixLayout::row_major}},
@@ -187,7 +184,7 @@ Options parse_options(int argc, const char* const* argv, bool& finished) {
   app.add_option(
       "--scales", scales,
       "What A and B are multiplied by, element by element: none; tensor, one scale each; rows, one per row "
-      "of A and column of B; blocks, one per 128 along k, of B for 128 columns; mx, a power of 2 per 32 along k");
+      "of A and column of B; blocks, one per 128 along k, of B for 128 columns; mx and nv, one per 32 or 16 along k");
   app.add_option("--layout", layout,
                  "How A and B are stored: n, row by row as in the product, or t, transposed: nn, nt, tn or tt; each "
                  "rung's own without");

@@ -68,7 +68,7 @@ std::optional<Floor> time_floor(const std::vector<Ceiling>& ceilings, MathInstru
   const double products_of = p.epilogue.gate ? 2.0 : 1.0;
   const double flops = products_of * 2.0 * m * n * k;
   const double c_bytes = p.epilogue.quantise ? 1.0 + 4.0 / 128 : result_bytes(p.type, p.out);
-  const double bytes = (m * k + products_of * matrices_b * k * n) * operand_bytes(p.type) +
+  const double bytes = (m * k + products_of * matrices_b * k * n) * facts(p.type).bytes / facts(p.type).per_byte +
                        m * n * c_bytes * (p.beta == 0.0F ? 1.0 : 2.0);
   const Ceiling *products = find(ceilings, ceiling_name(instruction, p.type)), *dram = find(ceilings, "dram");
   if (!products || !dram) return std::nullopt;

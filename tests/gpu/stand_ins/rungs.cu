@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(threads) gemm(Problem p) {
 
 template <class F>
 auto for_kernel(const Problem& p, F&& f) {
-  return visit(AllTypes{}, p.type, p.out,
+  return visit(WholeByteTypes{}, p.type, p.out,
                [&]<Type type, class TC>() { return f(gemm<typename Operand<type>::Element, TC>); });
 }
 
