@@ -1,0 +1,245 @@
+// 50_two_blocks · two blocks, one product
+//
+// Idea              The tensor cores of two SMs can multiply together: each block brings 128 rows of A and half of B, and each uses the
+//                   other's half. A block then copies 32 KB per k tile of 256 x 256 results where it copied 48 for 128 x 256, and its
+//                   shared memory is read for half of B.
+// Changed from 49   clusters of two blocks, and cta_group::2 in every tcgen05 instruction; one multiplier per pair, whose commits arrive in
+//                   both blocks; a full mbarrier per pair, which counts the copies of both; six stages
+// Expect            not measured: nobody here has the GPU. The bytes that a k tile reads from shared memory for 512 clocks of mma fall from
+//                   48 KB to 32 KB per SM, those from L2 from 96 KB to 64 KB per pair
+// Limiter now       the tensor cores idle during the epilogue
+// New instructions  tcgen05 and cp.async.bulk.tensor of cta_group::2; tcgen05.commit to two blocks
+// Limits            as 47
+// Run               ./run_all.sh run 50 300 264 200 --type bf16 --sim --sim-gpu b200
+// Read              docs/50_two_blocks.md
+#include "common/blackwell/descriptor.h"
+#include "common/blackwell/operand.h"
+#include "common/hopper/pipeline.h"
+#include "common/hopper/tensor_map.h"
+#include "common/layout.h"
+#include "common/operand_types.h"
+#include "common/ptx/cluster.h"
+#include "common/ptx/cp_async_bulk.h"
+#include "common/ptx/elect.h"
+#include "common/ptx/mbarrier.h"
+#include "common/ptx/shared_address.h"
+#include "common/ptx/shared_memory.h"
+#include "common/ptx/tcgen05.h"
+#include "common/rung.h"
+
+using namespace ladder;
+
+namespace {
+
+struct Tile {
+  static constexpr int BM = 128;  // rows of C per block: the lanes of tensor memory
+  static constexpr int BN = 256;  // columns of C per pair of blocks, which have 2 BM rows: so many of tensor memory
+  static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
+  static constexpr int MMA_K_BYTES = 32;  // bytes along k per tcgen05.mma
+  static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
+  static constexpr int STAGES = 6;        // k tiles in shared memory: one is multiplied, the others are being copied
+  static constexpr int PAIR = 2;          // blocks, one above the other in C
+  static constexpr int GROUP_SIZE_M = 8;  // pairs per group: 74 pairs are about 8 x 9
+  static constexpr int EPILOGUE = BM;     // threads: one per row
+  static constexpr int THREADS = 64 + EPILOGUE;  // first come the producer's warp and the multiplier's
+  static constexpr int STAGE_BYTES = (BM + BN / PAIR) * BK_BYTES;
+  static constexpr int C_BYTES = 32 * 128;  // a buffer for results of a warp: 128 bytes of each row
+  static constexpr int BUFFERS = 2;         // per warp: one is filled, the other is being stored
+  static constexpr int C_BUFFERS_BYTES = EPILOGUE / 32 * BUFFERS * C_BYTES;
+  static constexpr int SMEM_BYTES = STAGES * STAGE_BYTES + C_BUFFERS_BYTES + (2 * STAGES + 3) * 8;
+  static_assert(BM <= 256 && BN <= 256, "a box has at most 256 rows");
+  static_assert(STAGE_BYTES % 1024 == 0, "TMA swizzles by bits of the address: 8 rows of 128 bytes");
+};
+
+template <Type type, class TC>
+__global__ void __cluster_dims__(Tile::PAIR, 1, 1) __launch_bounds__(Tile::THREADS, 1)
+    gemm(int M, int N, int K, float alpha, const __grid_constant__ CUtensorMap map_a,
+         const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_c, float beta,
+         TC* __restrict__ C, int ldc) {
+  constexpr int BM = Tile::BM, BN = Tile::BN, BK_BYTES = Tile::BK_BYTES;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, PAIR = Tile::PAIR;
+  constexpr int BK = BK_BYTES / Operand<type>::BYTES;
+  extern __shared__ __align__(1024) unsigned char smem[];
+
+  // 1. who am I
+  const int tiles_m = ceil_div(M, PAIR * BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;  // of pairs
+  const int pair = blockIdx.x / PAIR, pairs = gridDim.x / PAIR, rank = cluster_ctarank();
+  const int warp = warp_index_sync(), lane = threadIdx.x % 32;
+
+  // 2. set up
+  const int k_tiles = ceil_div(K, BK);
+  const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
+  // mbarriers of each stage: its k tile has landed; it has been multiplied. Of acc: all k tiles are in it; it has been read.
+  // The multiplier waits for full and acc_empty, so those of rank 0 count what both blocks do
+  const uint32_t full = buffers + Tile::C_BUFFERS_BYTES, empty = full + STAGES * 8;
+  const uint32_t acc_full = empty + STAGES * 8, acc_empty = acc_full + 8, address = acc_empty + 8;
+  if (warp == 0 && elect_sync()) {
+    for (int stage = 0; stage < STAGES; ++stage)
+      mbarrier_init(full + stage * 8, 1), mbarrier_init(empty + stage * 8, 1);
+    mbarrier_init(acc_full, 1), mbarrier_init(acc_empty, PAIR * Tile::EPILOGUE / 32);
+    fence_mbarrier_init();
+    prefetch_tensormap(map_a), prefetch_tensormap(map_b), prefetch_tensormap(map_c);
+  }
+  __syncwarp();
+  if (warp == 1) {
+    tcgen05_alloc_cta_group_2(address, BN);
+    tcgen05_relinquish_alloc_permit_cta_group_2();
+  }
+  __syncwarp();
+  cluster_arrive(), cluster_wait();
+  const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i, column j has the sum of row i, column j
+
+  if (warp == 0) {
+    // [producer]
+    // the producer: one thread issues all copies, in the order in which the multiplier takes them
+    if (elect_sync()) {
+      PipelineState<STAGES> state;  // of the next k tile
+      for (int c_tile = pair; c_tile < c_tiles; c_tile += pairs) {
+        const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+        const int row = (tile_row * PAIR + rank) * BM, col = tile_col * BN + rank * (BN / PAIR);
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+          mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+          if (rank == 0) mbarrier_arrive_expect_tx(full + state.index * 8, PAIR * Tile::STAGE_BYTES);
+          const uint32_t barrier = mapa(full + state.index * 8, 0);
+          cp_async_bulk_tensor_2d_cta_group_2(tile_a, map_a, k_tile * BK, row, barrier);
+          cp_async_bulk_tensor_2d_cta_group_2(tile_a + BM * BK_BYTES, map_b, k_tile * BK, col, barrier);
+          ++state;
+        }
+      }
+    }
+    // [/producer]
+  } else if (warp == 1) {
+    // [main-loop]
+    // 3. main loop: gmem -TMA-> smem[stage] -tcgen05.mma-> acc in tensor memory. One thread of a pair; its mma run in its order
+    if (rank == 0 && elect_sync()) {
+      constexpr uint32_t INSTRUCTION =
+          blackwell::instruction_descriptor(Tcgen05<type>::FORMAT, Tcgen05<type>::FORMAT, PAIR * BM, BN);
+      constexpr uint16_t BLOCKS = (1 << PAIR) - 1;
+      PipelineState<STAGES> state;
+      PipelineState<1> acc_state;
+      for (int c_tile = pair; c_tile < c_tiles; c_tile += pairs) {
+        mbarrier_wait_parity(acc_empty, acc_state.phase ^ 1);
+        tcgen05_fence_after_thread_sync();
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+          const uint64_t a = blackwell::descriptor(tile_a), b = blackwell::descriptor(tile_a + BM * BK_BYTES);
+          mbarrier_wait_parity(full + state.index * 8, state.phase);
+#pragma unroll
+          for (int k_step = 0; k_step < K_STEPS; ++k_step)
+            Tcgen05<type>::mma_pair(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16),
+                                    INSTRUCTION, k_tile + k_step > 0);  // the first of a tile of C finds no sums
+          tcgen05_commit_multicast_cta_group_2(empty + state.index * 8, BLOCKS);  // when this k tile is multiplied
+          ++state;
+        }
+        tcgen05_commit_multicast_cta_group_2(acc_full, BLOCKS);
+        ++acc_state;
+      }
+    }
+    // [/main-loop]
+  } else {
+    const int quarter = warp % 4;  // of the lanes of tensor memory that this warp reaches
+    PipelineState<1> acc_state;
+    for (int c_tile = pair; c_tile < c_tiles; c_tile += pairs) {
+      mbarrier_wait_parity(acc_full, acc_state.phase);
+      tcgen05_fence_after_thread_sync();
+      ++acc_state;
+
+      // [epilogue]
+      // 4. epilogue: acc -tcgen05.ld-> registers -> smem -TMA-> gmem, for 32 rows of a warp 128 bytes of each at a time
+      const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+      const int row = (tile_row * PAIR + rank) * BM + quarter * 32, m = row + lane;
+      constexpr int COLUMNS = 128 / sizeof(TC), CHUNK = 16 / sizeof(TC);  // per buffer, and per store to it
+#pragma unroll 1
+      for (int part = 0; part < BN / COLUMNS; ++part) {
+        const int col = tile_col * BN + part * COLUMNS;
+        float x[COLUMNS];
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j += 32)
+          tcgen05_ld_32x32b_x32(x + j, acc + (quarter * 32 << 16) + part * COLUMNS + j);
+        tcgen05_wait_ld(x);
+        if (part == BN / COLUMNS - 1) {  // the sums have been read: the next tile may overwrite them
+          tcgen05_fence_before_thread_sync();
+          __syncwarp();
+          if (elect_sync()) mbarrier_arrive_cluster(mapa(acc_empty, 0));
+        }
+        TC* const gC = C + static_cast<size_t>(m) * ldc + col;
+        const auto result = [&](int j, const TC& c) {  // beta = 0 must not read C: it may hold NaN
+          return from_float<TC>(beta == 0.0F ? alpha * x[j] : alpha * x[j] + beta * to_float(c));
+        };
+        if (N % CHUNK != 0 && col + COLUMNS > N) {  // TMA would write all of the 16 bytes in which N ends
+#pragma unroll
+          for (int j = 0; j < COLUMNS; ++j)
+            if (m < M && col + j < N) gC[j] = result(j, gC[j]);
+          if (elect_sync()) cp_async_bulk_commit_group();  // an empty one: the waits below count groups
+          __syncwarp();
+          continue;
+        }
+        const uint32_t buffer = buffers + (quarter * Tile::BUFFERS + part % Tile::BUFFERS) * Tile::C_BYTES;
+        if (elect_sync()) cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it
+        __syncwarp();
+#pragma unroll
+        for (int chunk = 0; chunk < COLUMNS / CHUNK; ++chunk) {
+          Vector<TC> v = {};
+          if (beta != 0.0F && m < M && col + chunk * CHUNK < N)
+            v.bits = *reinterpret_cast<const uint4*>(gC + chunk * CHUNK);
+#pragma unroll
+          for (int j = 0; j < CHUNK; ++j) v.element[j] = result(chunk * CHUNK + j, v.element[j]);
+          store16_shared(buffer + swizzle_128b(lane, chunk), v.bits);
+        }
+        fence_proxy_async_shared();
+        __syncwarp();
+        if (elect_sync()) {
+          cp_async_bulk_tensor_2d_store(map_c, col, row, buffer);
+          cp_async_bulk_commit_group();
+        }
+        __syncwarp();
+      }
+      // [/epilogue]
+    }
+    if (elect_sync()) cp_async_bulk_wait_group_read<0>();  // shared memory must outlive the stores that read it
+  }
+  __syncwarp();
+  cluster_arrive(), cluster_wait();  // a block that has exited has no mbarriers to arrive at
+  if (warp == 1) tcgen05_dealloc_cta_group_2(acc, BN);
+}
+
+void launch(const Problem& p) {
+  for_types(p, [&]<Type type, class TC>() {
+    using T = typename Operand<type>::Element;
+    const auto kernel = gemm<type, TC>;
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::SMEM_BYTES));
+    const int pairs = ceil_div(p.m, Tile::PAIR * Tile::BM) * ceil_div(p.n, Tile::BN);
+    const int blocks = min(pairs, device_limits().sms / Tile::PAIR) * Tile::PAIR;
+    kernel<<<blocks, Tile::THREADS, Tile::SMEM_BYTES, p.stream>>>(
+        p.m, p.n, p.k, p.alpha, tensor_map<T>(p.a, p.m, p.k, p.lda, {Tile::BM}),
+        tensor_map<T>(p.b, p.n, p.k, p.ldb, {Tile::BN / Tile::PAIR}), tensor_map<TC>(p.c, p.m, p.n, p.ldc, {32}),
+        p.beta, p.C<TC>(), p.ldc);
+    cuda_check(cudaGetLastError());
+  });
+}
+
+const Registration registration{{
+    .number = "50",
+    .name = "two_blocks",
+    .idea = "a pair of blocks multiplies together: each copies half of B",
+    .predecessor = "49",
+    .types = {Type::bf16, Type::f16, Type::tf32},
+    .arch = "sm_100a",
+    .instruction = MathInstruction::tcgen05,
+    .layout_b = MatrixLayout::col_major,
+    .row_align_bytes = 16,
+    .refuses = refuses_mma_sync,
+    .resources =
+        [](const Problem& p) {
+          return for_types(p, [&]<Type type, class TC>() {
+            return Resources{(const void*)gemm<type, TC>,
+                             Tile::THREADS,
+                             Tile::SMEM_BYTES,
+                             {Tile::PAIR * Tile::BM, Tile::BN, Tile::BK_BYTES / Operand<type>::BYTES}};
+          });
+        },
+    .launch = launch,
+}};
+
+}  // namespace
