@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     tcgen05_relinquish_alloc_permit();
   }
   __syncthreads();
-  const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i, column j has the sum of row i, column j
+  const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i has the sums of row i
 
   // The leader's copies run ahead of its mma: they have their own tile of C, and their own k tile.
   int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;

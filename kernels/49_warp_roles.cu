@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     tcgen05_relinquish_alloc_permit();
   }
   __syncthreads();
-  const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i, column j has the sum of row i, column j
+  const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i has the sums of row i
 
   if (warp == 0) {
     // [producer]

@@ -32,8 +32,8 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C per block: the lanes of tensor memory
-  static constexpr int BN = 256;  // columns of C per pair of blocks, which have 2 BM rows: so many of tensor memory
+  static constexpr int BM = 128;          // rows of C per block: the lanes of tensor memory
+  static constexpr int BN = 256;          // columns of C per pair of blocks, and of tensor memory
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
   static constexpr int MMA_K_BYTES = 32;  // bytes along k per tcgen05.mma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
@@ -87,7 +87,7 @@ __global__ void __cluster_dims__(Tile::PAIR, 1, 1) __launch_bounds__(Tile::THREA
   }
   __syncwarp();
   cluster_arrive(), cluster_wait();
-  const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i, column j has the sum of row i, column j
+  const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i has the sums of row i
 
   if (warp == 0) {
     // [producer]

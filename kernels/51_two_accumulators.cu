@@ -30,8 +30,8 @@ using namespace ladder;
 namespace {
 
 struct Tile {
-  static constexpr int BM = 128;  // rows of C per block: the lanes of tensor memory
-  static constexpr int BN = 256;  // columns of C per pair of blocks, which have 2 BM rows: so many of tensor memory
+  static constexpr int BM = 128;          // rows of C per block: the lanes of tensor memory
+  static constexpr int BN = 256;          // columns of C per pair of blocks, and of tensor memory
   static constexpr int BK_BYTES = 128;    // bytes along k per tile: 64 elements of 16 bits, 32 of TF32
   static constexpr int MMA_K_BYTES = 32;  // bytes along k per tcgen05.mma
   static constexpr int K_STEPS = BK_BYTES / MMA_K_BYTES;
@@ -56,7 +56,8 @@ __global__ void __cluster_dims__(Tile::PAIR, 1, 1) __launch_bounds__(Tile::THREA
          const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_c, float beta,
          TC* __restrict__ C, int ldc) {
   constexpr int BM = Tile::BM, BN = Tile::BN, BK_BYTES = Tile::BK_BYTES;
-  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, PAIR = Tile::PAIR, ACCUMULATORS = Tile::ACCUMULATORS;
+  constexpr int K_STEPS = Tile::K_STEPS, STAGES = Tile::STAGES, PAIR = Tile::PAIR;
+  constexpr int ACCUMULATORS = Tile::ACCUMULATORS;
   constexpr int BK = BK_BYTES / Operand<type>::BYTES;
   extern __shared__ __align__(1024) unsigned char smem[];
 
@@ -68,11 +69,11 @@ __global__ void __cluster_dims__(Tile::PAIR, 1, 1) __launch_bounds__(Tile::THREA
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
-  // mbarriers of each stage: its k tile has landed; it has been multiplied. Of each accumulator: all k tiles are in it; it has been read.
-  // The multiplier waits for full and acc_empty, so those of rank 0 count what both blocks do
+  // mbarriers of each stage: its k tile has landed; it has been multiplied. Of each accumulator: all k tiles are in it;
+  // it has been read. The multiplier waits for full and acc_empty, so those of rank 0 count what both blocks do
   const uint32_t full = buffers + Tile::C_BUFFERS_BYTES, empty = full + STAGES * 8;
-  const uint32_t acc_full = empty + STAGES * 8, acc_empty = acc_full + ACCUMULATORS * 8,
-                 address = acc_empty + ACCUMULATORS * 8;
+  const uint32_t acc_full = empty + STAGES * 8, acc_empty = acc_full + ACCUMULATORS * 8;
+  const uint32_t address = acc_empty + ACCUMULATORS * 8;
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage)
       mbarrier_init(full + stage * 8, 1), mbarrier_init(empty + stage * 8, 1);
@@ -88,8 +89,7 @@ __global__ void __cluster_dims__(Tile::PAIR, 1, 1) __launch_bounds__(Tile::THREA
   }
   __syncwarp();
   cluster_arrive(), cluster_wait();
-  const uint32_t accumulators =
-      load_shared_u32(address);  // in tensor memory: lane i, column j has the sum of row i, column j
+  const uint32_t accumulators = load_shared_u32(address);  // in tensor memory: lane i has the sums of row i
 
   if (warp == 0) {
     // [producer]
