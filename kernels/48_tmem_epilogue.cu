@@ -61,14 +61,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 1. who am I
   const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), c_tiles = tiles_m * tiles_n;
   const int warp = warp_index_sync(), lane = threadIdx.x % 32;
-  const bool leader = warp == 0 && elect_sync();  // the thread that copies and multiplies
 
   // 2. set up
   const int k_tiles = ceil_div(K, BK);
   const uint32_t buffers = shared_address(smem) + STAGES * Tile::STAGE_BYTES;  // of C
   // mbarriers: the stage's k tile has landed; a k tile has been multiplied
   const uint32_t full = buffers + Tile::C_BUFFERS_BYTES, multiplied = full + STAGES * 8, address = multiplied + 8;
-  if (leader) {
+  if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) mbarrier_init(full + stage * 8, 1);
     mbarrier_init(multiplied, 1);
     fence_mbarrier_init();
@@ -82,7 +81,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   __syncthreads();
   const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i has the sums of row i
 
-  // The leader's copies run ahead of its mma: they have their own tile of C, and their own k tile.
+  // One lane of warp 0 issues all copies and all mma. Copies run ahead: they have their own tile of C, and their own k tile.
   int copy_c_tile = blockIdx.x, copy_k_tile = 0, copy_row = 0, copy_col = 0;
   PipelineState<STAGES> write_state;
   const auto copy = [&] {
@@ -93,13 +92,15 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     }
     const uint32_t dst = shared_address(smem) + write_state.index * Tile::STAGE_BYTES,
                    barrier = full + write_state.index * 8;
-    mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
-    cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
-    cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
+    if (elect_sync()) {
+      mbarrier_arrive_expect_tx(barrier, Tile::STAGE_BYTES);
+      cp_async_bulk_tensor_2d(dst, map_a, copy_k_tile * BK, copy_row, barrier);
+      cp_async_bulk_tensor_2d(dst + BM * BK_BYTES, map_b, copy_k_tile * BK, copy_col, barrier);
+    }
     ++write_state;
     if (++copy_k_tile == k_tiles) copy_k_tile = 0, copy_c_tile += gridDim.x;
   };
-  if (leader)
+  if (warp == 0)
     for (int stage = 0; stage < STAGES; ++stage) copy();
 
   // [main-loop]
@@ -112,11 +113,13 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const uint32_t tile_a = shared_address(smem) + read_state.index * Tile::STAGE_BYTES;
     const uint64_t a = blackwell::descriptor(tile_a), b = blackwell::descriptor(tile_a + BM * BK_BYTES);
     mbarrier_wait_parity(full + read_state.index * 8, read_state.phase);
+    if (elect_sync()) {
 #pragma unroll
-    for (int k_step = 0; k_step < K_STEPS; ++k_step)
-      Tcgen05<type>::mma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16), INSTRUCTION,
-                         !first || k_step > 0);  // the first of a tile of C finds no sums
-    tcgen05_commit(multiplied);
+      for (int k_step = 0; k_step < K_STEPS; ++k_step)
+        Tcgen05<type>::mma(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16),
+                           INSTRUCTION, !first || k_step > 0);  // the first of a tile finds no sums
+      tcgen05_commit(multiplied);
+    }
     mbarrier_wait_parity(multiplied, multiplied_phase);  // this k tile is multiplied
     multiplied_phase ^= 1;
     copy();  // into its stage
@@ -125,13 +128,12 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // [/main-loop]
 
   for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
-    if (leader) {
+    if (warp == 0) {
       tcgen05_fence_after_thread_sync();
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) multiply_k_tile(k_tile == 0);
       tcgen05_fence_before_thread_sync();
     }
-    __syncwarp();
     __syncthreads();
 
     // [epilogue]

@@ -149,6 +149,9 @@ foreach(source IN LISTS sources)
   target_link_libraries(${stem} PRIVATE kernel_${stem} ladder_main harness)
   list(APPEND kernels kernel_${stem})
   list(APPEND rungs ${stem})
+  if(arch STREQUAL "sm_100a")
+    list(APPEND rungs_of_sm_100a ${stem})
+  endif()
 
   list(JOIN compiled_for "\", \"" compiled_for)
   list(APPEND facts "  {\"stem\": \"${stem}\", \"arch\": \"${arch}\", \"architectures\": [\"${compiled_for}\"],

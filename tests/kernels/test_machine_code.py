@@ -21,7 +21,7 @@ from plots.data.cubin import Kernel, compiler, kernels
 
 ROOT = Path(__file__).parents[2]
 RUNGS = sorted((ROOT / "kernels").glob("*.cu"))
-ARCH = "sm_90a"  # a build without a GPU has machine code for no other
+ARCH = "sm_90a"  # a build without a GPU has machine code for no other, but of rungs that run on sm_100a alone
 REGISTERS_AN_SM = 65536
 COUNTED = "13.0"  # the map's numbers are of this compiler
 
@@ -39,7 +39,7 @@ class Claim:
 
 WIDE_GLOBAL = (r"LDG\.E\.128", r"STG\.E\.128")  # 16-byte loads and stores of global memory
 WIDE = (*WIDE_GLOBAL, r"LDS\.128")
-TENSOR = "HMMA|HGMMA|QGMMA"  # of the tensor cores: mma.sync, wgmma, and wgmma of FP8
+TENSOR = "HMMA|HGMMA|QGMMA|UTCHMMA"  # of the tensor cores: mma.sync, wgmma, wgmma of FP8, and tcgen05.mma
 COPY = r"LDGSTS\.E\.BYPASS\.(?:LTC128B\.)?128"  # cp.async.cg, 16 bytes
 FRAGMENT = r"LDSM\.16\.M88\.4"  # ldmatrix.x4
 LOCAL = "LDL|STL"  # local memory
@@ -50,6 +50,8 @@ PRODUCER = (*TMA, "USETMAXREG")
 MULTICAST = r"UTMALDG.*MULTICAST"
 WARPGROUP = ("HGMMA", "WARPGROUP")
 THREADS_LOAD = ("HMMA", "LDSM", "LDGSTS")  # what wgmma and TMA do without
+TENSOR_MEMORY = (*TMA, "UTCATOMSWS", "LDTM")  # allocated, loaded from
+PAIR = (r"UTCHMMA\.2CTA", r"UTCBAR\.2CTA\.MULTICAST", r"UTMALDG\.2D\.2CTA")  # of blocks
 NO_THREAD = ("LDS", "STS")  # touches shared memory
 LANE_BY_LANE = r"BRA\.U\.ANY"  # a copy in a loop over the lanes that issue it: what elect.sync avoids
 
@@ -119,6 +121,9 @@ CLAIMS = {
     # FP32: TMA's tiles, and no barrier in the loop of FFMAs. 34's stands around it, once per tile.
     **dict.fromkeys(("34", "35", "36"), Claim(present=(*PRODUCER, *WIDE), absent=("LDGSTS", LANE_BY_LANE), barriers=False)),
     # With an elected lane, 37 is 0.7 % slower at 4096 cubed: its loop of FFMAs is scheduled anew.
+    **dict.fromkeys(("47", "48", "49"), Claim(present=(*TENSOR_MEMORY, "UTCHMMA", "UTCBAR"), absent=THREADS_LOAD)),
+    **dict.fromkeys(("50", "51"), Claim(present=(*TENSOR_MEMORY, *PAIR), absent=THREADS_LOAD)),
+    "52": Claim(present=(*TENSOR_MEMORY, *PAIR, "UGETNEXTWORKID"), absent=THREADS_LOAD),
     "37": Claim(present=(*PRODUCER, *WIDE, "FENCE"), absent=("LDGSTS",), barriers=False),
     # The kernel with most instructions: B along k, where a thread has two neighbouring columns.
     "38": Claim(present=(*PRODUCER, r"LDG\.E\.64", r"STG\.E\.64", "FENCE"), absent=("LDGSTS",), barriers=False),
@@ -140,16 +145,17 @@ def machine_code(tmp_path_factory):
     def compiled(number: str) -> list[Kernel]:
         if number not in known:
             rung, result = built[number], tmp_path_factory.mktemp("code") / f"{number}.o"
-            if "90a" in rung["architectures"]:
+            arch = rung["arch"] if rung["arch"] == "sm_100a" else ARCH
+            if arch.removeprefix("sm_") in rung["architectures"]:
                 result = Path(rung["object"])
             else:
                 options = [
-                    "--generate-code=arch=compute_90a,code=[compute_90a,sm_90a]",
+                    f"--generate-code=arch={arch.replace('sm', 'compute')},code=[{arch.replace('sm', 'compute')},{arch}]",
                     "-isystem",
                     ROOT / ".deps/cutlass/include",
                 ]
                 compiles(rung["source"], result, "-c", *options)
-            known[number] = [kernel for kernel in kernels(result) if kernel.arch == ARCH]
+            known[number] = [kernel for kernel in kernels(result) if kernel.arch == arch]
         if not known[number] and Path(built[number]["source"]).with_suffix(".options").exists():
             pytest.skip("built without CUTLASS's headers")
         return known[number]
@@ -227,6 +233,12 @@ def test_a_is_e5m2_in_the_kernels_of_that_type_alone(number, machine_code):
     for kernel in multiplying(machine_code(number)):
         takes = any("E5M2" in part for part in (*kernel.instructions, *kernel.operands))
         assert takes == (MANGLED_FP8["e5m2"] in kernel.symbol), kernel.symbol
+
+
+@pytest.mark.parametrize("number", [number for number in NUMBERS if FACTS[number].arch == "sm_100a"])
+def test_copies_and_products_of_sm_100a_stand_in_no_loop_over_lanes(number, machine_code):
+    for kernel in machine_code(number):
+        assert kernel.count(LANE_BY_LANE) <= 1, "the loop over tiles of the epilogue may end in one"
 
 
 @pytest.mark.parametrize(("number", "waits"), [("31", True), ("32", False), ("33", False)])
