@@ -171,6 +171,7 @@ SUITES: dict[str, Callable[[Log], Count]] = {
     "compute-sanitizer": sanitizers,
     "tests/entry": lambda log: python_tests(log, ["tests/entry"], "pytest_entry"),
     "sim_gpu_tests": lambda log: google_tests(log, "sim_gpu_tests"),
+    "sim_b200_tests": lambda log: google_tests(log, "sim_b200_tests"),
     "tests/kernels": lambda log: python_tests(log, ["tests/kernels"], "pytest_kernels"),
     "tests/plots": lambda log: python_tests(log, ["tests/plots"], "pytest_plots"),
     "sim_tests": lambda log: google_tests(log, "sim_tests"),
