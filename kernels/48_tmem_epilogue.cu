@@ -161,6 +161,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         __syncwarp();
         continue;
       }
+      // [part]
       const uint32_t buffer = buffers + (warp * Tile::BUFFERS + part % Tile::BUFFERS) * Tile::C_BYTES;
       if (elect_sync()) cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it
       __syncwarp();
@@ -180,6 +181,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         cp_async_bulk_commit_group();
       }
       __syncwarp();
+      // [/part]
     }
     tcgen05_fence_before_thread_sync();
     __syncthreads();  // the sums have been read: the next tile may overwrite them
