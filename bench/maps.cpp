@@ -15,7 +15,10 @@
 //            row of 16 bytes that a lane names to ldmatrix (13): row is the row of A or the column of B, col the chunk along k
 //   wgmma_c  accumulator of wgmma (22), with the thread of the warpgroup that holds it: of the first 16 columns
 //   descriptor
-//            thread is the number of a bit of a matrix descriptor (22); col 0: set whatever the address, 1: by the address
+//            thread is the number of a bit of a matrix descriptor (22, 47); col 0: set whatever the address, 1: by the address
+//   instruction_descriptor
+//            the same of the instruction descriptor (47) of BF16, 128 x 256; col 0: set whatever is multiplied, 1 to 4: by the type of A,
+//            the type of B, rows, columns
 //   permuted row of B's tile, with the column of B in it and the lane of a quad that holds its results
 //   raster, raster_4096
 //            tile of C (Part II) at 8192 and at 4096 cubed, with its place in the order of the tiles
@@ -37,6 +40,7 @@
 //            register; of ldsm, the matrix: the register that receives it
 //   wavefront  number of the wavefront that serves the lane, from 0, by the model of common/banks.h; empty for the rest
 #include "common/banks.h"
+#include "common/blackwell/descriptor.h"
 #include "common/hopper/descriptor.h"
 #include "common/layout.h"
 
@@ -176,13 +180,25 @@ void print_wgmma() {
   }
 }
 
-/// The bits of a matrix descriptor (22) that are set for a tile at address 0, and those that an address of all ones sets: col is
+/// The bits of a matrix descriptor (22, 47) that are set for a tile at address 0, and those that an address of all ones sets: col is
 /// 0 or 1.
-void print_descriptor() {
+template <class Descriptor>
+void print_descriptor(const char* rung, const Descriptor& of) {
   for (int bit = 0; bit < 64; ++bit) {
-    if (descriptor(0) >> bit & 1) std::printf("descriptor,22,%d,0,0,,,\n", bit);
-    if ((descriptor(~0U) ^ descriptor(0)) >> bit & 1) std::printf("descriptor,22,%d,0,1,,,\n", bit);
+    if (of(0) >> bit & 1) std::printf("descriptor,%s,%d,0,0,,,\n", rung, bit);
+    if ((of(~0U) ^ of(0)) >> bit & 1) std::printf("descriptor,%s,%d,0,1,,,\n", rung, bit);
   }
+}
+
+/// Those of the instruction descriptor (47), by what sets them.
+void print_instruction_descriptor() {
+  using blackwell::instruction_descriptor;
+  const uint32_t none = instruction_descriptor(0, 0, 0, 0);
+  const uint32_t set[] = {none, instruction_descriptor(1, 0, 0, 0) ^ none, instruction_descriptor(0, 1, 0, 0) ^ none,
+                          instruction_descriptor(0, 0, 128, 0) ^ none, instruction_descriptor(0, 0, 0, 256) ^ none};
+  for (int by = 0; by < 5; ++by)
+    for (int bit = 0; bit < 32; ++bit)
+      if (set[by] >> bit & 1) std::printf("instruction_descriptor,47,%d,0,%d,,,\n", bit, by);
 }
 
 /// The columns of B in the rows of its tile, so that a lane has `size` neighbouring results; 2, those of one mma, as in 15.
@@ -244,7 +260,9 @@ int main() {
   print_ldmatrix("ldsm_a", ldsm_a);
   print_ldmatrix("ldsm_b", ldsm_b);
   print_wgmma();
-  print_descriptor();
+  print_descriptor("22", [](uint32_t tile) { return descriptor(tile); });
+  print_descriptor("47", [](uint32_t tile) { return blackwell::descriptor(tile); });
+  print_instruction_descriptor();
   for (int size = 2; size <= 8; size *= 2) print_permuted(size);
   for (int size = 4; size <= 8; size *= 2) {
     print_named("named", size, named_column);

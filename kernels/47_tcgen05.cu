@@ -6,7 +6,7 @@
 // Changed from 22   tcgen05.mma in place of wgmma: one thread waits, multiplies and copies; a block's warps meet before and after an
 //                   epilogue alone; the epilogue reads tensor memory
 // Expect            not measured: nobody here has the GPU. A k tile takes 2 x 128 x 256 x 64 / 8192 = 512 clocks of the tensor cores at the
-//                   published rate; the wait after each, until the next one is multiplied, costs as many again
+//                   published rate. After each they rest until one lane has noticed, copied, waited and issued again
 // Limiter now       the wait after each k tile, during which the tensor cores idle; 8 columns per load, 32 rows per store in the epilogue
 // New instructions  tcgen05.alloc, .relinquish_alloc_permit, .dealloc, .mma, .commit, .ld, .wait::ld, .fence
 // Limits            sm_100a; bf16, f16, tf32; rows of A, B and C at multiples of 16 bytes
@@ -133,6 +133,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const auto multiply_k_tile = [&](bool first) {
     const uint32_t tile_a = shared_address(smem) + read_state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a), b = descriptor(tile_a + BM * BK_BYTES);
+    // [multiply]
     mbarrier_wait_parity(full + read_state.index * 8, read_state.phase);
     if (elect_sync()) {
 #pragma unroll
@@ -145,6 +146,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     multiplied_phase ^= 1;
     copy();  // into its stage
     ++read_state;
+    // [/multiply]
   };
   // [/main-loop]
 

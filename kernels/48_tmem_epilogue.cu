@@ -5,8 +5,8 @@
 //                   from there. A warp has 32 rows of its own and needs no other one: no barrier of the block in between.
 // Changed from 47   the epilogue: tcgen05.ld of 32 columns; two buffers per warp, filled alternately; a tensor map for C; the descriptors
 //                   from common/blackwell
-// Expect            not measured: nobody here has the GPU. Per tile of C in BF16, 32 loads and waits of 8 columns become 4 of 64
-//                   columns; the 32 sectors that each of 128 stores per warp writes in part become 16 stores of 4 KB by TMA
+// Expect            not measured: nobody here has the GPU. Per warp and tile of C in BF16, 32 waits for 8 columns become 4 for 64 columns;
+//                   128 stores, each of a part of 32 sectors, become 4 stores of 4 KB by TMA: an eighth of the sectors
 // Limiter now       the wait after each k tile; the tensor cores idle during the epilogue
 // New instructions  tcgen05.ld of more columns
 // Limits            as 47
@@ -161,6 +161,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         __syncwarp();
         continue;
       }
+      // [part]
       const uint32_t buffer = buffers + (warp * Tile::BUFFERS + part % Tile::BUFFERS) * Tile::C_BYTES;
       if (elect_sync()) cp_async_bulk_wait_group_read<Tile::BUFFERS - 1>();  // the store from this buffer has read it
       __syncwarp();
@@ -180,6 +181,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
         cp_async_bulk_commit_group();
       }
       __syncwarp();
+      // [/part]
     }
     tcgen05_fence_before_thread_sync();
     __syncthreads();  // the sums have been read: the next tile may overwrite them

@@ -32,6 +32,7 @@ from plots.maps import (
     raster,
     rows,
     splits,
+    tensor_memory,
     timelines,
     tma,
     warp_roles,
@@ -196,7 +197,8 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     text = printed.read_text(encoding="utf-8") if printed else index_maps.run(program)
     read = index_maps.parse(text, str(printed or program))
     drawings = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(root))
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent):
+    of_maps = (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent, tensor_memory)
+    for module in of_maps:
         drawings |= module.figures(read)
     stale = []
     for name, drawing in drawings.items():

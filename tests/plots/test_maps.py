@@ -23,6 +23,7 @@ from plots.maps import (
     raster,
     rows,
     splits,
+    tensor_memory,
     timelines,
     tma,
     warp_roles,
@@ -35,7 +36,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def drawings(read):
     drawn = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(ROOT))
-    for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent):
+    of_maps = (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent, tensor_memory)
+    for module in of_maps:
         drawn |= module.figures(read)
     return drawn
 
@@ -369,3 +371,67 @@ def test_the_mbarriers_of_24():
         assert max(tile.own) == tile.landed <= min(map(min, tile.begun))
         if k_tile >= warp_roles.STAGES:
             assert max(map(max, tiles[k_tile - warp_roles.STAGES].ended)) <= min(tile.asked)
+
+
+def test_the_descriptors_of_the_picture_are_those_of_47(read):
+    """Bits that are set whatever the arguments, and those that each of them sets."""
+    printed = {col: {touch.thread for touch in read["descriptor", "47"] if touch.col == col} for col in (0, 1)}
+    assert printed[1] == set(range(tensor_memory.SHARED[0].last + 1))
+    address = tensor_memory.SHARED[0]._replace(value=0)
+    assert sum(1 << bit for bit in printed[0]) == tensor_memory.value([address, *tensor_memory.SHARED[1:]])
+    of_22 = {touch.thread for touch in read["descriptor", "22"] if touch.col == 0}
+    assert printed[0] - of_22 == {46} and of_22 < printed[0], "chapter 47: one bit more than in 22"
+    for fields in (tensor_memory.SHARED, tensor_memory.INSTRUCTION):
+        for one, other in itertools.pairwise(fields):
+            assert one.last < other.first
+    of = {field.name: field for field in tensor_memory.INSTRUCTION}
+    for by, name in enumerate(("D", "A", "B", "M / 16", "N / 8")):
+        bits = {touch.thread for touch in read["instruction_descriptor", "47"] if touch.col == by}
+        assert sum(1 << bit for bit in bits) == of[name].value << of[name].first, name
+    assert f"{tensor_memory.value(tensor_memory.SHARED):#x} {tensor_memory.value(tensor_memory.INSTRUCTION):#010x}" == (
+        "0x4000404000010400 0x08400490"
+    ), "the values in chapter 47"
+
+
+def test_shapes_of_tcgen05_ld(read):
+    """Each place once. Of 16x256b, that of an accumulator of wgmma in 16 rows and 8 columns."""
+    held = {(touch.thread, touch.word): (touch.row, touch.col) for touch in read["wgmma_c", "22"]}
+    for place, height, width in ((tensor_memory.loaded_32x32b, 32, 4), (tensor_memory.loaded_16x256b, 16, 8)):
+        found = {(t, r): place(t, r) for t in range(32) for r in range(tensor_memory.REGISTERS)}
+        assert sorted(found.values()) == sorted(itertools.product(range(height), range(width)))
+    assert found == {key: held[key] for key in found}
+
+
+def test_a_store_of_48_takes_a_wavefront_per_eight_lanes(read):
+    """Its chunk lies in eight places of eight rows with the swizzle, and in one without."""
+    swizzled = wgmma.places(read)
+    for stored in range(8):
+        assert len({place for (_, place), chunk in swizzled.items() if chunk == stored}) == 8
+    texts = [text.text for text in tensor_memory.transposition(read).texts]
+    assert "8 lanes, 8 places: 1 wavefront" in texts and "8 lanes, 1 place: 8 wavefronts" in texts
+
+
+@pytest.mark.parametrize("schedule", [tensor_memory.one_lane, tensor_memory.roles])
+def test_no_stage_of_47_and_49_is_copied_into_before_it_is_multiplied(schedule):
+    bars = schedule()
+    for one, other in itertools.combinations(bars, 2):
+        assert one.line != other.line or one.end <= other.start or other.end <= one.start, (one, other)
+    multiplied = {bar.k_tile: bar for bar in bars if bar.line == "tensor cores"}
+    copies = {bar.k_tile: bar for bar in bars if bar.text.startswith("copy")}
+    assert sorted(multiplied) == sorted(copies) == list(range(tensor_memory.K_TILES * tensor_memory.TILES_OF_C))
+    for k_tile, copy in copies.items():
+        assert copy.end <= multiplied[k_tile].start
+        if k_tile >= tensor_memory.STAGES:
+            assert multiplied[k_tile - tensor_memory.STAGES].end < copy.start
+    stores = [bar for bar in bars if bar.line == "epilogue" and bar.k_tile >= 0]
+    for bar in stores:
+        assert multiplied[bar.k_tile].end < bar.start
+        assert bar.k_tile + 1 not in multiplied or multiplied[bar.k_tile + 1].start > bar.start
+
+
+def test_the_gap_after_each_k_tile_is_gone_in_49():
+    """But for the one of an epilogue."""
+    before, after = tensor_memory.gaps(tensor_memory.one_lane()), tensor_memory.gaps(tensor_memory.roles())
+    assert all(gap > 0 for gap in before)
+    assert [number for number, gap in enumerate(after) if gap > 0] == [tensor_memory.K_TILES - 1]
+    assert after[tensor_memory.K_TILES - 1] < before[tensor_memory.K_TILES - 1]

@@ -62,7 +62,8 @@ const Counted& counted(std::string_view name, std::string_view type = "", std::s
   if (const auto found = known.find(rung); found != known.end()) return found->second;
   const std::string file = testing::TempDir() + "counts_" + std::to_string(getpid()) + ".csv";
   const std::string size = " " + std::to_string(n);
-  const std::string command = "GEMM_LADDER_SIM_COUNTS='" + file + "'" +
+  const bool blackwell = name >= "47" && name < "53";
+  const std::string command = "GEMM_LADDER_SIM_COUNTS='" + file + "'" + (blackwell ? " GEMM_LADDER_SIM_GPU=b200" : "") +
                               " LD_LIBRARY_PATH='" SIM_LIBRARY_DIR "' '" SIM_LAUNCH "' " + std::string(name) + size +
                               size + size + " " + std::string(type) + " " + std::string(out);
   if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
@@ -463,5 +464,27 @@ TEST_P(Multistage, TheGpuCountsTheSame) {
 
 INSTANTIATE_TEST_SUITE_P(Chapters, Multistage, testing::Values("bf16", "f16", "tf32"),
                          [](const auto& type) { return std::string(type.param); });
+
+/// What an epilogue from tensor memory touches, of tiles of 128 x 256 results. In 47 a store touches 32 sectors and fills none; through
+/// shared memory each sector is written once, without a conflict.
+class TensorMemory : public testing::TestWithParam<const char*> {};
+
+TEST_P(TensorMemory, Chapters47To49) {
+  constexpr uint64_t tiles = 2, k_tiles = n / 64, warps_of_a_tile = 4;
+  for (const char* rung : {"47_tcgen05", "48_tmem_epilogue", "49_warp_roles"}) {
+    const Counted& c = counted(rung, "bf16", GetParam());
+    const bool direct = std::string_view(rung) == "47_tcgen05", roles = std::string_view(rung) == "49_warp_roles";
+    const uint64_t result_bytes = n * n * (std::string_view(GetParam()) == "f32" ? 4 : 2);
+    EXPECT_EQ(c.load_sectors() * 32, tiles * k_tiles * (128 + 256) * 128) << rung;
+    EXPECT_EQ(c["global_store_bytes"], result_bytes) << rung;
+    EXPECT_EQ(c.store_sectors(), direct ? tiles * warps_of_a_tile * 128 * 32 : result_bytes / 32) << rung;
+    EXPECT_EQ(c["shared_store_wavefronts"], direct ? 0 : result_bytes / 128) << rung;
+    EXPECT_EQ(c["shared_load_wavefronts"], tiles * (roles ? 6 : 4)) << rung << ": the address, once per warp";
+    EXPECT_EQ(c.wavefronts(), c.ideal()) << rung;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Chapters, TensorMemory, testing::Values("f32", "same"),
+                         [](const auto& out) { return std::string(out.param); });
 
 }  // namespace
