@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plots.data.cubin import SM_LIMITS, kernels, reserved_shared_bytes, sm_number
-from tests.checkout import LADDER, ROOT, needs_simulator, run
+from tests.checkout import LADDER, ROOT, needs_ptx_for_all, needs_simulator, rows, run
 
 PAGE = (ROOT / "docs/00_gpu.md").read_text(encoding="utf-8")
 FOUND = Path(os.environ.get("CUDACXX", "/usr/local/cuda/bin/nvcc")).with_name("ptxas")
@@ -221,6 +221,19 @@ def test_rungs_are_those_that_run(table):
         running = {number for number, needs in arch.items() if needs == architecture}
         running |= {number for number, needs in arch.items() if not needs.endswith("a") and int(needs[3:]) <= least}
         assert stated == running, architecture
+
+
+@needs_simulator
+@needs_ptx_for_all
+@pytest.mark.parametrize("gpu", ["rtx4090", "rtx5090"])
+def test_one_rung_needs_more_than_99_kb(gpu, tmp_path):
+    """By the page, the rung without a smaller tile; all others of its types run."""
+    stated = re.findall(r"; (\w+) has none, and needs (\d+) KB", PAGE)
+    file = tmp_path / "rows.csv"
+    run(LADDER, "--sim", "--sim-gpu", gpu, "--type", "f16", "--check-only", "--ld-pad", "align", "--csv", file, "64", "64", "64")
+    reasons = {row["kernel"].partition("_")[0]: row["reason"] for row in rows(file) if row["status"] == "waived"}
+    lacking = {number: re.search(r"(\d+) bytes of shared memory", reason) for number, reason in reasons.items()}
+    assert [(number, str(int(found[1]) // 1024)) for number, found in lacking.items() if found] == stated
 
 
 def numbers(text: str, arch: dict[str, str]) -> list[str]:
