@@ -211,7 +211,8 @@ def main(arguments: list[str]) -> None:
         print(f"counts: there is no file {source}", file=sys.stderr)
         sys.exit(2)
     kernels = read(Path(source)) if source else run(arguments[0], arguments[1:])
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    width = 260 if any(kernel.on_tensor_memory for kernel in kernels) else 200
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else width)
     for kernel in kernels:
         launches = f"{kernel.launches} launch" + ("es" if kernel.launches != 1 else "")
         what = source if source else " ".join(arguments)

@@ -5,6 +5,7 @@
 // (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -67,6 +68,51 @@ struct Quarter {
 };
 using e4m3 = Quarter<4>;
 using e5m2 = Quarter<3>;
+
+/// A format of 6 or 4 bits, without infinities and NaN (PTX ISA 5.2.3): a sign, then so many bits of exponent and of fraction.
+template <int ExponentBits, int FractionBits>
+struct Small {
+  static constexpr int min_exponent = 2 - (1 << (ExponentBits - 1));
+  static constexpr int sign_bit = ExponentBits + FractionBits;
+  uint8_t bits = 0;
+
+  static constexpr double largest() {
+    return std::ldexp(2 - std::ldexp(1.0, -FractionBits), (1 << ExponentBits) - 2 + min_exponent);
+  }
+  /// To nearest even; what is too large becomes the largest number, and so does NaN (.rn.satfinite).
+  static Small from(double value) {
+    const double magnitude = std::isnan(value) ? largest() : std::fmin(std::fabs(value), largest());
+    const int exponent = magnitude == 0 ? min_exponent : std::max(std::ilogb(magnitude), min_exponent);
+    const auto units = static_cast<uint8_t>(std::nearbyint(std::ldexp(magnitude, FractionBits - exponent)));
+    const bool negative = std::signbit(value) && !std::isnan(value);
+    return {static_cast<uint8_t>(negative << sign_bit | (((exponent - min_exponent) << FractionBits) + units))};
+  }
+  double value() const {
+    const int biased = bits >> FractionBits & ((1 << ExponentBits) - 1), fraction = bits & ((1 << FractionBits) - 1);
+    const double magnitude =
+        std::ldexp(fraction + (biased ? 1 << FractionBits : 0), std::max(biased, 1) - 1 + min_exponent - FractionBits);
+    return bits >> sign_bit & 1 ? -magnitude : magnitude;
+  }
+};
+using e2m1 = Small<2, 1>;
+using e2m3 = Small<2, 3>;
+using e3m2 = Small<3, 2>;
+
+/// A power of two, or NaN.
+struct ue8m0 {
+  uint8_t bits = 0;
+
+  /// Of the magnitude; `up`: not below it (.rp), else not above it (.rz). What is too large is NaN, or with `satfinite` the largest number.
+  static ue8m0 from(double value, bool up, bool satfinite) {
+    const double magnitude = std::fabs(value);
+    if (std::isnan(value)) return {255};
+    if (std::isinf(magnitude)) return {static_cast<uint8_t>(satfinite ? 254 : 255)};
+    if (magnitude <= 0x1p-127) return {0};
+    const int exponent = std::ilogb(magnitude) + 127 + (up && std::ldexp(1.0, std::ilogb(magnitude)) < magnitude);
+    return {static_cast<uint8_t>(std::min(exponent, satfinite ? 254 : 255))};
+  }
+  double value() const { return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - 127); }
+};
 
 /// Two of them in one register, the first in the low half.
 template <class T>

@@ -15,19 +15,10 @@ namespace {
 
 constexpr uint32_t block_rows = 16;  ///< rows of D that are neighbouring lanes in every data path
 
-/// A format without infinities or NaN (PTX ISA 5.2.3): `mantissa` bits below an exponent, above them the sign.
-double small_float(uint32_t bits, int exponent_bits, int mantissa_bits, int bias) {
-  const uint32_t mantissa = bits & ((1U << mantissa_bits) - 1),
-                 exponent = bits >> mantissa_bits & ((1U << exponent_bits) - 1);
-  const double magnitude = exponent ? std::ldexp(1 + std::ldexp(double(mantissa), -mantissa_bits), int(exponent) - bias)
-                                    : std::ldexp(double(mantissa), 1 - bias - mantissa_bits);
-  return bits >> (exponent_bits + mantissa_bits) & 1 ? -magnitude : magnitude;
-}
-
-/// UE8M0: a power of two, or NaN. UE4M3 (PTX ISA 5.2.3): seven bits, the eighth is 0; where it is not, NaN: no value is prescribed.
+/// UE4M3 (PTX ISA 5.2.3) has seven bits, the eighth is 0; where it is not, NaN: no value is prescribed.
 double scale_factor(uint32_t bits, bool ue4m3) {
   if (ue4m3) return bits > 127 ? NAN : e4m3{uint8_t(bits)}.value();
-  return bits == 255 ? NAN : std::ldexp(1.0, int(bits) - 127);
+  return ue8m0{uint8_t(bits)}.value();
 }
 
 template <class F>
@@ -41,9 +32,9 @@ std::array<double, 256> table_of(const F& value) {
 void unpack(OperandFormat format, const std::byte* unit, double* values) {
   static const auto of_e4m3 = table_of([](uint32_t i) { return e4m3{uint8_t(i)}.value(); });
   static const auto of_e5m2 = table_of([](uint32_t i) { return e5m2{uint8_t(i)}.value(); });
-  static const auto of_e2m3 = table_of([](uint32_t i) { return small_float(i & 63, 2, 3, 1); });
-  static const auto of_e3m2 = table_of([](uint32_t i) { return small_float(i & 63, 3, 2, 3); });
-  static const auto of_e2m1 = table_of([](uint32_t i) { return small_float(i & 15, 2, 1, 1); });
+  static const auto of_e2m3 = table_of([](uint32_t i) { return e2m3{uint8_t(i & 63)}.value(); });
+  static const auto of_e3m2 = table_of([](uint32_t i) { return e3m2{uint8_t(i & 63)}.value(); });
+  static const auto of_e2m1 = table_of([](uint32_t i) { return e2m1{uint8_t(i & 15)}.value(); });
   static const auto of_u8 = table_of([](uint32_t i) { return double(i); });
   static const auto of_s8 = table_of([](uint32_t i) { return double(int8_t(i)); });
   const auto each = [&](const std::array<double, 256>& table, uint32_t bits) {

@@ -168,10 +168,10 @@ struct Parts {
   std::vector<std::string> modifiers, types;
 
   explicit Parts(const std::string& mnemonic) {
-    static const std::vector<std::string> known = {"s8",  "u8",    "s16",    "u16",    "b16",   "s32",   "u32",
-                                                   "b32", "s64",   "u64",    "b64",    "f16",   "bf16",  "f32",
-                                                   "f64", "f16x2", "bf16x2", "tf32",   "pred",  "s4",    "u4",
-                                                   "s2",  "u2",    "e4m3x2", "e5m2x2", "s16x2", "u16x2", "f32x2"};
+    static const std::vector<std::string> known = {
+        "s8",  "u8",     "s16",    "u16",   "b16",   "s32",    "u32",    "b32",    "s64",    "u64",    "b64",
+        "f16", "bf16",   "f32",    "f64",   "f16x2", "bf16x2", "tf32",   "pred",   "s4",     "u4",     "s2",
+        "u2",  "e4m3x2", "e5m2x2", "s16x2", "u16x2", "f32x2",  "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"};
     size_t at = 0;
     while (at <= mnemonic.size()) {
       const size_t end = std::min(mnemonic.find('.', at), mnemonic.size());
@@ -418,6 +418,84 @@ std::optional<Reference> eight_bits(Parts parts) {
   return Reference{d, {"b16"}, [=](const Args& x) { return wide(x[0]) | wide(x[0] >> 8) << 16; }};
 }
 
+/// What a code of E2M1, E2M3 or E3M2 stands for, as PTX ISA 5.2.3 lists the fields.
+double small_value(const std::string& format, int code) {
+  const int exponent_bits = format[1] - '0', mantissa_bits = format[3] - '0', bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = code >> mantissa_bits & ((1 << exponent_bits) - 1), mantissa = code & ((1 << mantissa_bits) - 1);
+  const double fraction = double(mantissa) / (1 << mantissa_bits);
+  const double magnitude = exponent ? std::ldexp(1 + fraction, exponent - bias) : std::ldexp(fraction, 1 - bias);
+  return code >> (exponent_bits + mantissa_bits) & 1 ? -magnitude : magnitude;
+}
+/// The nearest code, of two the even one, by looking at all. Of NaN: the largest.
+int small_code(const std::string& format, double x) {
+  const int codes = 1 << (format[1] - '0' + format[3] - '0');
+  if (std::isnan(x)) return codes - 1;
+  const double magnitude = std::fmin(std::fabs(x), small_value(format, codes - 1));
+  int best = 0;
+  for (int code = 0; code < codes; ++code) {
+    const double far = std::fabs(magnitude - small_value(format, best)),
+                 here = std::fabs(magnitude - small_value(format, code));
+    if (here < far || (here == far && code % 2 == 0)) best = code;
+  }
+  return best | (std::signbit(x) ? codes : 0);
+}
+
+/// cvt.rn.satfinite.e2m1x2.f32 and the like. A pair of E2M1 is a register of 8 bits.
+std::optional<Reference> small_floats(Parts parts) {
+  const std::string d = parts.types.at(0), a = parts.types.at(1);
+  const bool relu = parts.take("relu"), to = d[0] == 'e';
+  const std::string format = half_of(to ? d : a);
+  const int step = format == "e2m1" ? 4 : 8, mask = format == "e2m1" ? 15 : 63;
+  if (parts.rounding() != Mode::nearest || parts.take("satfinite") != to || !parts.modifiers.empty())
+    return std::nullopt;
+  const auto kept = [=](double x) { return relu && std::signbit(x) && !std::isnan(x) ? 0.0 : x; };
+  if (to)
+    return Reference{
+        "b16",
+        {a, a},
+        [=](const Args& x) {
+          return uint64_t(small_code(format, kept(value(a, x[1]))) | small_code(format, kept(value(a, x[0]))) << step);
+        },
+        {},
+        step == 4 ? "{ .reg .b8 h; {} h, a, b; mov.b16 d, {h, 0}; }" : ""};
+  const auto wide = [=](uint64_t code) { return encode("f16", kept(small_value(format, int(code) & mask))); };
+  return Reference{d,
+                   {"b16"},
+                   [=](const Args& x) { return wide(x[0]) | wide(x[0] >> step) << 16; },
+                   {},
+                   step == 4 ? "{ .reg .b8 h, z; mov.b16 {h, z}, a; {} d, h; }" : ""};
+}
+
+/// cvt.rp.satfinite.ue8m0x2.f32 and the like: the power of two that is nearest from above or from below, by looking at all.
+std::optional<Reference> scales(Parts parts) {
+  const std::string d = parts.types.at(0), a = parts.types.at(1);
+  const bool satfinite = parts.take("satfinite");
+  const Mode mode = parts.rounding();
+  if (!parts.modifiers.empty()) return std::nullopt;
+  if (d == "bf16x2") {
+    if (mode != Mode::nearest || satfinite) return std::nullopt;
+    const auto wide = [](uint64_t code) {
+      return (code & 255) == 255 ? uint64_t{0x7fff} : encode("bf16", std::pow(2.0, int(code & 255) - 127));
+    };
+    return Reference{d, {"b16"}, [=](const Args& x) { return wide(x[0]) | wide(x[0] >> 8) << 16; }};
+  }
+  if (mode != Mode::zero && mode != Mode::up) return std::nullopt;
+  const auto one = [=](double x) -> uint64_t {
+    if (std::isnan(x)) return 255;
+    int code = 0;
+    if (mode == Mode::up)
+      while (code < 255 && std::pow(2.0, code - 127) < std::fabs(x)) ++code;
+    else
+      while (code < 255 && std::pow(2.0, code + 1 - 127) <= std::fabs(x)) ++code;
+    return uint64_t(satfinite ? std::min(code, 254) : code);
+  };
+  if (a == "f32")
+    return Reference{"b16", {a, a}, [=](const Args& x) { return one(value(a, x[1])) | one(value(a, x[0])) << 8; }};
+  return Reference{"b16", {a}, [=](const Args& x) {
+                     return one(value("bf16", x[0] & 0xffff)) | one(value("bf16", x[0] >> 16 & 0xffff)) << 8;
+                   }};
+}
+
 /// cvt.pack.sat: two clamped integers below the low bits of c.
 std::optional<Reference> packing(const Parts& parts) {
   const std::string d = parts.types.at(0);
@@ -436,6 +514,9 @@ std::optional<Reference> packing(const Parts& parts) {
 std::optional<Reference> conversion(Parts parts) {
   const std::string d = parts.types.at(0), a = parts.types.at(1);
   if (parts.has("pack")) return packing(parts);
+  if (d == "ue8m0x2" || a == "ue8m0x2") return scales(parts);
+  for (const std::string& type : {d, a})
+    if (type == "e2m1x2" || type == "e2m3x2" || type == "e3m2x2") return small_floats(parts);
   if (d[0] == 'e' || a[0] == 'e') return eight_bits(parts);
   const bool ftz = parts.take("ftz"), sat = parts.take("sat"), relu = parts.take("relu"),
              satfinite = parts.take("satfinite"), away = parts.take("rna");

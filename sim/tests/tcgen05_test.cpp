@@ -1410,6 +1410,82 @@ TEST(Tcgen05, ScalesPackedFp4) {
   expect_scaled_product(what);
 }
 
+/// Each block has its half of A's rows with their scale factors, half of B's columns, and the scale factors of all of B's columns.
+TEST(Tcgen05, ScalesInPairsOfBlocks) {
+  constexpr uint32_t m_size = 256, k_size = 64, rows = 128, factors = 4, block_words = 15360, scale_words = 32768,
+                     d_words = 1 << 16;
+  for (const uint32_t n_size : {32U, 128U, 256U}) {
+    const uint32_t columns = n_size / 2;
+    std::mt19937_64 random(n_size);
+    const auto fill = [&](uint32_t count, uint32_t below) {
+      std::vector<uint32_t> values(count);
+      for (uint32_t& v : values) v = uint32_t(random() % below);
+      return values;
+    };
+    const std::vector<uint32_t> a = fill(m_size * k_size, 16), b = fill(n_size * k_size, 16),
+                                a_scale = fill(m_size * factors, 127), b_scale = fill(256 * factors, 127);
+    KernelLaunch how = pair();
+    how.in.resize(scale_words + 16 * 256);
+    const Layout a_layout{128, rows, 1, false}, b_layout{128, columns, 1, false};
+    const auto put = [&](uint32_t block, uint32_t base, const Layout& layout, uint32_t i, uint32_t k, uint32_t bits) {
+      auto* const bytes = reinterpret_cast<uint8_t*>(&how.in[block * block_words]) + base;
+      bytes[layout.unit(i, k / 32 * 16) + k % 32 / 2] |= uint8_t(bits << k % 2 * 4);
+    };
+    for (uint32_t k = 0; k < k_size; ++k) {
+      for (uint32_t m = 0; m < m_size; ++m) put(m / rows, a_base, a_layout, m % rows, k, a[m * k_size + k]);
+      for (uint32_t n = 0; n < n_size; ++n) put(n / columns, b_base, b_layout, n % columns, k, b[n * k_size + k]);
+    }
+    for (uint32_t c = 0; c < 16; ++c)
+      for (uint32_t block = 0; block < 2; ++block)
+        for (uint32_t lane = 0; lane < 128; ++lane) {
+          const uint32_t i = 32 * (c % 8) + lane % 32;
+          const uint32_t* const four = c >= 8 ? &b_scale[i * factors] : &a_scale[(block * rows + i % rows) * factors];
+          for (uint32_t f = 0; f < factors; ++f) how.in[scale_words + c * 256 + block * 128 + lane] |= four[f] << 8 * f;
+        }
+    std::vector<std::string> lines =
+        body(pair_prologue(),
+             {"mov.u32 %r9, %rank; mul.lo.s32 %r9, %r9, 61440; cvt.u64.u32 %d6, %r9; add.u64 %out, %out, %d6;"});
+    lines = body(lines, copy_in());
+    for (uint32_t c = 0; c < 16; c += 8) {
+      std::string line;
+      for (uint32_t i = 0; i < 8; ++i)
+        line += "ld.global.u32 %r" + std::to_string(20 + i) + ", [%mine+" +
+                std::to_string(4 * (scale_words + (c + i) * 256)) + "]; ";
+      lines.push_back(line + "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r7+" + std::to_string(480 + c) + "], " +
+                      registers(8) + ";");
+    }
+    lines.push_back(wait_store + before + cluster_barrier + after + "mov.b64 %d1, " +
+                    immediate(a_layout.descriptor(a_base)) + "; mov.b64 %d2, " +
+                    immediate(b_layout.descriptor(b_base)) + "; mov.u32 %r8, " +
+                    std::to_string(1 << 7 | 1 << 10 | n_size / 8 << 17 | m_size / 128 << 27) + ";");
+    lines.push_back(
+        "@%p4 tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X [%r5], %d1, %d2, %r8, [%r5+480], "
+        "[%r5+488], 0; " +
+        pair_commit);
+    lines.push_back(wait_for(0) + after);
+    for (uint32_t c = 0; c < n_size; c += 8) {
+      std::string line =
+          "tcgen05.ld.sync.aligned.32x32b.x8.b32 " + registers(8) + ", [%r7+" + std::to_string(c) + "]; " + wait_load;
+      for (uint32_t i = 0; i < 8; ++i)
+        line += " st.global.u32 [%mine+" + std::to_string(4 * (d_words + (c + i) * 256)) + "], %r" +
+                std::to_string(20 + i) + ";";
+      lines.push_back(line);
+    }
+    lines.push_back(pair_dealloc);
+    how.words = d_words + 256 * 256;
+    const KernelRun run(lines, how);
+    const auto scale = [](uint32_t bits) { return small(bits, 4, 3, 7); };
+    for (uint32_t m = 0; m < m_size; ++m)
+      for (uint32_t n = 0; n < n_size; ++n) {
+        double sum = 0;
+        for (uint32_t k = 0; k < k_size; ++k)
+          sum += small(a[m * k_size + k], 2, 1, 1) * small(b[n * k_size + k], 2, 1, 1) *
+                 scale(a_scale[m * factors + k / 16]) * scale(b_scale[n * factors + k / 16]);
+        ASSERT_EQ(std::bit_cast<float>(run.out[d_words + n * 256 + m]), float(sum)) << m << ", " << n;
+      }
+  }
+}
+
 TEST(Tcgen05, MisuseOfScaleFactorsIsReported) {
   const auto expect = [](Scaled what, const std::function<void(Scaled&)>& change,
                          const std::vector<std::string>& parts) {

@@ -71,7 +71,7 @@ def test_tensor_memory_has_columns_where_it_is_used(tmp_path, capsys):
     head = "kernel,launches,file,line,warp_instructions,mma_f16,mma_mxf4,mma_shared_bytes,tensor_load_bytes,tensor_store_bytes"
     file.write_text(f"{head}\nk,1,,0,9,4,2,6144,512,0\nk,1,k.cu,3,5,4,2,6144,0,0\nk,1,k.cu,4,4,0,0,0,512,0\n")
     main(["--from", str(file), "--csv", str(target)])
-    assert "4 f16; 2" in capsys.readouterr().out
+    assert "4 f16; 2 mxf4" in capsys.readouterr().out
     multiply, load, total = rows(target)
     assert (multiply["tcgen05 .mma"], multiply["shared bytes read"]) == ("4 f16; 2 mxf4", "6144")
     assert (load["tcgen05 .mma"], load["tensor bytes loaded"], load["tensor bytes stored"]) == ("", "512", "")

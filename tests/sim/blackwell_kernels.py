@@ -101,7 +101,14 @@ def thunderkittens(folder: Path) -> list[Kernel]:
         )
         for name, number, values, shapes in configurations
     ]
-    return gemms + [
+    nvfp4 = gemm / "nvfp4_b200/nvfp4_b200_gemm.cu"
+    quantise = Kernel(
+        "ThunderKittens nvfp4_b200, quantisation",
+        DRIVERS / "thunderkittens_nvfp4.cu",
+        ("128x128", "384x640"),
+        [*options, f'-DSOURCE="{nvfp4}"'],
+    )
+    return [*gemms, quantise] + [
         Kernel(
             f"ThunderKittens {level.stem}",
             DRIVERS / "thunderkittens.cu",

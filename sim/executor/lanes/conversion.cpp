@@ -296,6 +296,52 @@ void add_eight_bits(LaneTable& t) {
   put.template operator()<true>(".relu");
 }
 
+/// Pairs of a format of 6 bits, a byte each, or of 4 bits in one byte; from two numbers of f32, a into the upper one, and to f16.
+template <class T>
+constexpr int small_step = T::sign_bit == 3 ? 4 : 8;  ///< bits from one of the pair to the other
+template <class T>
+using SmallPair = std::conditional_t<small_step<T> == 4, u8, u16>;
+template <class T, bool relu>
+constexpr auto to_small = [](f32 a, f32 b) -> SmallPair<T> {
+  constexpr auto one = [](f32 x) { return T::from(relu ? positive(x) : double(x)).bits; };
+  return SmallPair<T>(one(b) | one(a) << small_step<T>);
+};
+template <class T, bool relu>
+constexpr auto from_small = [](SmallPair<T> a) -> f16x2 {
+  constexpr auto one = [](int bits) {
+    const double x = T{u8(bits & ((2 << T::sign_bit) - 1))}.value();
+    return f16::from(relu ? positive(x) : x);
+  };
+  return {one(a), one(a >> small_step<T>)};
+};
+template <class T>
+void add_small(LaneTable& t, std::string_view name) {
+  const auto put = [&]<bool relu>(std::string_view modifier) {
+    t.add({"cvt.rn.satfinite", modifier, ".", name, ".f32"},
+          entry<to_small<T, relu>, SmallPair<T>, f32, f32>(Class::convert));
+    t.add({"cvt.rn", modifier, ".f16x2.", name}, entry<from_small<T, relu>, f16x2, SmallPair<T>>(Class::convert));
+  };
+  put.template operator()<false>("");
+  put.template operator()<true>(".relu");
+}
+
+/// Pairs of UE8M0, from two numbers of f32 or a pair of bf16, and to bf16.
+template <bool up, bool satfinite>
+constexpr auto to_scales = [](double low, double high) -> u16 {
+  return u16(ue8m0::from(low, up, satfinite).bits | ue8m0::from(high, up, satfinite).bits << 8);
+};
+template <bool up, bool satfinite>
+void add_scale(LaneTable& t, std::string_view modifiers) {
+  t.add({"cvt", modifiers, ".ue8m0x2.f32"},
+        entry<[](f32 a, f32 b) { return to_scales<up, satfinite>(b, a); }, u16, f32, f32>(Class::convert));
+  t.add({"cvt", modifiers, ".ue8m0x2.bf16x2"},
+        entry<[](bf16x2 a) { return to_scales<up, satfinite>(a.low.value(), a.high.value()); }, u16, bf16x2>(
+            Class::convert));
+}
+constexpr auto from_scale = [](u16 a) -> bf16x2 {
+  return {bf16::from(ue8m0{u8(a)}.value()), bf16::from(ue8m0{u8(a >> 8)}.value())};
+};
+
 /// cvt.pack.sat.D.s32 d, a, b{, c}: a and b, clamped to D, side by side, b below; c's low bits above them.
 template <int bits, bool is_signed>
 constexpr auto clamped_to = [](u32 x) -> u32 {
@@ -367,6 +413,14 @@ void add_conversion(LaneTable& t) {
   add_directed<u64>(t);
   add_eight_bits<e4m3>(t);
   add_eight_bits<e5m2>(t);
+  add_small<e2m1>(t, "e2m1x2");
+  add_small<e2m3>(t, "e2m3x2");
+  add_small<e3m2>(t, "e3m2x2");
+  add_scale<false, false>(t, ".rz");
+  add_scale<false, true>(t, ".rz.satfinite");
+  add_scale<true, false>(t, ".rp");
+  add_scale<true, true>(t, ".rp.satfinite");
+  t.add({"cvt.rn.bf16x2.ue8m0x2"}, entry<from_scale, bf16x2, u16>(Class::convert));
   add_pack<16, true>(t, "s16");
   add_pack<16, false>(t, "u16");
   add_pack<8, true>(t, "s8");
