@@ -21,6 +21,7 @@ from plots.errors import InputError
 from plots.figures import losses, predicted, stairs, stalls, style, sums, timeline, use, waves, wins
 from plots.figures.kinds import drawable, of_profile
 from plots.maps import (
+    block_pairs,
     columns,
     cute,
     fragments,
@@ -198,6 +199,7 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     drawings = pictures.figures() | timelines.figures() | warp_roles.figures() | cute.figures(cute.read(root))
     for module in (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent):
         drawings |= module.figures(read)
+    drawings |= block_pairs.figures()
     stale = []
     for name, drawing in drawings.items():
         file = f"docs/img/{name}.svg"
