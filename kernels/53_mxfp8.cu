@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           mbarrier_wait_parity(full + state.index * 8, state.phase);
           // [scales]
           const uint32_t from = scales + state.index * Tile::SCALES_BYTES;
-          // These run after the mma before, which read the last k tile's scales.
+          // In order: after the mma before, which reads the last k tile's scales, and before those below
           tcgen05_cp_32x128b_warpx4(scales_a, scales_descriptor(from));
 #pragma unroll
           for (int i = 0; i < BN / 128; ++i)

@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           mbarrier_wait_parity(full + state.index * 8, state.phase);
           // [k-steps]
           const int steps = min(K_STEPS, k_steps - k_tile * K_STEPS);
-          // tcgen05.cp runs after the mma before, which read the last k tile's scales.
+          // In order: tcgen05.cp after the mma of the last k tile, which read the scales there, and before its own
           for (int k_step = 0; k_step < steps; ++k_step) {
             const uint32_t from = scales + state.index * Tile::SCALES_BYTES + k_step * Tile::STEP_SCALES;
             const uint32_t of_a = scales_a + 4 * k_step, of_b = scales_b + 4 * (BN / 128) * k_step;
