@@ -5,8 +5,8 @@
 //                   cancels the launch of one that has not begun, and takes its tile.
 // Changed from 51   a seventh warp, the scheduler, which asks for tiles; each warp takes its next tile from the answers, in two slots of
 //                   shared memory; the grid
-// Expect            not measured: nobody here has the GPU. Nothing where all SMs are free and all tiles alike; what a late start costs
-//                   the others falls from a whole wave to a tile
+// Expect            not measured: nobody here has the GPU. Nothing where all SMs are free and all tiles alike. A pair that starts late
+//                   makes the launch longer by at most a tile or two, where in 51 it is by as much as the pair is late
 // Limiter now       as 51
 // New instructions  clusterlaunchcontrol.try_cancel, .query_cancel
 // Limits            as 47

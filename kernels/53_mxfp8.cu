@@ -109,12 +109,14 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   if (warp == 0) {
     // [producer]
     // the producer: one thread issues all copies, in the order in which the multiplier takes them
+    // [copy-scales]
     const auto copy_scales = [&](uint32_t to, const unsigned char* from, int rows, int row, int k_tile,
                                  uint32_t barrier) {
       const int last = (rows - 1) / 128;  // of a tile that has no such rows: any, its results are not stored
       cp_async_bulk(to, from + (static_cast<size_t>(min(row / 128, last)) * k_tiles + k_tile) * Tile::SCALES,
                     Tile::SCALES, barrier);
     };
+    // [/copy-scales]
     if (elect_sync()) {
       PipelineState<STAGES> state;  // of the next k tile
       for (int c_tile = blockIdx.x; c_tile < c_tiles; c_tile += gridDim.x) {
@@ -149,8 +151,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
           const uint64_t a = blackwell::descriptor(tile_a), b = blackwell::descriptor(tile_a + BM * BK_BYTES);
           mbarrier_wait_parity(full + state.index * 8, state.phase);
+          // [scales]
           const uint32_t from = scales + state.index * Tile::SCALES_BYTES;
-          // These run after the mma before, which read the last k tile's scales.
+          // In order: after the mma before, which reads the last k tile's scales, and before those below
           tcgen05_cp_32x128b_warpx4(scales_a, scales_descriptor(from));
 #pragma unroll
           for (int i = 0; i < BN / 128; ++i)
@@ -159,6 +162,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           for (int k_step = 0; k_step < K_STEPS; ++k_step)
             tcgen05_mma_mxf8f6f4(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16),
                                  instruction_descriptor(k_step, BM, BN), scales_a, scales_b, k_tile + k_step > 0);
+          // [/scales]
           tcgen05_commit(empty + state.index * 8);  // arrives when this k tile is multiplied
           ++state;
         }

@@ -125,6 +125,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK_BYTES, tile_row * BM, full + state.index * 8);
           cp_async_bulk_tensor_2d(tile_a + BM * BK_BYTES, map_b, k_tile * BK_BYTES, tile_col * BN,
                                   full + state.index * 8);
+          // [copy-scales]
           for (int k_step = 0; k_step < steps; ++k_step) {
             const uint32_t to = scales + state.index * Tile::SCALES_BYTES + k_step * Tile::STEP_SCALES;
             const int of_all = k_tile * K_STEPS + k_step;
@@ -133,6 +134,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
               copy_scales(to + (1 + i) * Tile::SCALES, scale_b, N, tile_col * BN + i * 128, of_all,
                           full + state.index * 8);
           }
+          // [/copy-scales]
           ++state;
         }
       }
@@ -153,8 +155,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
           const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
           const uint64_t a = blackwell::descriptor(tile_a), b = blackwell::descriptor(tile_a + BM * BK_BYTES);
           mbarrier_wait_parity(full + state.index * 8, state.phase);
+          // [k-steps]
           const int steps = min(K_STEPS, k_steps - k_tile * K_STEPS);
-          // tcgen05.cp runs after the mma before, which read the last k tile's scales.
+          // In order: tcgen05.cp after the mma of the last k tile, which read the scales there, and before its own
           for (int k_step = 0; k_step < steps; ++k_step) {
             const uint32_t from = scales + state.index * Tile::SCALES_BYTES + k_step * Tile::STEP_SCALES;
             const uint32_t of_a = scales_a + 4 * k_step, of_b = scales_b + 4 * (BN / 128) * k_step;
@@ -164,6 +167,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
             tcgen05_mma_mxf4nvf4(acc, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16),
                                  INSTRUCTION, of_a, of_b, k_tile + k_step > 0);
           }
+          // [/k-steps]
           tcgen05_commit(empty + state.index * 8);  // arrives when this k tile is multiplied
           ++state;
         }

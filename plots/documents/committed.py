@@ -21,6 +21,7 @@ from plots.errors import InputError
 from plots.figures import losses, predicted, stairs, stalls, style, sums, timeline, use, waves, wins
 from plots.figures.kinds import drawable, of_profile
 from plots.maps import (
+    block_pairs,
     columns,
     cute,
     fragments,
@@ -200,6 +201,7 @@ def update_maps(root: Path, check: bool, printed: Path | None) -> list[str]:
     of_maps = (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent, tensor_memory)
     for module in of_maps:
         drawings |= module.figures(read)
+    drawings |= block_pairs.figures()
     stale = []
     for name, drawing in drawings.items():
         file = f"docs/img/{name}.svg"

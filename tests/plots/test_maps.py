@@ -12,6 +12,7 @@ from matplotlib.textpath import TextPath
 from plots.__main__ import main
 from plots.errors import InputError
 from plots.maps import (
+    block_pairs,
     columns,
     cute,
     fragments,
@@ -39,7 +40,7 @@ def drawings(read):
     of_maps = (index_maps, hierarchy, fragments, rows, ldmatrix, raster, columns, splits, tma, wgmma, persistent, tensor_memory)
     for module in of_maps:
         drawn |= module.figures(read)
-    return drawn
+    return drawn | block_pairs.figures()
 
 
 def test_committed_figures_are_those_of_the_code(printed, tmp_path, capsys):
