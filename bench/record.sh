@@ -12,7 +12,7 @@
 #   library    what a call of the library costs the host; PyTorch with it and without  host_time.csv use.csv use_fp8.csv train.csv torch_opinfo.txt
 #   waves      products whose tiles fill the SMs more or less evenly                waves.csv
 #   fp8        FP8 tiles and long sums, which tests compare with the simulator (needs sm_90a)  fp8_tiles.csv fp8_sums.csv
-#   scales     FP8 with scales: 41 to 43b at the shapes of FP8, beside cuBLASLt      scales.csv
+#   scales     FP8 and FP4 with scales: 41 to 43b, 53, 54, beside cuBLASLt            scales.csv
 #   epilogues  45 with each of its epilogues                                        epilogues.csv
 #   quantise   what quantising a matrix takes, beside a copy of as many bytes      quantise.csv
 #   conditions the rungs and conditions that chapters show beside these             conditions.csv
@@ -180,9 +180,11 @@ fp8() {
 scales() {
   local mode
   begin "$to/scales.csv"
-  of_scales() { ladder --type e4m3 --out same --check sample --sittings 3 --csv "$to/scales.csv" --shapes bench/shapes/fp8.txt "$@"; }
-  for mode in none tensor rows; do of_scales --kernels 41 --scales $mode; done
-  of_scales --kernels 42,43,43b --scales blocks
+  of_scales() { ladder --out same --check sample --sittings 3 --csv "$to/scales.csv" --shapes bench/shapes/fp8.txt "$@"; }
+  for mode in none tensor rows; do of_scales --type e4m3 --kernels 41 --scales $mode; done
+  of_scales --type e4m3 --kernels 42,43,43b --scales blocks
+  of_scales --type e4m3 --kernels 53 --scales mx
+  of_scales --type e2m1 --kernels 54 --scales nv
 }
 
 epilogues() {
