@@ -5,8 +5,8 @@
 //                   partial sums have registers of their own, so the epilogue hides, too.
 // Changed from 42   three warpgroups of 64 rows; for few tiles, 42's two, or a tile of 64 rows whose k tiles the warpgroups share;
 //                   the plan that should be the fastest, by clocks
-// Expect            768 clocks per k tile of 192x128, all of them of the tensor cores, and a hidden epilogue: 1.36 times 42 at 8192 cubed, per
-//                   clock; less in time, since busier tensor cores take more power
+// Expect            768 clocks per k tile of 192x128, all of them of the tensor cores, and a hidden epilogue: 1.36 times 42 at 8192 cubed
+//                   per clock; less in time, since busier tensor cores take more power
 // Limiter now       power where tiles are many; the last wave where they are not; copies into shared memory where tiles are narrow
 // New instructions  none
 // Limits            as 42
