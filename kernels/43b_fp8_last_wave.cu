@@ -9,7 +9,7 @@
 // New instructions  none
 // Limits            as 42
 // Run               ./run_all.sh run 43b 4096 4096 4096 --scales blocks --out same
-// Read              docs/43_fp8_three_warpgroups.md
+// Read              docs/43b_fp8_last_wave.md
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -114,7 +114,7 @@ struct Part {
   }
 };
 
-/// alpha * acc + beta * C into C, from the registers: two results at a time. What the columns lie in ends with column `end`.
+/// alpha * acc + beta * C into C, from the registers: two results at a time. Columns from number `end` on are not stored.
 template <class Part, class TC>
 __device__ __forceinline__ void store_part(const float (&acc)[1][Part::BN / 8][4], Coord first, int M, int end,
                                            float alpha, float beta, TC* __restrict__ C, int ldc) {
