@@ -86,7 +86,7 @@ TEST(Options, TakeValues) {
 
 TEST(Options, NameWhatTheyTake) {
   EXPECT_THAT(error_of({"--type", "f23"}),
-              HasSubstr("--type takes f32, tf32, bf16, f16, e4m3, e5m2, got 'f23'; the nearest is f32"));
+              HasSubstr("--type takes f32, tf32, bf16, f16, e4m3, e5m2, e2m1, got 'f23'; the nearest is f32"));
   EXPECT_THAT(error_of({"--init", "ones"}), HasSubstr("--init takes normal, uniform, integer, zeros, got 'ones'"));
   EXPECT_THAT(error_of({"--alpha", "two"}), HasSubstr("--alpha takes a finite number, got 'two'"));
   EXPECT_THAT(error_of({"--beta", "nan"}), HasSubstr("--beta takes a finite number"));
