@@ -52,7 +52,9 @@ std::vector<float> fetch_scales(const float* data, size_t floats) {
 /// Multiplies A and B by their scales. `all_rows`: of A, of which p may be a group.
 void scale(const Problem& p, int all_rows, Matrices& matrices) {
   if (p.scales == Scales::none) return;
-  const std::vector<float> of_a = fetch_scales(p.scale_a, scale_floats_a(p.scales, all_rows, p.k)),
+  const size_t floats_a = scale_vector(p.scales) > 0 ? scale_floats_a(p.scales, all_rows, p.k)
+                                                     : scale_index_a(p.scales, all_rows, p.k, p.m - 1, p.k - 1) + 1;
+  const std::vector<float> of_a = fetch_scales(p.scale_a, floats_a),
                            of_b = fetch_scales(p.scale_b, scale_floats_b(p.scales, p.n, p.k));
   double* at = matrices.a.data();
   for (int row = 0; row < p.m; ++row)
