@@ -6,7 +6,7 @@
 //                   launch bounds ask for as many threads as an SM can hold, which is 4 blocks: while one block waits
 //                   at a barrier or for global memory, the others compute. That leaves 65536 / 2048 = 32 registers per
 //                   thread. gA and gB stay where they are, and k_offset moves: this takes fewer registers
-// Expect            2.2 times 02, 0.41 of cuBLAS at most: shared loads per FMA fall from 1.25 to 0.375
+// Expect            2.2 times 02, 0.44 of cuBLAS at most: shared loads per FMA fall from 1.25 to 0.375
 // Limiter now       shared loads: 1 of B and 8 of A (four k at a time) for 8 FMAs
 // New instructions  none
 // Limits            f32; any architecture; any M, N, K and leading dimensions

@@ -33,10 +33,9 @@ def on_config(config, **_: object):
     for page in sorted(path.name for path in (ROOT / "docs").glob("*.md")):
         if page in START + REFERENCE:
             continue
-        if page[:2].isdigit():
-            of_part = [title for title, (number, _) in known.items() if number <= page[:2]]
-        else:
-            of_part = [title for title, (_, body) in known.items() if f"]({page})" in body]
+        linked = [title for title, (_, body) in known.items() if f"]({page})" in body]
+        numbered = [title for title, (number, _) in known.items() if number <= page[:2]]
+        of_part = linked[:1] or (numbered if page[:2].isdigit() else [])  # the part that names it first
         (chapters[of_part[-1]] if of_part else reference).append(page)
     tabs = {title.removeprefix("Part ").replace(": ", " · "): pages for title, pages in chapters.items()}
     config.nav = [{title: pages} for title, pages in {"Start": START, **tabs, "Reference": reference}.items()]
