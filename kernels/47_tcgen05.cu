@@ -3,8 +3,8 @@
 // Idea              wgmma holds a warpgroup's 64 x 256 sums in 128 registers of each thread, and four warps issue it together. tcgen05.mma
 //                   of sm_100a is issued by one thread; it reads A and B from shared memory and keeps D in tensor memory, 128 lanes x 512
 //                   columns that belong to the SM. The registers are free, and so are the other threads.
-// Changed from 22   tcgen05.mma in place of wgmma: one thread waits, multiplies and copies; a block's warps meet before and after an
-//                   epilogue alone; the epilogue reads tensor memory
+// Changed from 22   tcgen05.mma in place of wgmma: one warp waits, one lane of it multiplies and copies; a block's warps meet before
+//                   and after an epilogue alone; the epilogue reads tensor memory
 // Expect            not measured: nobody here has the GPU. A k tile takes 2 x 128 x 256 x 64 / 8192 = 512 clocks of the tensor cores at the
 //                   published rate. After each they rest until one lane has noticed, copied, waited and issued again
 // Limiter now       the wait after each k tile, during which the tensor cores idle; 8 columns per load, 32 rows per store in the epilogue

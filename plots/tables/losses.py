@@ -4,6 +4,8 @@ from plots.data.losses import CAUSES, PEAK, REST, Losses
 from plots.data.units import MISSING, tflops
 from plots.tables.grid import Grid
 
+MEASURED = "measured"  # the rate; what it lacks of the line above is what was left over
+
 
 def grid(found: list[Losses]) -> Grid:
     """A line per cause: TFLOP/s that are left, and in brackets the part that the cause leaves."""
@@ -15,7 +17,7 @@ def grid(found: list[Losses]) -> Grid:
 
 
 def _called(cause: str) -> str:
-    return f"{cause}; measured" if cause == REST else cause
+    return MEASURED if cause == REST else cause
 
 
 def _cell(case: Losses, cause: str) -> str:

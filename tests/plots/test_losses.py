@@ -99,7 +99,7 @@ def test_the_picture_and_the_table_have_the_same_rates(folder, monkeypatch):
     assert f"{100 * (found[0].left[CLOCK] - 67_000) / 67_000:+.1f}".replace("-", "−") in texts
     assert style.svg(fig) == style.svg(figure.draw(found))
     text = losses.grid(found).markdown()
-    assert "| left over; measured | 40.0 (" in text and "| 600 (" in text and "1500 MHz" in text
+    assert "| measured | 40.0 (" in text and "| 600 (" in text and "1500 MHz" in text
 
 
 def test_it_is_committed_and_generated(folder, tmp_path, capsys):
