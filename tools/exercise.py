@@ -81,7 +81,7 @@ class Exercise:
 
     @property
     def title(self) -> str:
-        return re.match(r"// \S+ · exercise \d: (.*)\n", self.header)[1]
+        return re.match(r"// \S+ · exercise \d+: (.*)\n", self.header)[1]
 
     @property
     def goal(self) -> str:
@@ -131,14 +131,14 @@ class Exercise:
 
 
 def exercises() -> list[Exercise]:
-    return [Exercise(path) for path in sorted(EXERCISES.glob("[0-9]*_*.cu"))]
+    return sorted((Exercise(path) for path in EXERCISES.glob("[0-9]*_*.cu")), key=lambda one: int(one.number))
 
 
 def exercise(number: str) -> Exercise:
     """Raises Refused."""
     known = {one.number: one for one in exercises()}
     if number not in known:
-        raise Refused(f"there is no exercise '{number}'; there are {min(known)} to {max(known)}")
+        raise Refused(f"there is no exercise '{number}'; there are {', '.join(known)}")
     return known[number]
 
 

@@ -55,6 +55,10 @@ def fix_up(hole: str, line: str, message: str, says: str = "") -> Answer:
     return Answer("5", message, ((hole, line),), says)
 
 
+def phases(hole: str, message: str, *lines: str, says: str = "") -> Answer:
+    return Answer("6", message, ((hole, "".join(f"{line}\n" for line in lines)),), says)
+
+
 RIGHT = [Answer(number) for number in EXERCISES]
 OTHER = [
     swizzle("row * 128 + (chunk ^ (7 - row % 8)) * 16"),  # not the rung's, and right
@@ -123,6 +127,74 @@ WRONG = [
     fix_up("wait", "while (ld_acquire_gpu(lock_of(first_block)) != 1) {}\n", "does not wait for blocks 3 and 4"),
     fix_up("left", "st_release_gpu(lock_of(blockIdx.x), 1);\n", "set before all 32 lanes of the warp have stored their sums"),
     fix_up("left", "", "Nobody sets the lock"),
+    phases(
+        "producer-acquire",
+        r"k tile 0: it waits for parity 0 of empty.* But k tile 0 is not even copied: the producer waits for ever",
+        "mbarrier_wait_parity(empty + state.index * 8, state.phase);",
+        says="it failed: ",
+    ),
+    phases(
+        "producer-acquire",
+        r"k tile 4: it waits for parity 1 of empty again.* the wait passes while k tile 0 is still being multiplied",
+        "mbarrier_wait_parity(empty + state.index * 8, 1);",
+        says="it failed: ",
+    ),
+    phases("producer-acquire", "k tile 4: its copies go into stage 0, which has k tile 0, and no wait"),
+    phases(
+        "producer-acquire",
+        r"it waits on full of stage 0, .* only when the copies that it is about to issue have landed",
+        "mbarrier_wait_parity(full + state.index * 8, state.phase ^ 1);",
+    ),
+    phases(
+        "consumer-wait",
+        r"k tile 0: it waits for parity 1 of full, the phase before the first.* before anything has landed",
+        "mbarrier_wait_parity(full + state.index * 8, state.phase ^ 1);",
+        says="it failed: ",
+    ),
+    phases(
+        "consumer-wait",
+        r"k tile 4: it waits for parity 0 of full, as for k tile 0.* The parity flips each time the stages have come round",
+        "mbarrier_wait_parity(full + state.index * 8, 0);",
+    ),
+    phases(
+        "consumer-wait",
+        "some threads do not wait for its copies",
+        "if (lane == 0 && warp % 4 == 0) mbarrier_wait_parity(full + state.index * 8, state.phase);",
+    ),
+    phases(
+        "consumer-release",
+        r"expects 8 arrivals, and 1 comes per k tile: .* waits for ever before k tile 4",
+        "if (multiplied >= 0 && threadIdx.x == 128) mbarrier_arrive(empty + multiplied * 8);",
+        says="it failed: ",
+    ),
+    phases(
+        "consumer-release",
+        r"expects 8 arrivals, and 256 come per k tile\. It is complete after the first 8: the producer fills the stage again",
+        "if (multiplied >= 0) mbarrier_arrive(empty + multiplied * 8);",
+    ),
+    phases(
+        "consumer-release",
+        r"arrives on empty of stage 1, the stage whose wgmma it has just issued: .* says that those of k tile 0",
+        "if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + state.index * 8);",
+    ),
+    phases(
+        "consumer-release",
+        "arrives on full of stage 3 all the same: that is the mbarrier before empty of stage 0",
+        "if (lane == 0) mbarrier_arrive(empty + multiplied * 8);",
+    ),
+    phases("consumer-release", "Nobody arrives on empty of stage 0 after k tile 0"),
+    phases(
+        "arrivals",
+        r"expects 1 arrival, and 8 come per k tile\. It is complete after the first one: .* other warps still multiply",
+        "mbarrier_init(full + stage * 8, 1);",
+        "mbarrier_init(empty + stage * 8, 1);",
+    ),
+    phases(
+        "arrivals",
+        "A phase of full expects 2 arrivals, and one comes",
+        "mbarrier_init(full + stage * 8, 2);",
+        "mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);",
+    ),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
 RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
@@ -223,7 +295,7 @@ def test_a_new_copy_is_the_rung_with_holes(one, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["9"], "there is no exercise '9'; there are 1 to 5"),
+        (["99"], "there is no exercise '99'; there are 1, 2, 3"),
         (["swizzle"], "there is no exercise 'swizzle'"),
         (["1", "2"], "exercise takes one number"),
         (["1", "--solutions"], "there is no option '--solutions'; the nearest is --solution"),
