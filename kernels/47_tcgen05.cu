@@ -163,12 +163,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // 4. epilogue: a thread has a row. A warp reaches the 32 lanes of tensor memory that its number modulo 4 names
     tcgen05_fence_after_thread_sync();
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    // [row]
     const int m = tile_row * BM + threadIdx.x;
+    // [/row]
 #pragma unroll 1
     for (int j = 0; j < BN; j += 8) {
+      // [tensor-memory]
       float x[8];
       tcgen05_ld_32x32b_x8(x, acc + (warp * 32 << 16) + j);
       tcgen05_wait_ld(x);
+      // [/tensor-memory]
       TC* const gC = C + static_cast<size_t>(m) * ldc + tile_col * BN + j;
 #pragma unroll
       for (int i = 0; i < 8; i += 2) {

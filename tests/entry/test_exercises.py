@@ -59,10 +59,16 @@ def phases(hole: str, message: str, *lines: str, says: str = "") -> Answer:
     return Answer("6", message, ((hole, "".join(f"{line}\n" for line in lines)),), says)
 
 
+def lanes(address: str, message: str, *after: str, before: str = "", says: str = "") -> Answer:
+    lines = [before, "float x[8];", f"tcgen05_ld_32x32b_x8(x, {address});", *(after or ["tcgen05_wait_ld(x);"])]
+    return Answer("10", message, (("tensor-memory", "".join(f"{line}\n" for line in lines if line)),), says)
+
+
 RIGHT = [Answer(number) for number in EXERCISES]
 OTHER = [
     swizzle("row * 128 + (chunk ^ (7 - row % 8)) * 16"),  # not the rung's, and right
     descriptor(""),
+    lanes("acc + (warp << 21 | j)", ""),
 ]
 WRONG = [
     wait("there are 2 barriers per k tile", "__syncthreads()", "cp_async_wait_group<1>()", "__syncthreads()"),
@@ -194,6 +200,25 @@ WRONG = [
         "A phase of full expects 2 arrivals, and one comes",
         "mbarrier_init(full + stage * 8, 2);",
         "mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);",
+    ),
+    lanes("acc + j", "Warp 1, j = 0: it loads lanes 0 to 31, those of warp 0.* warp 1 lanes 32 to 63", says="it failed: .*warp"),
+    lanes("acc + ((warp ^ 1) * 32 << 16) + j", "Warp 0, j = 0: it loads lanes 32 to 63, those of warp 1"),
+    lanes("acc + (warp << 16) + j", "Warp 1, j = 0: it loads from lane 1 on"),
+    lanes(
+        "acc + (warp * 32 << 16) + j * 4", "j = 8: it loads columns 32 to 39 of the tile.* counts columns of 32 bits, not bytes"
+    ),
+    lanes("(warp * 32 << 16) + j", "in columns 256 to 511: they begin at acc, which is not always 0"),
+    lanes(
+        "acc + (warp * 32 << 16) + j",
+        "j = 0: x is used and nobody has waited for it",
+        ";",
+        says="it failed: ",
+    ),
+    Answer(
+        "10",
+        "Thread 32 of the tile at row 384 stores row 384.* it has the sums of row 416",
+        (("row", "const int m = tile_row * BM + threadIdx.x % 32;\n"),),
+        "the result is wrong: .* elements wrong",
     ),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
