@@ -64,6 +64,15 @@ def lanes(address: str, message: str, *after: str, before: str = "", says: str =
     return Answer("10", message, (("tensor-memory", "".join(f"{line}\n" for line in lines if line)),), says)
 
 
+def promotion(message: str, *changes: tuple[str, str], says: str = "") -> Answer:
+    """Of 42's lines, with some text replaced."""
+    lines = dict(EXERCISES["9"].answers)
+    for old, new in changes:
+        (name,) = (name for name, text in lines.items() if old in text)
+        lines[name] = lines[name].replace(old, new)
+    return Answer("9", message, tuple(lines.items()), says)
+
+
 RIGHT = [Answer(number) for number in EXERCISES]
 OTHER = [
     swizzle("row * 128 + (chunk ^ (7 - row % 8)) * 16"),  # not the rung's, and right
@@ -220,6 +229,39 @@ WRONG = [
         (("row", "const int m = tile_row * BM + threadIdx.x % 32;\n"),),
         "the result is wrong: .* elements wrong",
     ),
+    promotion(
+        r"Warp 4, lane 0, k tile 0: scale\[1\] has the scale of row 1, .* are in row 8 of the block",
+        ("mma_c(lane, half * 2).row", "mma_c(lane, 0).row + half"),
+        says="the result is wrong: .* elements wrong",
+    ),
+    promotion(
+        r"Warp 5, lane 0, .* the scale of row 0, .* are in row 16 of the block: row 0 of the warp's 16, whose first is row 16",
+        ("(warp - 4) * 16 + ", ""),
+    ),
+    promotion(
+        r"k tile 0: scale\[0\] has the scale of B of k tile 3, and the sum is that of k tile 0",
+        ("k_tile % 4", "(k_tile + 3) % 4"),
+    ),
+    promotion("In k tile 4 a scale is read 16 bytes after scale_b, which has 16", ("k_tile % 4 * 4", "k_tile * 4")),
+    promotion(r"scale\[0\] lacks the scale of B", ("load_shared(scale_b + k_tile % 4 * 4)", "1.0F")),
+    promotion(
+        "In k tile 1 partial also has the sum of k tile 0, and all of it is multiplied by the scales of k tile 1",
+        ("k_step > 0);", "k_step > 0 || k_tile % 2 == 1);"),
+        ("acc[0][j][e] +=", "if (k_tile % 2 == 1) acc[0][j][e] +="),
+        says="the result is wrong: .* elements wrong",
+    ),
+    promotion("In k tile 1 partial also has the sum of k tile 0", ("k_step > 0);", "1);")),
+    promotion("In k tile 0 the products of k step 0 are not in partial: a later wgmma with 0", ("k_step > 0);", "0);")),
+    promotion(
+        "The sum of k tile 0 is never added to acc: the first wgmma of k tile 1 overwrites it",
+        ("acc[0][j][e] +=", "if (k_tile % 2 == 1) acc[0][j][e] +="),
+    ),
+    promotion(
+        "In k tile 0 partial is added to acc while its wgmma are still under way", ("wgmma_wait_group<0>", "wgmma_wait_group<1>")
+    ),
+    promotion("is multiplied by the scale of the lane's other row.* e / 2 says which", ("scale[e / 2]", "scale[e % 2]")),
+    promotion("result 0 of columns 0 to 7 loses the k tiles before", ("+= scale", "= scale")),
+    promotion("No lane 0 arrives on empty", ("if (lane == 0) mbarrier_arrive(empty + state.index * 8);", "")),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
 RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
