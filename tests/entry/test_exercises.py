@@ -59,6 +59,13 @@ def phases(hole: str, message: str, *lines: str, says: str = "") -> Answer:
     return Answer("6", message, ((hole, "".join(f"{line}\n" for line in lines)),), says)
 
 
+SEND = "st_async4(mapa(place(split, owner, i, k), owner), acc[i][j], mapa(arrived, owner));"
+
+
+def cluster(hole: str, message: str, line: str, says: str = "") -> Answer:
+    return Answer("8", message, ((hole, f"{line}\n" if line else ""),), says)
+
+
 def lanes(address: str, message: str, *after: str, before: str = "", says: str = "") -> Answer:
     lines = [before, "float x[8];", f"tcgen05_ld_32x32b_x8(x, {address});", *(after or ["tcgen05_wait_ld(x);"])]
     return Answer("10", message, (("tensor-memory", "".join(f"{line}\n" for line in lines if line)),), says)
@@ -262,6 +269,49 @@ WRONG = [
     promotion("is multiplied by the scale of the lane's other row.* e / 2 says which", ("scale[e / 2]", "scale[e % 2]")),
     promotion("result 0 of columns 0 to 7 loses the k tiles before", ("+= scale", "= scale")),
     promotion("No lane 0 arrives on empty", ("if (lane == 0) mbarrier_arrive(empty + state.index * 8);", "")),
+    cluster("sends", "Block 0 sends part 0, owned by block 0, to itself. Its own partial sums are in acc already", SEND),
+    cluster(
+        "sends",
+        "Block 0 sends part 1, owned by block 1, to itself: an address without mapa",
+        "if (owner != split) st_async4(place(split, owner, i, k), acc[i][j], arrived);",
+    ),
+    cluster(
+        "sends",
+        "lets an mbarrier of block 0 count the bytes. The one that waits for them is block 1",
+        f"if (owner != split) {SEND.replace('mapa(arrived, owner)', 'arrived')}",
+    ),
+    cluster("sends", "block 0 is sent nothing, and it owns 2 parts", ""),
+    cluster("slot", "to a slot that there is not: block 0 has 3 slots, 0 to 2, none for itself", "const int slot = from;"),
+    cluster(
+        "slot",
+        "Blocks 0 and 1 send parts to the same place in block 2: the later ones overwrite",
+        "const int slot = 0;",
+    ),
+    cluster(
+        "bytes",
+        "block 0 expects 16384 bytes, and 12288 come, 2 parts of 2,048 bytes from each of 3 blocks: it waits for ever",
+        "return splits * ((Tile::BN / 8 - split + splits - 1) / splits) * Tile::BM / 64 * 64 * 32;",
+        says="it failed: .*deadlock",
+    ),
+    cluster(
+        "bytes",
+        "Of 8 blocks with tiles of 64x96, block 0 expects 14336 bytes, and 28672 come.* may end before they are all there",
+        "return (splits - 1) * (Tile::BN / 8 / splits) * Tile::BM / 64 * 64 * 32;",
+    ),
+    cluster("wait", "added without a wait: st_async returns at once", ""),
+    cluster("wait", "parity 1 of `arrived`, the phase before the first", "mbarrier_wait_parity_cluster(arrived, 1);"),
+    cluster("wait", "has the scope of the block", "mbarrier_wait_parity(arrived, 0);"),
+    cluster("adds", "part 0 of block 0 lacks the partial sums of block 1", ""),
+    Answer(
+        "8",
+        "part 0 of block 0 lacks the partial sums of block 3",
+        (("adds", EXERCISES["8"].answers["adds"].replace("from < splits;", "from < splits - 1;")),),
+    ),
+    Answer(
+        "8",
+        "Block 0 adds four sums from a slot that there is not: it has none for itself",
+        (("adds", EXERCISES["8"].answers["adds"].replace("if (from == split) continue;", "")),),
+    ),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
 RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
