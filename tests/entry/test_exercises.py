@@ -59,6 +59,15 @@ def phases(hole: str, message: str, *lines: str, says: str = "") -> Answer:
     return Answer("6", message, ((hole, "".join(f"{line}\n" for line in lines)),), says)
 
 
+def elect(hole: str, message: str, *changes: tuple[str, str], says: str = "") -> Answer:
+    """Of 47's lines in a hole, with some text replaced."""
+    lines = EXERCISES["7"].answers[hole]
+    for old, new in changes:
+        assert old in lines
+        lines = lines.replace(old, new)
+    return Answer("7", message, ((hole, lines),), says)
+
+
 SEND = "st_async4(mapa(place(split, owner, i, k), owner), acc[i][j], mapa(arrived, owner));"
 
 
@@ -85,6 +94,7 @@ OTHER = [
     swizzle("row * 128 + (chunk ^ (7 - row % 8)) * 16"),  # not the rung's, and right
     descriptor(""),
     lanes("acc + (warp << 21 | j)", ""),
+    elect("set-up", "", ("__syncwarp();", "__syncthreads();")),
 ]
 WRONG = [
     wait("there are 2 barriers per k tile", "__syncthreads()", "cp_async_wait_group<1>()", "__syncthreads()"),
@@ -312,6 +322,46 @@ WRONG = [
         "Block 0 adds four sums from a slot that there is not: it has none for itself",
         (("adds", EXERCISES["8"].answers["adds"].replace("if (from == split) continue;", "")),),
     ),
+    elect(
+        "issue",
+        "issued by all 32 threads: each of them multiplies the whole tile once more",
+        ("if (elect_sync()) {", "{"),
+        says="it failed: |the result is wrong: ",
+    ),
+    elect(
+        "issue",
+        "tcgen05_commit is executed by all 32 threads: that many arrivals come at `multiplied`, which expects one",
+        ("  tcgen05_commit(multiplied);\n}", "}\ntcgen05_commit(multiplied);"),
+    ),
+    elect(
+        "issue",
+        "Thread 0 commits, and thread 1 has issued the mma",
+        ("elect_sync()", "threadIdx.x == 1"),
+        ("  tcgen05_commit(multiplied);\n}", "}\nif (elect_sync()) tcgen05_commit(multiplied);"),
+    ),
+    elect("issue", "Nobody commits: .* waits for ever", ("tcgen05_commit(multiplied);", "")),
+    elect(
+        "issue",
+        r"Only 1 lane of warp 0 executes elect_sync\(\)\. .* all of them have to be there",
+        ("elect_sync()", "threadIdx.x == 0 && elect_sync()"),
+    ),
+    elect(
+        "set-up",
+        "Only 1 lane of warp 0 executes tcgen05_alloc. It is .aligned: all 32 lanes of a warp execute it together",
+        ("__syncwarp();\nif (warp == 0) {", "if (warp == 0 && elect_sync()) {"),
+        says="it failed: ",
+    ),
+    elect(
+        "set-up",
+        "4 threads initialise the mbarrier full of stage 0, one of each warp",
+        ("if (warp == 0 && elect_sync())", "if (elect_sync())"),
+    ),
+    elect("set-up", "128 threads initialise the mbarrier full of stage 0. One thread", ("if (warp == 0 && elect_sync())", "")),
+    elect("set-up", r"tcgen05_alloc is \.aligned: nothing says that the lanes are together again", ("__syncwarp();", "")),
+    elect("set-up", "4 warps allocate 256 columns each, and an SM has 512", ("if (warp == 0) {", "{")),
+    elect("set-up", r"No __syncthreads\(\) follows: the other warps read `address`", ("__syncthreads();", "")),
+    elect("set-up", r"No fence_mbarrier_init\(\) follows", ("fence_mbarrier_init();", "")),
+    elect("set-up", "Nobody says that this block allocates no more", ("tcgen05_relinquish_alloc_permit();", "")),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
 RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
