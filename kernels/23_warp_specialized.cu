@@ -66,8 +66,10 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   const uint32_t full = shared_address(smem) + STAGES * Tile::STAGE_BYTES, empty = full + STAGES * 8;
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) {
+      // [arrivals]
       mbarrier_init(full + stage * 8, 1);
       mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);
+      // [/arrivals]
     }
     fence_mbarrier_init();
     prefetch_tensormap(map_a), prefetch_tensormap(map_b);
@@ -84,7 +86,9 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
       const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
         const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
+        // [producer-acquire]
         mbarrier_wait_parity(empty + state.index * 8, state.phase ^ 1);
+        // [/producer-acquire]
         mbarrier_arrive_expect_tx(full + state.index * 8, Tile::STAGE_BYTES);
         cp_async_bulk_tensor_2d(tile_a, map_a, k_tile * BK, tile_row * BM, full + state.index * 8);
         cp_async_bulk_tensor_2d(tile_a + BM * BK_BYTES, map_b, k_tile * BK, tile_col * BN, full + state.index * 8);
@@ -108,12 +112,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // 3. main loop: gmem -TMA-> smem[stage] -wgmma-> acc
   int multiplied = -1;  // stage of the previous k tile, which this warp has not released yet
   const auto consumer_release = [&] {
+    // [consumer-release]
     if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + multiplied * 8);
+    // [/consumer-release]
   };
   const auto multiply_k_tile = [&](float(&acc)[BN / 8][4]) {
     const uint32_t tile_a = shared_address(smem) + state.index * Tile::STAGE_BYTES;
     const uint64_t a = descriptor(tile_a + warpgroup * WM * BK_BYTES), b = descriptor(tile_a + BM * BK_BYTES);
+    // [consumer-wait]
     mbarrier_wait_parity(full + state.index * 8, state.phase);
+    // [/consumer-wait]
     wgmma_fence();
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step)

@@ -148,8 +148,10 @@ __device__ __forceinline__ void for_parts(int splits, F&& f) {
 /// What block `split` gets from the others.
 template <class Tile>
 __device__ __forceinline__ uint32_t received_bytes(int split, int splits) {
+  // [bytes]
   const int owned = (Tile::BN / 8 - split + splits - 1) / splits;  // parts, of each 64 rows
   return (splits - 1) * owned * Tile::BM / 64 * 64 * 32;
+  // [/bytes]
 }
 
 // [exchange]
@@ -163,13 +165,20 @@ __device__ __forceinline__ void sum_over_cluster(float (&acc)[Tile::WM / 64][Til
   const int thread = (threadIdx.x - 128) % THREADS, owned = ceil_div(PART, splits);
   // where the k-th own part of 64 rows lies, of those that block `from` sends to block `to`
   const auto place = [&](int from, int to, int i, int k) {
+    // [slot]
     const int slot = from < to ? from : from - 1;
+    // [/slot]
     return received + (((slot * (Tile::WM / 64) + i) * owned + k) * THREADS + thread) * 16;
   };
   for_parts<Tile>(splits, [&](int i, int j, int owner, int k) {
+    // [sends]
     if (owner != split) st_async4(mapa(place(split, owner, i, k), owner), acc[i][j], mapa(arrived, owner));
+    // [/sends]
   });
+  // [wait]
   mbarrier_wait_parity_cluster(arrived, 0);
+  // [/wait]
+  // [adds]
   for (int from = 0; from < splits; ++from) {
     if (from == split) continue;
     for_parts<Tile>(splits, [&](int i, int j, int owner, int k) {
@@ -180,6 +189,7 @@ __device__ __forceinline__ void sum_over_cluster(float (&acc)[Tile::WM / 64][Til
       for (int e = 0; e < 4; ++e) acc[i][j][e] += part[e];
     });
   }
+  // [/adds]
 }
 // [/exchange]
 

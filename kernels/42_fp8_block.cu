@@ -136,22 +136,28 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const uint32_t scale_a = scales + state.index * Tile::SCALES_BYTES, scale_b = scale_a + Tile::SCALE_A_BYTES;
     mbarrier_wait_parity(full + state.index * 8, state.phase);
     wgmma_fence();
+    // [multiply]
 #pragma unroll
     for (int k_step = 0; k_step < K_STEPS; ++k_step)  // the first does not add to what there is
       wgmma<type, BN>(partial, a + k_step * (Tile::MMA_K_BYTES / 16), b + k_step * (Tile::MMA_K_BYTES / 16),
                       k_step > 0);
+    // [/multiply]
     wgmma_commit_group();
     float scale[2];  // of the two rows in which this lane has results
+                     // [scale]
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       scale[half] = load_shared(scale_a + ((warp - 4) * 16 + mma_c(lane, half * 2).row) * 4) *
                     load_shared(scale_b + k_tile % 4 * 4);
+    // [/scale]
+    // [promote]
     wgmma_wait_group<0>();
     if (lane == 0) mbarrier_arrive(empty + state.index * 8);
 #pragma unroll
     for (int j = 0; j < BN / 8; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) acc[0][j][e] += scale[e / 2] * partial[j][e];
+    // [/promote]
     ++state;
   };
   // [/main-loop]

@@ -89,6 +89,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
   // mbarriers: the stage's k tile has landed; a k tile has been multiplied
   const uint32_t full = shared_address(smem) + STAGES * Tile::STAGE_BYTES, multiplied = full + STAGES * 8;
   const uint32_t address = multiplied + 8;
+  // [set-up]
   if (warp == 0 && elect_sync()) {
     for (int stage = 0; stage < STAGES; ++stage) mbarrier_init(full + stage * 8, 1);
     mbarrier_init(multiplied, 1);
@@ -101,6 +102,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     tcgen05_relinquish_alloc_permit();
   }
   __syncthreads();
+  // [/set-up]
   const uint32_t acc = load_shared_u32(address);  // in tensor memory: lane i has the sums of row i
 
   // One lane of warp 0 issues all copies and all mma. Copies run ahead: they have their own tile of C, and their own k tile.
@@ -135,6 +137,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     const uint64_t a = descriptor(tile_a), b = descriptor(tile_a + BM * BK_BYTES);
     // [multiply]
     mbarrier_wait_parity(full + read_state.index * 8, read_state.phase);
+    // [issue]
     if (elect_sync()) {
 #pragma unroll
       for (int k_step = 0; k_step < K_STEPS; ++k_step)
@@ -142,6 +145,7 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
                            INSTRUCTION, !first || k_step > 0);  // the first of a tile finds no sums
       tcgen05_commit(multiplied);
     }
+    // [/issue]
     mbarrier_wait_parity(multiplied, multiplied_phase);  // this k tile is multiplied
     multiplied_phase ^= 1;
     copy();  // into its stage
@@ -163,12 +167,16 @@ __global__ void __launch_bounds__(Tile::THREADS, 1)
     // 4. epilogue: a thread has a row. A warp reaches the 32 lanes of tensor memory that its number modulo 4 names
     tcgen05_fence_after_thread_sync();
     const auto [tile_row, tile_col] = raster(c_tile, tiles_m, tiles_n, Tile::GROUP_SIZE_M);
+    // [row]
     const int m = tile_row * BM + threadIdx.x;
+    // [/row]
 #pragma unroll 1
     for (int j = 0; j < BN; j += 8) {
+      // [tensor-memory]
       float x[8];
       tcgen05_ld_32x32b_x8(x, acc + (warp * 32 << 16) + j);
       tcgen05_wait_ld(x);
+      // [/tensor-memory]
       TC* const gC = C + static_cast<size_t>(m) * ldc + tile_col * BN + j;
 #pragma unroll
       for (int i = 0; i < 8; i += 2) {

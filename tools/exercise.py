@@ -81,7 +81,7 @@ class Exercise:
 
     @property
     def title(self) -> str:
-        return re.match(r"// \S+ · exercise \d: (.*)\n", self.header)[1]
+        return re.match(r"// \S+ · exercise \d+: (.*)\n", self.header)[1]
 
     @property
     def goal(self) -> str:
@@ -98,6 +98,12 @@ class Exercise:
     @property
     def rung_number(self) -> str:
         return self.rung.stem.partition("_")[0]
+
+    @property
+    def constants(self) -> list[str]:
+        """Those that the learner's kernel has in place of the rung's, such as "ONLY 9": one tile compiles faster than many."""
+        given = re.search(r"^// Constants +(.*)\n", self.header, re.MULTILINE)
+        return given[1].split(", ") if given else []
 
     @property
     def holes(self) -> dict[str, str]:
@@ -127,18 +133,19 @@ class Exercise:
         number, _, name = self.stem.partition("_")
         idea = f"exercise {self.number}: {self.title}"
         facts = {"number": number, "name": name, "idea": idea, "predecessor": self.rung_number}
-        return f"{self.header}{with_facts(body, self.rung.stem, facts)}"
+        constants = "".join("#define TUNE_{} , {}\n".format(*constant.split()) for constant in self.constants)
+        return f"{self.header}{constants}{with_facts(body, self.rung.stem, facts)}"
 
 
 def exercises() -> list[Exercise]:
-    return [Exercise(path) for path in sorted(EXERCISES.glob("[0-9]*_*.cu"))]
+    return sorted((Exercise(path) for path in EXERCISES.glob("[0-9]*_*.cu")), key=lambda one: int(one.number))
 
 
 def exercise(number: str) -> Exercise:
     """Raises Refused."""
     known = {one.number: one for one in exercises()}
     if number not in known:
-        raise Refused(f"there is no exercise '{number}'; there are {min(known)} to {max(known)}")
+        raise Refused(f"there is no exercise '{number}'; there are {', '.join(known)}")
     return known[number]
 
 
@@ -234,7 +241,7 @@ def compared(one: Exercise, file: Path, place: str, programs: Path) -> tuple[str
         reason = mine.row.get("reason") or (mine.text.splitlines() or ["no reason given"])[-1]
         what = {"wrong": "the result is wrong", "failed": "it failed", "waived": "it was not run"}[status]
         return table, [f"On the {place.lower() if place == 'Simulator' else place} {what}: {' '.join(reason.split())}."]
-    if mine.wavefronts > rung.wavefronts:
+    if mine.wavefronts > rung.wavefronts and not one.constants:  # else the rung may have another tile
         counts = f"{mine.wavefronts:,} wavefronts of shared memory, {mine.conflicts:,} of them conflicts"
         theirs = f"{one.rung_number} has {rung.wavefronts:,} and {rung.conflicts:,}"
         return table, [f"The simulator counts {counts}. {theirs}."]
@@ -258,7 +265,7 @@ def verdict(one: Exercise, file: Path, programs: Path = PROGRAMS) -> tuple[bool,
         compare = f"./run_all.sh diff {one.rung_number} {file.stem}"
         meaning = [f"The lines in the holes do what they should. Something else is not as in {one.rung_number}: {compare}"]
     solved = not wrong and not meaning
-    counted = ", with the same wavefronts of shared memory" if SIMULATOR.exists() else ""
+    counted = ", with the same wavefronts of shared memory" if SIMULATOR.exists() and not one.constants else ""
     right = [f"Solved: as right as {one.rung_number}{counted}."] if solved else []
     paragraphs = [*wrong, *meaning, *unknown, *right]
     folded = [textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs]

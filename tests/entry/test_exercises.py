@@ -55,10 +55,46 @@ def fix_up(hole: str, line: str, message: str, says: str = "") -> Answer:
     return Answer("5", message, ((hole, line),), says)
 
 
+def phases(hole: str, message: str, *lines: str, says: str = "") -> Answer:
+    return Answer("6", message, ((hole, "".join(f"{line}\n" for line in lines)),), says)
+
+
+def elect(hole: str, message: str, *changes: tuple[str, str], says: str = "") -> Answer:
+    """Of 47's lines in a hole, with some text replaced."""
+    lines = EXERCISES["7"].answers[hole]
+    for old, new in changes:
+        assert old in lines
+        lines = lines.replace(old, new)
+    return Answer("7", message, ((hole, lines),), says)
+
+
+SEND = "st_async4(mapa(place(split, owner, i, k), owner), acc[i][j], mapa(arrived, owner));"
+
+
+def cluster(hole: str, message: str, line: str, says: str = "") -> Answer:
+    return Answer("8", message, ((hole, f"{line}\n" if line else ""),), says)
+
+
+def lanes(address: str, message: str, *after: str, before: str = "", says: str = "") -> Answer:
+    lines = [before, "float x[8];", f"tcgen05_ld_32x32b_x8(x, {address});", *(after or ["tcgen05_wait_ld(x);"])]
+    return Answer("10", message, (("tensor-memory", "".join(f"{line}\n" for line in lines if line)),), says)
+
+
+def promotion(message: str, *changes: tuple[str, str], says: str = "") -> Answer:
+    """Of 42's lines, with some text replaced."""
+    lines = dict(EXERCISES["9"].answers)
+    for old, new in changes:
+        (name,) = (name for name, text in lines.items() if old in text)
+        lines[name] = lines[name].replace(old, new)
+    return Answer("9", message, tuple(lines.items()), says)
+
+
 RIGHT = [Answer(number) for number in EXERCISES]
 OTHER = [
     swizzle("row * 128 + (chunk ^ (7 - row % 8)) * 16"),  # not the rung's, and right
     descriptor(""),
+    lanes("acc + (warp << 21 | j)", ""),
+    elect("set-up", "", ("__syncwarp();", "__syncthreads();")),
 ]
 WRONG = [
     wait("there are 2 barriers per k tile", "__syncthreads()", "cp_async_wait_group<1>()", "__syncthreads()"),
@@ -123,6 +159,209 @@ WRONG = [
     fix_up("wait", "while (ld_acquire_gpu(lock_of(first_block)) != 1) {}\n", "does not wait for blocks 3 and 4"),
     fix_up("left", "st_release_gpu(lock_of(blockIdx.x), 1);\n", "set before all 32 lanes of the warp have stored their sums"),
     fix_up("left", "", "Nobody sets the lock"),
+    phases(
+        "producer-acquire",
+        r"k tile 0: it waits for parity 0 of empty.* But k tile 0 is not even copied: the producer waits for ever",
+        "mbarrier_wait_parity(empty + state.index * 8, state.phase);",
+        says="it failed: ",
+    ),
+    phases(
+        "producer-acquire",
+        r"k tile 4: it waits for parity 1 of empty again.* the wait passes while k tile 0 is still being multiplied",
+        "mbarrier_wait_parity(empty + state.index * 8, 1);",
+        says="it failed: ",
+    ),
+    phases("producer-acquire", "k tile 4: its copies go into stage 0, which has k tile 0, and no wait"),
+    phases(
+        "producer-acquire",
+        r"it waits on full of stage 0, .* only when the copies that it is about to issue have landed",
+        "mbarrier_wait_parity(full + state.index * 8, state.phase ^ 1);",
+    ),
+    phases(
+        "consumer-wait",
+        r"k tile 0: it waits for parity 1 of full, the phase before the first.* before anything has landed",
+        "mbarrier_wait_parity(full + state.index * 8, state.phase ^ 1);",
+        says="it failed: ",
+    ),
+    phases(
+        "consumer-wait",
+        r"k tile 4: it waits for parity 0 of full, as for k tile 0.* The parity flips each time the stages have come round",
+        "mbarrier_wait_parity(full + state.index * 8, 0);",
+    ),
+    phases(
+        "consumer-wait",
+        "some threads do not wait for its copies",
+        "if (lane == 0 && warp % 4 == 0) mbarrier_wait_parity(full + state.index * 8, state.phase);",
+    ),
+    phases(
+        "consumer-release",
+        r"expects 8 arrivals, and 1 comes per k tile: .* waits for ever before k tile 4",
+        "if (multiplied >= 0 && threadIdx.x == 128) mbarrier_arrive(empty + multiplied * 8);",
+        says="it failed: ",
+    ),
+    phases(
+        "consumer-release",
+        r"expects 8 arrivals, and 256 come per k tile\. It is complete after the first 8: the producer fills the stage again",
+        "if (multiplied >= 0) mbarrier_arrive(empty + multiplied * 8);",
+    ),
+    phases(
+        "consumer-release",
+        r"arrives on empty of stage 1, the stage whose wgmma it has just issued: .* says that those of k tile 0",
+        "if (multiplied >= 0 && lane == 0) mbarrier_arrive(empty + state.index * 8);",
+    ),
+    phases(
+        "consumer-release",
+        "arrives on full of stage 3 all the same: that is the mbarrier before empty of stage 0",
+        "if (lane == 0) mbarrier_arrive(empty + multiplied * 8);",
+    ),
+    phases("consumer-release", "Nobody arrives on empty of stage 0 after k tile 0"),
+    phases(
+        "arrivals",
+        r"expects 1 arrival, and 8 come per k tile\. It is complete after the first one: .* other warps still multiply",
+        "mbarrier_init(full + stage * 8, 1);",
+        "mbarrier_init(empty + stage * 8, 1);",
+    ),
+    phases(
+        "arrivals",
+        "A phase of full expects 2 arrivals, and one comes",
+        "mbarrier_init(full + stage * 8, 2);",
+        "mbarrier_init(empty + stage * 8, Tile::CONSUMERS / 32);",
+    ),
+    lanes("acc + j", "Warp 1, j = 0: it loads lanes 0 to 31, those of warp 0.* warp 1 lanes 32 to 63", says="it failed: .*warp"),
+    lanes("acc + ((warp ^ 1) * 32 << 16) + j", "Warp 0, j = 0: it loads lanes 32 to 63, those of warp 1"),
+    lanes("acc + (warp << 16) + j", "Warp 1, j = 0: it loads from lane 1 on"),
+    lanes(
+        "acc + (warp * 32 << 16) + j * 4", "j = 8: it loads columns 32 to 39 of the tile.* counts columns of 32 bits, not bytes"
+    ),
+    lanes("(warp * 32 << 16) + j", "in columns 256 to 511: they begin at acc, which is not always 0"),
+    lanes(
+        "acc + (warp * 32 << 16) + j",
+        "j = 0: x is used and nobody has waited for it",
+        ";",
+        says="it failed: ",
+    ),
+    Answer(
+        "10",
+        "Thread 32 of the tile at row 384 stores row 384.* it has the sums of row 416",
+        (("row", "const int m = tile_row * BM + threadIdx.x % 32;\n"),),
+        "the result is wrong: .* elements wrong",
+    ),
+    promotion(
+        r"Warp 4, lane 0, k tile 0: scale\[1\] has the scale of row 1, .* are in row 8 of the block",
+        ("mma_c(lane, half * 2).row", "mma_c(lane, 0).row + half"),
+        says="the result is wrong: .* elements wrong",
+    ),
+    promotion(
+        r"Warp 5, lane 0, .* the scale of row 0, .* are in row 16 of the block: row 0 of the warp's 16, whose first is row 16",
+        ("(warp - 4) * 16 + ", ""),
+    ),
+    promotion(
+        r"k tile 0: scale\[0\] has the scale of B of k tile 3, and the sum is that of k tile 0",
+        ("k_tile % 4", "(k_tile + 3) % 4"),
+    ),
+    promotion("In k tile 4 a scale is read 16 bytes after scale_b, which has 16", ("k_tile % 4 * 4", "k_tile * 4")),
+    promotion(r"scale\[0\] lacks the scale of B", ("load_shared(scale_b + k_tile % 4 * 4)", "1.0F")),
+    promotion(
+        "In k tile 1 partial also has the sum of k tile 0, and all of it is multiplied by the scales of k tile 1",
+        ("k_step > 0);", "k_step > 0 || k_tile % 2 == 1);"),
+        ("acc[0][j][e] +=", "if (k_tile % 2 == 1) acc[0][j][e] +="),
+        says="the result is wrong: .* elements wrong",
+    ),
+    promotion("In k tile 1 partial also has the sum of k tile 0", ("k_step > 0);", "1);")),
+    promotion("In k tile 0 the products of k step 0 are not in partial: a later wgmma with 0", ("k_step > 0);", "0);")),
+    promotion(
+        "The sum of k tile 0 is never added to acc: the first wgmma of k tile 1 overwrites it",
+        ("acc[0][j][e] +=", "if (k_tile % 2 == 1) acc[0][j][e] +="),
+    ),
+    promotion(
+        "In k tile 0 partial is added to acc while its wgmma are still under way", ("wgmma_wait_group<0>", "wgmma_wait_group<1>")
+    ),
+    promotion("is multiplied by the scale of the lane's other row.* e / 2 says which", ("scale[e / 2]", "scale[e % 2]")),
+    promotion("result 0 of columns 0 to 7 loses the k tiles before", ("+= scale", "= scale")),
+    promotion("No lane 0 arrives on empty", ("if (lane == 0) mbarrier_arrive(empty + state.index * 8);", "")),
+    cluster("sends", "Block 0 sends part 0, owned by block 0, to itself. Its own partial sums are in acc already", SEND),
+    cluster(
+        "sends",
+        "Block 0 sends part 1, owned by block 1, to itself: an address without mapa",
+        "if (owner != split) st_async4(place(split, owner, i, k), acc[i][j], arrived);",
+    ),
+    cluster(
+        "sends",
+        "lets an mbarrier of block 0 count the bytes. The one that waits for them is block 1",
+        f"if (owner != split) {SEND.replace('mapa(arrived, owner)', 'arrived')}",
+    ),
+    cluster("sends", "block 0 is sent nothing, and it owns 2 parts", ""),
+    cluster("slot", "to a slot that there is not: block 0 has 3 slots, 0 to 2, none for itself", "const int slot = from;"),
+    cluster(
+        "slot",
+        "Blocks 0 and 1 send parts to the same place in block 2: the later ones overwrite",
+        "const int slot = 0;",
+    ),
+    cluster(
+        "bytes",
+        "block 0 expects 16384 bytes, and 12288 come, 2 parts of 2,048 bytes from each of 3 blocks: it waits for ever",
+        "return splits * ((Tile::BN / 8 - split + splits - 1) / splits) * Tile::BM / 64 * 64 * 32;",
+        says="it failed: .*deadlock",
+    ),
+    cluster(
+        "bytes",
+        "Of 8 blocks with tiles of 64x96, block 0 expects 14336 bytes, and 28672 come.* may end before they are all there",
+        "return (splits - 1) * (Tile::BN / 8 / splits) * Tile::BM / 64 * 64 * 32;",
+    ),
+    cluster("wait", "added without a wait: st_async returns at once", ""),
+    cluster("wait", "parity 1 of `arrived`, the phase before the first", "mbarrier_wait_parity_cluster(arrived, 1);"),
+    cluster("wait", "has the scope of the block", "mbarrier_wait_parity(arrived, 0);"),
+    cluster("adds", "part 0 of block 0 lacks the partial sums of block 1", ""),
+    Answer(
+        "8",
+        "part 0 of block 0 lacks the partial sums of block 3",
+        (("adds", EXERCISES["8"].answers["adds"].replace("from < splits;", "from < splits - 1;")),),
+    ),
+    Answer(
+        "8",
+        "Block 0 adds four sums from a slot that there is not: it has none for itself",
+        (("adds", EXERCISES["8"].answers["adds"].replace("if (from == split) continue;", "")),),
+    ),
+    elect(
+        "issue",
+        "issued by all 32 threads: each of them multiplies the whole tile once more",
+        ("if (elect_sync()) {", "{"),
+        says="it failed: |the result is wrong: ",
+    ),
+    elect(
+        "issue",
+        "tcgen05_commit is executed by all 32 threads: that many arrivals come at `multiplied`, which expects one",
+        ("  tcgen05_commit(multiplied);\n}", "}\ntcgen05_commit(multiplied);"),
+    ),
+    elect(
+        "issue",
+        "Thread 0 commits, and thread 1 has issued the mma",
+        ("elect_sync()", "threadIdx.x == 1"),
+        ("  tcgen05_commit(multiplied);\n}", "}\nif (elect_sync()) tcgen05_commit(multiplied);"),
+    ),
+    elect("issue", "Nobody commits: .* waits for ever", ("tcgen05_commit(multiplied);", "")),
+    elect(
+        "issue",
+        r"Only 1 lane of warp 0 executes elect_sync\(\)\. .* all of them have to be there",
+        ("elect_sync()", "threadIdx.x == 0 && elect_sync()"),
+    ),
+    elect(
+        "set-up",
+        "Only 1 lane of warp 0 executes tcgen05_alloc. It is .aligned: all 32 lanes of a warp execute it together",
+        ("__syncwarp();\nif (warp == 0) {", "if (warp == 0 && elect_sync()) {"),
+        says="it failed: ",
+    ),
+    elect(
+        "set-up",
+        "4 threads initialise the mbarrier full of stage 0, one of each warp",
+        ("if (warp == 0 && elect_sync())", "if (elect_sync())"),
+    ),
+    elect("set-up", "128 threads initialise the mbarrier full of stage 0. One thread", ("if (warp == 0 && elect_sync())", "")),
+    elect("set-up", r"tcgen05_alloc is \.aligned: nothing says that the lanes are together again", ("__syncwarp();", "")),
+    elect("set-up", "4 warps allocate 256 columns each, and an SM has 512", ("if (warp == 0) {", "{")),
+    elect("set-up", r"No __syncthreads\(\) follows: the other warps read `address`", ("__syncthreads();", "")),
+    elect("set-up", r"No fence_mbarrier_init\(\) follows", ("fence_mbarrier_init();", "")),
+    elect("set-up", "Nobody says that this block allocates no more", ("tcgen05_relinquish_alloc_permit();", "")),
 ]
 ANSWERS = [*RIGHT, *OTHER, *WRONG]
 RUN = [answer for answer in ANSWERS if answer in RIGHT or answer.says]
@@ -223,7 +462,7 @@ def test_a_new_copy_is_the_rung_with_holes(one, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["9"], "there is no exercise '9'; there are 1 to 5"),
+        (["99"], "there is no exercise '99'; there are 1, 2, 3"),
         (["swizzle"], "there is no exercise 'swizzle'"),
         (["1", "2"], "exercise takes one number"),
         (["1", "--solutions"], "there is no option '--solutions'; the nearest is --solution"),

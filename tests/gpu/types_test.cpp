@@ -28,6 +28,7 @@ class EveryType : public GpuTest, public testing::WithParamInterface<Combination
 TEST_P(EveryType, BaselinesPassTheCheck) {
   if (device_->simulated) GTEST_SKIP() << "cuBLAS does not run on the simulator";
   if (!Blas::has(GetParam().type) && device_->sm < 89) GTEST_SKIP() << "needs sm_89, this is sm_" << device_->sm;
+  if (GetParam().type == Type::e2m1) GTEST_SKIP() << "no library multiplies e2m1 without scales";
   const Sum sums = facts(GetParam().type).fp22 ? Sum::fp22 : Sum::fp32;
   int lt_products = 0;
   for (const Shape& shape : {Shape{128, 256, 512}, Shape{72, 264, 1032}, Shape{1000, 8, 4096}})
