@@ -124,6 +124,7 @@ def on_page_content(content: str, page, **_: object) -> str:
     """The kernels below the chapter, or on a wide screen beside it. A picture in text becomes as small as its column asks for."""
     page.meta.setdefault("description", first_sentences(content))
     shown = sources(Path(page.file.abs_src_path).read_text(encoding="utf-8"), page.file.src_uri)
+    content = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", content)  # a corner of a table heads nothing
     content = re.sub(r'<div class="language-text highlight">(.*?)</div>', fitted, content, flags=re.DOTALL)
     if not shown:
         return content
@@ -166,4 +167,5 @@ def on_post_page(output: str, page, config, **_: object) -> str:
         shown["og:url"] = page.canonical_url
     tags = [f'<meta property="{name}" content="{html.escape(text)}">' for name, text in shown.items()]
     tags.append('<meta name="twitter:card" content="summary_large_image">')
+    output = output.replace('role="dialog"', 'role="dialog" aria-label="Search"')  # the theme's only one
     return output.replace("</head>", "\n".join([*tags, "</head>"]), 1)

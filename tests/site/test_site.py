@@ -40,7 +40,9 @@ const pages = %s, widths = %s, judged = %s, scheme = new URLSearchParams(locatio
 const name = (element) => element.tagName.toLowerCase() + (element.className ? "." + element.className : "") + " " +
   element.textContent.trim().slice(0, 40);
 const measure = (frame) => {
-  const page = frame.contentDocument, column = page.querySelector(".md-content__inner").getBoundingClientRect(), found = [];
+  const page = frame.contentDocument;
+  page.head.append(Object.assign(page.createElement("style"), { textContent: "* { transition: none !important }" }));
+  const column = page.querySelector(".md-content__inner").getBoundingClientRect(), found = [];
   page.body.dataset.mdColorScheme = scheme;
   if (page.documentElement.scrollWidth > frame.clientWidth) found.push("the page: " + page.documentElement.scrollWidth);
   const panel = page.querySelector(".sources");
