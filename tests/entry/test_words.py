@@ -12,7 +12,7 @@ from tools.test import SUITES, Count, Log
 needs_harper = pytest.mark.skipif(not shutil.which("harper"), reason="no harper here, which checks the language")
 PAGE = """# A page
 
-The kernel kernel is fast.<!--= teh_marker --> A warp waits for its mbarrier and for `teh_code`, as [wgmma](teh_link.md) does.
+The kernel could of been fast.<!--= teh_marker --> A warp waits for its mbarrier and for `teh_code`, as [wgmma](teh_link.md) does.
 
 ```c
 teh = code;
@@ -42,7 +42,7 @@ def test_a_page_is_checked(tmp_path, monkeypatch, capsys):
     page.write_text(PAGE, encoding="utf-8")
     assert words.main([str(page)]) == 0
     found = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[:2] for line in found[:-1]] == [[f"{page}:3", "'kernel kernel'"], [f"{page}:9", "'Teh'"]]
+    assert [line.split(": ")[:2] for line in found[:-1]] == [[f"{page}:3", "'could of'"], [f"{page}:9", "'Teh'"]]
     assert found[-1] == "2 findings in 1 pages"
 
 
