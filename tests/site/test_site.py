@@ -29,7 +29,7 @@ pytest.importorskip("mkdocs")
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
 WIDTHS = {"phone": 390, "laptop": 1400, "wide": 1920}
-JUDGED = ["index", "01_naive", "00_map", "glossary", "results"]  # by axe: one page of each kind
+JUDGED = ["index", "01_naive", "00_map", "glossary", "results", "use"]  # by axe: one page of each kind
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 HEADLESS = ["--headless", "--no-sandbox", "--disable-gpu"]
 AXE = next(iter(getattr(importlib.util.find_spec("axe_playwright_python"), "submodule_search_locations", [])), None)
