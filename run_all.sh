@@ -21,6 +21,7 @@
 #                                  simulator, too; --with
 #   ./run_all.sh compare A B       two results folders side by side, with what is outside the noise
 #   ./run_all.sh docs              build the documentation site
+#   ./run_all.sh words             check the language of all pages, or of those that are named: a report
 #   ./run_all.sh help              this text; help run, or run --help: the part on run
 #
 # Options of those that name them:

@@ -105,7 +105,10 @@ class Call(NamedTuple):
             "optional=yes need_googletest || :",
             "need_build",
             "again=yes configure",
-            "{ optional=yes need_sass || :; optional=yes need_python test docs; } & brought=$!",  # while the compiler works
+            # while the compiler works; `words` by itself, since not every system has its wheel
+            "{ optional=yes need_sass || :",
+            "optional=yes need_python test docs || :",
+            "optional=yes need_python words; } & brought=$!",
             "build all",
             "wait $brought || :",
             "use_sass || :",
@@ -277,6 +280,10 @@ class Call(NamedTuple):
             refuse("compare takes two results folders, such as: compare results/before results/after")
         return ["need_python report", start("plots", "compare", *map(self.path, words))]
 
+    def words(self, *files: str) -> list[str]:
+        """A report, whose exit status does not tell what was found."""
+        return ["need_python words", start("tools.words", *map(self.path, files))]
+
     def docs(self, *words: str) -> list[str]:
         if words:
             refuse(f"docs takes no arguments, got '{' '.join(words)}'")
@@ -290,7 +297,7 @@ class Call(NamedTuple):
         ]
 
 
-COMMANDS = {"--quick": Call.whole_ladder, "list": Call.rungs} | {
+COMMANDS = {"--quick": Call.whole_ladder, "list": Call.rungs, "words": Call.words} | {
     name: getattr(Call, name)
     for name in ("test", "run", "new", "exercise", "diff", "profile", "counts", "sim", "use", "python", "compare", "docs")
 }

@@ -147,9 +147,9 @@ def reasons_to_skip(file: Path) -> set[str]:
     return {re.sub(r"^\S+:\d+\s+", "", message).strip() for message in messages}
 
 
-def sanitizers(log: Log) -> Count:
-    """compute-sanitizer over every rung, where there are both it and a GPU (exit status 77 says that there are not)."""
-    status = log.run(["tests/gpu/sanitize.sh"])
+def unless_waived(log: Log, command: list[str]) -> Count:
+    """A command that is one test, and says with exit status 77 that what it needs is not here."""
+    status = log.run(command)
     return Count(skipped=1) if status == 77 else Count(failed=1) if status else Count(passed=1)
 
 
@@ -168,7 +168,7 @@ SUITES: dict[str, Callable[[Log], Count]] = {
     "host_tests": lambda log: google_tests(log, "host_tests"),
     "gpu_tests": lambda log: google_tests(log, "gpu_tests"),
     "lib_tests": lambda log: google_tests(log, "lib_tests"),
-    "compute-sanitizer": sanitizers,
+    "compute-sanitizer": lambda log: unless_waived(log, ["tests/gpu/sanitize.sh"]),  # over every rung; needs it and a GPU
     "tests/entry": lambda log: python_tests(log, ["tests/entry"], "pytest_entry"),
     "sim_gpu_tests": lambda log: google_tests(log, "sim_gpu_tests"),
     "sim_b200_tests": lambda log: google_tests(log, "sim_b200_tests"),
@@ -182,6 +182,7 @@ SUITES: dict[str, Callable[[Log], Count]] = {
     "clang-format": lambda log: check(log, ["clang-format", "--dry-run", "--Werror", *tracked("*.cu", "*.cpp", "*.h")]),
     "ruff": lambda log: check(log, ["ruff", "check", "--quiet"]),
     "shellcheck": lambda log: check(log, ["shellcheck", "-x", "run_all.sh", ".ci/run", *tracked("*.sh")]),
+    "words": lambda log: unless_waived(log, [sys.executable, "-m", "tools.words"]),  # a report: it fails for no finding
     "documentation site": lambda log: check(log, ["mkdocs", "build", "-q", "--strict", "--site-dir", f"{BUILD}/site"]),
 }
 

@@ -31,3 +31,6 @@
   wide.addEventListener("change", follow);
   addEventListener("load", follow);
 })();
+
+// The theme's button that copies a block of code stands in a landmark of its own, without a name; a screen reader would list them all.
+addEventListener("load", () => document.querySelectorAll(".md-code__nav").forEach((nav) => nav.setAttribute("role", "none")));

@@ -13,7 +13,7 @@ from plots.data import profiles, rungs
 from plots.data.expectations import expected
 from plots.data.results import Results, read_rows
 from plots.data.rungs import Facts
-from plots.data.selection import tables
+from plots.data.selection import Table, tables
 from plots.data.units import Shape
 from plots.documents import front
 from plots.documents.chapters import IMAGES, measured_on, recorded, sittings
@@ -77,13 +77,21 @@ def _of_tables(results: Results) -> Drawn:
 
 
 def _of_first_page(results: Results) -> Drawn:
-    """How far the numbered rungs get, of the first page's types that were recorded."""
-    found = [table for table in tables(results) if table.type in front.TYPES and stairs.steps(table)]
-    if not found:
+    if not _stairs(results):
         return {}
-    shown = [row for table in found for row in sittings(table, stairs.steps(table), [table.headline])]
     of_rungs = [(rung.stem, rung.arch) for rung in results.facts.rungs.values()]
-    return {"stairs": (_fingerprint(results, ["ladder.csv"], repr(of_rungs)), partial(stairs.draw, found, measured_on(shown)))}
+    return {"stairs": (_fingerprint(results, ["ladder.csv"], repr(of_rungs)), partial(first_page, results))}
+
+
+def first_page(results: Results) -> Figure:
+    """How far the numbered rungs get, of the first page's types that were recorded."""
+    found = _stairs(results)
+    shown = [row for table in found for row in sittings(table, stairs.steps(table), [table.headline])]
+    return stairs.draw(found, measured_on(shown))
+
+
+def _stairs(results: Results) -> list[Table]:
+    return [table for table in tables(results) if table.type in front.TYPES and stairs.steps(table)]
 
 
 def _of_profiles(results: Results) -> Drawn:

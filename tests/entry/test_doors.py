@@ -87,7 +87,7 @@ def test_the_report_of_recorded_results_opens(drawing):
 
 def test_the_site_opens_and_leads_to_the_notebook(tmp_path):
     pytest.importorskip("mkdocs")
-    for name in ("docs", "kernels", "common", "tools", "plots", "requirements"):
+    for name in ("docs", "kernels", "common", "tools", "plots", "requirements", "bench"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("local"))
     for name in ("run_all.sh", "mkdocs.yml"):
         shutil.copy(ROOT / name, tmp_path)

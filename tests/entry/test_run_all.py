@@ -77,6 +77,7 @@ def test_help_names_every_sub_command():
         "use",
         "compare",
         "docs",
+        "words",
         "help",
     ]:
         assert f"./run_all.sh {command}" in done.stdout
