@@ -5,8 +5,8 @@
 //                   is the pipeline: which stage is copied, which is multiplied, and when the block waits.
 // Changed from 16   CuTe's words for all of it. C goes through shared memory, as in 16b, and there and back in its own type;
 //                   rows past the end are zeros that no copy reads, instead of the last row again; k tiles count upwards
-// Expect            0.94 times 16: the same tiles, stages and mma. But 16 additions per k tile overwrite addresses of copies that
-//                   may still be queued; 16's variant advanced_last has 24 such and loses 8 %. FP16 sums take half the registers
+// Expect            1.00 times 16: the same tiles, stages and mma, and about as many instructions around them. (Missed: 16 additions
+//                   per k tile overwrite addresses of copies that may still be queued.) FP16 sums take half the registers
 // Limiter now       as in 16: mma.sync and the instructions between two of them
 // New instructions  none; CuTe's atoms are the instructions of 11, 13 and 16
 // Limits            bf16 with FP32 sums, f16 with FP16 sums; sm_80 with 96 KB of shared memory per block; any M, N, K; rows a
