@@ -105,7 +105,7 @@ def _block(drawing: Drawing, left: float) -> None:
         text = f"warps {4 * number + 4} to {4 * number + 7}"
         drawing.text(left + SIDE / 2, TOP + (number + 0.5) * tall, text, 12, colour=INK if number else "white")
     drawing.text(left, TOP + 2 * tall + 18, "Warps 0 to 3 hold no results:", 11, "start")
-    drawing.text(left, TOP + 2 * tall + 34, "thread 0, in warp 0, is the producer.", 11, "start")
+    drawing.text(left, TOP + 2 * tall + 34, "one lane of warp 0 is the producer.", 11, "start")
 
 
 def _wgmma(drawing: Drawing) -> None:
