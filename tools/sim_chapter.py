@@ -55,7 +55,7 @@ def printed(program: str, case: str) -> str:
 
 
 def shared(rung: str) -> str:
-    rows = ["| line | source | warp instructions | wavefronts | ideal |", "|---:|---|---:|---:|---:|"]
+    rows = ["| line | source | shared requests | wavefronts | ideal |", "|---:|---|---:|---:|---:|"]
     for (file, line), counts in counted(rung).lines.items():
         wavefronts, ideal = counts.both("shared_", "_wavefronts"), counts.both("shared_", "_ideal")
         if not wavefronts:
