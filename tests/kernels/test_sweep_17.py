@@ -73,9 +73,9 @@ def test_the_model_chooses_the_fastest_plan(number, shape, times):
 
 def test_the_chapter_says_how_often_and_how_near():
     text = " ".join(CHAPTER.read_text(encoding="utf-8").split())
-    cells, held = re.search(r"has (\d+) pairs of shape and rung\. For (\d+) of them it contains the plan", text).groups()
+    held, cells = re.search(r"In (\d+) of (\d+) pairs of product and rung, the sweep has the chosen plan", text).groups()
     assert (int(held), int(cells)) == (len(CELLS) - len(NOT_IN_THE_SWEEP), len(CELLS))
-    assert "the fastest or within 0.5 % of it" in text
+    assert "no other is over 0.5 % faster" in text
     for (number, _), slices in NOT_IN_THE_SWEEP.items():
         assert re.search(rf"\| [\d×³]+, {number} \| \d+ splits \| {slices} splits \|", text)
 
