@@ -150,7 +150,7 @@ unpack_wheels() {
     pip=("$venv/bin/pip")
   fi
   rm -rf "$part"
-  quietly "unpacking NVIDIA's wheels" "By hand: the CUDA Toolkit, 12.4 or later, from developer.nvidia.com/cuda-downloads" \
+  quietly "unpacking NVIDIA's wheels" "By hand: the CUDA Toolkit, 12.9 or later, from developer.nvidia.com/cuda-downloads" \
     "${pip[@]}" install --target "$part" --requirement "$requirements" || return
   for library in "$part"/nvidia/cu13/lib/lib*.so.*; do  # the linker wants libX.so, the wheels hold libX.so.N
     [[ -e $library ]] || continue
@@ -165,11 +165,11 @@ unpack_wheels() {
 # ---- the compiler ----------------------------------------------------------------------------------------------------
 
 usable_nvcc() {
-  [[ -x $1 ]] && at_least 12.4 "$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p')" &&
+  [[ -x $1 ]] && at_least 12.9 "$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p')" &&
     "$1" -E -x cu - <<<'#include <cublasLt.h>' &>/dev/null
 }
 
-# need_cuda: CUDACXX is an nvcc of 12.4 or later that finds cuBLAS.
+# need_cuda: CUDACXX is an nvcc of 12.9 or later that finds cuBLAS.
 need_cuda() {
   local nvcc cuda driver
   for nvcc in "${CUDACXX:-}" "$(type -P nvcc)" /usr/local/cuda/bin/nvcc "$deps/cuda/bin/nvcc"; do
@@ -178,8 +178,8 @@ need_cuda() {
   cuda=$(sed -n 's/^cuda-toolkit.*==\([0-9]*\.[0-9]*\).*/\1/p' requirements/cuda.txt)
   driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || :)
   [[ -z $driver ]] || at_least "$cuda" "$driver" ||
-    die "no nvcc 12.4 or later with cuBLAS here, and this driver is too old for the one that set-up would fetch: it runs CUDA up to $driver, not $cuda. Update the driver, or install the CUDA Toolkit $driver"
-  say "setup: no nvcc 12.4 or later with cuBLAS here; CUDA $cuda from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)"
+    die "no nvcc 12.9 or later with cuBLAS here, and this driver is too old for the one that set-up would fetch: it runs CUDA up to $driver, not $cuda. Update the driver, or install the CUDA Toolkit $driver"
+  say "setup: no nvcc 12.9 or later with cuBLAS here; CUDA $cuda from NVIDIA's Python wheels into .deps/cuda (0.6 GB to fetch)"
   rm -rf "$deps/cuda"
   unpack_wheels cuda cuda
   usable_nvcc "$deps/cuda/bin/nvcc" || die "the nvcc in .deps/cuda does not work: is there a g++? $("$deps/cuda/bin/nvcc" --version 2>&1 | tail -n 1)"
