@@ -86,7 +86,9 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
       for (const auto& [type, out] : types(rung))
         for (const auto& [c, scales] : scaled(cases(rung), rung)) {
           if (device_->simulated && turn++ % 4 != 0) continue;
-          const OperandSpec spec{shape, type, out, layout_a, layout_b, c.ld_pad, c.init, ++seed, scales};
+          const int share = facts(type).per_byte;  // so many elements have a byte: K is a multiple of them
+          const Shape whole_bytes{shape.m, shape.n, ceil_div(shape.k, share) * share};
+          const OperandSpec spec{whole_bytes, type, out, layout_a, layout_b, c.ld_pad, c.init, ++seed, scales};
           const bool aligned = operand_bytes(type, spec.lda()) % rung.row_align_bytes == 0 &&
                                operand_bytes(type, spec.ldb()) % rung.row_align_bytes == 0 &&
                                (spec.ldc() * result_bytes(type, out)) % rung.row_align_bytes == 0;
@@ -98,7 +100,7 @@ TEST_P(EveryRung, IsRightOverOddShapes) {
           EXPECT_TRUE(result.passed) << formatted("{} {}{} {} {} {} ld_pad {} alpha {} beta {} {} scales {}: {}",
                                                   rung.stem(), layout_a == MatrixLayout::row_major ? 'n' : 't',
                                                   layout_b == MatrixLayout::row_major ? 'n' : 't', name(type),
-                                                  name(out), shape.str(), c.ld_pad, c.alpha, c.beta, name(c.init),
+                                                  name(out), whole_bytes.str(), c.ld_pad, c.alpha, c.beta, name(c.init),
                                                   name(scales), result.message);
           ++checked;
         }
